@@ -10,13 +10,13 @@ from typing import Any
 from kgbias.export.content import Content
 from kgbias.export.graph_passes import decided, generation_row
 from kgbias.graph import shape
+from kgbias.graph.as_graph import values
 from kgbias.graph.decisions import Decision, decision_row
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Generation,
     Run,
     TripleView,
-    canonical_json,
     node_id,
 )
 
@@ -57,15 +57,12 @@ def write_script(content: Content, path: Path) -> None:
 
 def _run(run: Run) -> str:
     """The run with its model and seeds."""
-    model, config = run.model, canonical_json(run.config)
+    model = run.model
     lines = [
         f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.name)}, "
         f"m.revision = {literal(model.revision)} "
         f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
-        f"SET r.name = {literal(run.name)}, r.kind = {literal(run.kind)}, "
-        f"r.config = {literal(config)}, "
-        f"r.settings = {literal(canonical_json(run.settings))}, r.status = {literal(run.status)}, "
-        f"r.created = {literal(run.created)}, r.version = {literal(run.version)} "
+        f"SET {_properties('r', values('Run', run))} "
         "MERGE (r)-[:OF]->(m);\n"
     ]
     for place, group in enumerate(run.groups):

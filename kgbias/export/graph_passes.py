@@ -3,17 +3,27 @@ gone through once, and leaves behind which nodes the export has, as short ids.""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from kgbias.export.beliefs import Asked, Beliefs
 from kgbias.export.content import Content
 from kgbias.graph import shape
+from kgbias.graph.as_graph import Ends, Values, values
 from kgbias.graph.decisions import Decision, decision_row, in_effect
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import ChosenEdge, Generation, ProbedEdge, TripleView, node_id
+from kgbias.graph.types import (
+    BelievedEdge,
+    Believing,
+    ChosenEdge,
+    Generation,
+    GroupName,
+    NameProbe,
+    ProbedEdge,
+    TripleView,
+    node_id,
+)
 from kgbias.io.progress import Progress
 
 _FIELDS = [
@@ -45,10 +55,8 @@ def generation_row(g: Generation) -> dict[str, object]:
     return own | {name: getattr(g, name) for name in _FIELDS}
 
 
-PLACE = ("degree", "betweenness", "community", "groups")
-Values = Mapping[str, Any]
-Ends = tuple[str, str, Values]  # the keys of the two ends, and the properties
 Item = TypeVar("Item")
+Asked = NameProbe | BelievedEdge
 _REPORT = 1_000  # items
 
 
@@ -82,6 +90,32 @@ class Told(NamedTuple):
     decisions: list[Decision]
 
 
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """A believing with its names, its probes and what follows for groups."""
+
+    believing: Believing
+    names: Sequence[GroupName]
+    probes: Sequence[NameProbe]
+    edges: Sequence[BelievedEdge]
+
+    @classmethod
+    def of(cls, run: StoredRun) -> "list[Beliefs]":
+        return [
+            cls(b, run.names(b.id), run.name_probes(b.id), run.beliefs(b.id))
+            for b in run.believings()
+        ]
+
+    def within(self, groups: Iterable[str], has: Callable[[Asked], bool]) -> "Beliefs":
+        """What is about these groups, or of no group, and about statements that an export has."""
+        groups = set(groups)
+        names = [n for n in self.names if n.nonce or n.group_id in groups]
+        ids = {n.id for n in names}
+        probes = [p for p in self.probes if p.name_id in ids and has(p)]
+        edges = [e for e in self.edges if e.group_id in groups and has(e)]
+        return Beliefs(self.believing, names, probes, edges)
+
+
 class Passes:
     """What was said in the run of an export. First go through `passes`."""
 
@@ -96,9 +130,9 @@ class Passes:
         self.near = run.near_duplicates()
         self.places = run.places()
         self.profiles = run.profiles()
+        self.flags = run.store.flags()
         self.placed = {
-            p.node_id: {name: getattr(p, name) for name in PLACE} | {"placed_by": run.name}
-            for p in self.places
+            p.node_id: values("PLACED", p) | {"placed_by": run.name} for p in self.places
         }
         # Of predicates and objects only those that something was found out about.
         self.texts: dict[str, dict[str, str]] = {
@@ -131,6 +165,10 @@ class Passes:
         self.beliefs = [b.within(groups, self._has_statement) for b in self.beliefs]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
+        self.flags = [
+            replace(t, flags=tuple(f for f in t.flags if node_id("group", f.group) in groups))
+            for t in self.flags
+        ]
         yield self._of_generations(summary.generations)
 
     def keeps(self, triple_id: str) -> bool:

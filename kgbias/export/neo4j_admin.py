@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgbias.export.content import Content
-from kgbias.export.graph_passes import Ends, Pass, Values
+from kgbias.export.graph_passes import Pass
 from kgbias.export.graph_rows import GraphRows
 from kgbias.graph import shape
-from kgbias.graph.shape_nodes import Property
+from kgbias.graph.as_graph import Ends, Values
+from kgbias.graph.record import Property
 from kgbias.io.resources import __version__
 
 _LIST = "\x1f"  # between the items of a list in a cell; in an item it becomes a space

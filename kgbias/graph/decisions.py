@@ -7,17 +7,14 @@ stays. Decisions are never changed or removed; the latest about a generation is 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from typing import Annotated, Literal, get_args
 
+from kgbias.graph.record import Called, in_graph, properties
 from kgbias.graph.types import Generation, Triple, storable
 from kgbias.ids import content_id
 
 Verdict = Literal["restore", "reject", "undo"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-COLUMNS = (  # what stores keep of a decision
-    "uid", "verdict", "reviewer", "decided", "generation_uid", "subject", "predicate", "object",
-    "read_predicate", "read_object",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +22,17 @@ class Decision:
     """What one person decided about one answer.
 
     Attributes:
-        generation_id: the generation that the answer ended in.
         verdict: "restore": the answer counts as `statement`; "reject": it counts as none; "undo":
             as what the crawl had read.
-        reviewer: who decided.
-        decided: when (ISO 8601, UTC).
+        decided: in ISO 8601.
         statement: of an answer that is restored.
         read: what the crawl had read, None where it found no statement.
     """
 
-    generation_id: str
-    verdict: Verdict
-    reviewer: str
-    decided: str
+    generation_id: Annotated[str, "uid of the generation", Called("generation_uid")]
+    verdict: Annotated[Verdict, "restore, reject or undo"]
+    reviewer: Annotated[str, "who decided"]
+    decided: Annotated[str, "when, UTC; the latest about a generation is in effect"]
     statement: Triple | None = None
     read: Triple | None = None
 
@@ -51,6 +46,27 @@ class Decision:
     def triple(self) -> Triple | None:
         """The statement that the answer counts as."""
         return {"restore": self.statement, "reject": None, "undo": self.read}[self.verdict]
+
+    @property
+    def subject(self) -> Annotated[str | None, "the group"]:
+        said = self.read or self.statement
+        return said.group if said else None
+
+    @property
+    def predicate(self) -> Annotated[str | None, "of the statement that was restored"]:
+        return self.statement.predicate if self.statement else None
+
+    @property
+    def object(self) -> Annotated[str | None, "of the statement that was restored"]:
+        return self.statement.object if self.statement else None
+
+    @property
+    def read_predicate(self) -> Annotated[str | None, "as the crawl had read it"]:
+        return self.read.predicate if self.read else None
+
+    @property
+    def read_object(self) -> Annotated[str | None, "as the crawl had read it"]:
+        return self.read.object if self.read else None
 
 
 def in_effect(decisions: Iterable[Decision]) -> dict[str, Decision]:
@@ -73,23 +89,15 @@ def applied(
     ]
 
 
+PROPERTIES = properties(Decision, first=("verdict", "reviewer", "decided"))
+COLUMNS = ("uid", *(p.name for p in PROPERTIES))
+"""What stores keep of a decision."""
+
+
 def decision_row(decision: Decision) -> dict[str, str]:
     """A decision as the properties of its node: those that it has."""
-    row = {
-        "uid": decision.id,
-        "verdict": decision.verdict,
-        "reviewer": decision.reviewer,
-        "decided": decision.decided,
-        "generation_uid": decision.generation_id,
-    }
-    for prefix, t in (("", decision.statement), ("read_", decision.read)):
-        if t is not None:
-            row |= {
-                "subject": t.group,
-                f"{prefix}predicate": t.predicate,
-                f"{prefix}object": t.object,
-            }
-    return {name: storable(value) for name, value in row.items()}
+    row = {"uid": decision.id, **in_graph(decision)}
+    return {name: row[name] for name in COLUMNS if row[name] is not None}
 
 
 def decision_of(row: Mapping[str, str | None]) -> Decision:

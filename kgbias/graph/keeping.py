@@ -9,17 +9,16 @@ the model of a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a ki
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS, decision_of
+from kgbias.graph.record import Called, InOrder, read_settings
 from kgbias.graph.types import (
     Metric,
     Run,
     Topic,
     name_id,
     node_id,
-    read_settings,
     statement_id,
     topic_model_id,
     triple_id,
@@ -33,10 +32,12 @@ class Passage:
     """A document, a chunk of one, or another node of a corpus: `text` is None for one that has no
     text of its own; `properties` are all others, as JSON holds them."""
 
-    id: str
-    kind: str
-    text: str | None
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    id: Annotated[str, "the id that it came with", Called("name")]
+    kind: Annotated[str, "document or chunk"]
+    text: Annotated[str | None, "its text"]
+    properties: Annotated[Mapping[str, Any], "all else that it came with, as JSON", InOrder()] = (
+        field(default_factory=dict)
+    )
 
     def uid(self, run_id: str) -> str:
         """Its id in the graph, where passages of several runs may have one id."""
@@ -47,12 +48,14 @@ class Passage:
 class Relation:
     """A relation from one passage to another; `source` and `target` are their ids."""
 
-    id: str
-    kind: str
+    id: Annotated[str, "the id that it came with", Called("name")]
+    kind: Annotated[str, "child, next or entities_overlap"]
     source: str
     target: str
-    bidirectional: bool = False
-    properties: Mapping[str, Any] = field(default_factory=dict)
+    bidirectional: Annotated[bool, "whether it holds both ways"] = False
+    properties: Annotated[Mapping[str, Any], "what it came with, as JSON", InOrder()] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +68,6 @@ class Corpus:
 
 def passage_uid(run_id: str, id: str) -> str:
     return content_id("passage", run_id, id)
-
-
-def as_json(properties: Mapping[str, Any]) -> str:
-    """Properties as stores keep them: in their order, so that they come back as they were."""
-    return json.dumps(dict(properties), ensure_ascii=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +141,3 @@ def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
             wrong, example = wrong + 1, example or str(id)
     if wrong:
         yield Fault("id", f"{label} whose id does not follow from its content", wrong, example)
-
-
-def by_label(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of nodes in the order of the shape, without those of which there are none."""
-    return {n.label: counts[n.label] for n in shape.NODES if counts.get(n.label)}

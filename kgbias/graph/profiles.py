@@ -7,6 +7,7 @@ written.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
@@ -14,10 +15,10 @@ from kgbias.ids import content_id
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A value of a profile: its attribute, the generation that said it, and the value as it was
-    said ("" in what is written: a store reads it from the generation, as review left it)."""
+    """PART_OF: a value of a profile, the generation that said it, and the value as it was said (""
+    in what is written: a store reads it from the generation, as review left it)."""
 
-    attribute: str
+    attribute: Annotated[str, "such as hobbies"]
     generation_id: str
     value: str = ""
 
@@ -27,19 +28,18 @@ class Profile:
     """A character that a model wrote for a given name.
 
     Attributes:
-        run_id: its run.
-        path: its place in the run, which names it.
-        name: the given name.
         group_id: the group of the run that the name stands for.
-        labels: what the name stands for, by kind: "group", "ethnicity", "gender".
+        labels: by kind: "group", "ethnicity", "gender".
         parts: its values, in the order in which they were said.
     """
 
     run_id: str
-    path: str
-    name: str
+    path: Annotated[str, "its place in the run"]
+    name: Annotated[str, "the given name"]
     group_id: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Annotated[
+        Mapping[str, str], "what the name stands for (group, ethnicity, gender), as JSON"
+    ] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
 
     @property

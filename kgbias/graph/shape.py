@@ -1,49 +1,265 @@
 """The shape of the graph: every label, edge type and property, once.
 
-Neo4j's constraints and indexes, the view of a SQLite store that Cypher reads, the exports for Neo4j
-and the shape section of docs/neo4j.md are made from this table or held to it by a test. To add to
-the graph, add it here, write it in `graph/neo4j/` and select it in `graph/sqlite/rows.py`; the
-contract suite fails until both stores show the same.
+What a record is made of, it says itself (`kgbias.graph.record`); here stands which label or edge
+type that is, and what comes beside it. Neo4j's constraints and indexes, what is written to it, the
+view of a SQLite store that Cypher reads, the exports for Neo4j and the shape section of
+docs/neo4j.md are made from this table or held to it by a test.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
 
-from kgbias.graph.shape_nodes import (
-    INTERVAL,
-    PLACE,
-    PROBES,
-    RUN,
-    Edge,
-    Node,
-    boolean,
-    integer,
-    number,
-    numbers,
-    text,
-    texts,
+from kgbias.graph.decisions import PROPERTIES as DECISION
+from kgbias.graph.keeping import Passage, Relation
+from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.record import Property, properties
+from kgbias.graph.sofa import (
+    ProbeSet,
+    ProbeStatement,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
 )
-from kgbias.graph.shape_nodes import NODES as NODES
-
-_SIDE = text(side="the word set: x or y (targets), a or b (attributes)")
-_MEMBERSHIP = (
-    *number(probability="strength of membership, 0 to 1"),
-    *boolean(assigned="whether it went to the nearest topic because no cluster took it"),
+from kgbias.graph.types import (
+    About,
+    Answer,
+    AssociationEdge,
+    AssociationNode,
+    Attribution,
+    BelievedEdge,
+    Category,
+    ChosenEdge,
+    Flag,
+    Flagged,
+    Generation,
+    Group,
+    GroupName,
+    GroupScore,
+    Item,
+    ItemScore,
+    Metric,
+    NameProbe,
+    NearDuplicate,
+    NodePlace,
+    ProbedEdge,
+    Probing,
+    Run,
+    Topic,
+    TopicModel,
 )
 
 OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
 TONES = ("positive", "neutral", "negative")  # labels of regard that have an edge of their own
 
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A label. `key` is the property that identifies a node, `title` the one that people read."""
+
+    label: str
+    meaning: str
+    key: str
+    title: str
+    properties: tuple[Property, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An edge type, with the pairs of labels that it connects. `keys` are the properties that tell
+    edges between the same two nodes apart."""
+
+    type: str
+    meaning: str
+    ends: tuple[tuple[str, str], ...]
+    properties: tuple[Property, ...] = ()
+    keys: tuple[str, ...] = ()
+
+
+def _text(**meanings: str) -> tuple[Property, ...]:
+    return tuple(Property(name, "text", meaning) for name, meaning in meanings.items())
+
+
+def _integer(**meanings: str) -> tuple[Property, ...]:
+    return tuple(Property(name, "integer", meaning) for name, meaning in meanings.items())
+
+
+def _number(**meanings: str) -> tuple[Property, ...]:
+    return tuple(Property(name, "number", meaning) for name, meaning in meanings.items())
+
+
+_UID = _text(uid="id, computed from its content")
+_NAME = _text(name="the same: what Neo4j Browser writes on a node that it has no style for")
+_WORDS = (*_UID, *_text(text="as first written"), *_NAME)
+_PLACED = (
+    *properties(NodePlace),
+    *_text(placed_by="the run of these numbers: the newest that placed the node"),
+)
+_GENERATION = properties(Generation, last=("group_uid", "iteration", "attempt", "count"))
+
+NODES: tuple[Node, ...] = (
+    Node("Category", "a class of groups", "name", "name", properties(Category)),
+    Node(
+        "SocialGroup",
+        "a group of people",
+        "uid",
+        "name",
+        (*_UID, *properties(Group), *_PLACED),
+    ),
+    Node("Predicate", "the verb of a statement", "uid", "text", _WORDS),
+    Node("Object", "the object of a statement", "uid", "text", (*_WORDS, *_PLACED)),
+    Node(
+        "Triple",
+        "a statement about a group",
+        "uid",
+        "text",
+        (
+            *_UID,
+            *_text(group_uid="uid of its group", text="group, predicate and object"),
+            *_NAME,
+        ),
+    ),
+    Node(
+        "Model",
+        "a language model: its weights",
+        "uid",
+        "name",
+        (*_UID, *_text(name="as the user named it", revision="of its weights")),
+    ),
+    Node(
+        "Run",
+        "a crawl, an import or profiles",
+        "uid",
+        "name",
+        (
+            *_UID,
+            *properties(Run, first=("name", "kind", "config", "settings")),
+            *_number(seconds="that asking its model took, over all sessions"),
+            *_integer(seq="order of creation, from 0"),
+        ),
+    ),
+    Node("Generation", "one prompt and how it ended", "uid", "path", (*_UID, *_GENERATION)),
+    Node(
+        "Answer",
+        "the raw answer of a model",
+        "key",
+        "key",
+        properties(Answer, last=("details", "prompt_tokens", "completion_tokens", "seconds")),
+    ),
+    Node("Metric", "how a score was computed", "uid", "measure", (*_UID, *properties(Metric))),
+    Node(
+        "AssociationTest",
+        "an association test on one model",
+        "uid",
+        "name",
+        (*_UID, *properties(AssociationNode, last=("low", "high", "record"))),
+    ),
+    Node(
+        "Topic",
+        "a topic of statements",
+        "uid",
+        "name",
+        (*_UID, *properties(Topic, "name", "category", "given", "words")),
+    ),
+    Node(
+        "TopicModel",
+        "the topics of one category in a run",
+        "uid",
+        "category",
+        (*_UID, *properties(TopicModel)),
+    ),
+    Node(
+        "Statement",
+        "a predicate and an object, or a text, without a group",
+        "uid",
+        "text",
+        (
+            *_UID,
+            *_text(
+                text="predicate and object",
+                predicate_uid="uid of the predicate; none of a text",
+                object_uid="uid of the object; none of a text",
+            ),
+            *_NAME,
+        ),
+    ),
+    Node(
+        "Name",
+        "a name by which people speak of a group, or one that means nothing",
+        "uid",
+        "text",
+        (*_UID, *properties(GroupName, "text", "form", "root", "nonce"), *_NAME),
+    ),
+    Node("Decision", "what a person decided about an answer", "uid", "verdict", (*_UID, *DECISION)),
+    Node(
+        "Passage",
+        "a document or a chunk that a run was read from",
+        "uid",
+        "kind",
+        (*_UID, *properties(Passage)),
+    ),
+    Node(
+        "GivenName",
+        "a given name that profiles were written for",
+        "uid",
+        "name",
+        (*_UID, *_text(name="the name")),
+    ),
+    Node(
+        "Profile",
+        "a character that a model wrote for a given name",
+        "uid",
+        "name",
+        (*_UID, *properties(Profile)),
+    ),
+    Node(
+        "BenchmarkItem",
+        "an item of a benchmark, without its texts",
+        "uid",
+        "name",
+        (*_UID, *properties(Item)),
+    ),
+    Node(
+        "Descriptor",
+        "what a person can be said to be, in a list of descriptors",
+        "uid",
+        "text",
+        (
+            *_UID,
+            *_text(text="as first written", axis="such as religion; empty for none"),
+            *_NAME,
+        ),
+    ),
+    Node(
+        "ProbeSet",
+        "groups and statements that models are probed with",
+        "uid",
+        "name",
+        (*_UID, *properties(ProbeSet, last=("record",))),
+    ),
+    Node(
+        "SofaResult",
+        "SoFa of a model on a set of probes",
+        "uid",
+        "model",
+        (*_UID, *properties(SofaResult)),
+    ),
+)
+
+_RUN = _text(run="the run's name")
+_MODEL = _text(model="name of the model")
 _STEREOTYPE = (
-    *RUN,
-    *text(predicate="as first written"),
-    *integer(count="how often the arm said it"),
-    *number(
+    *_RUN,
+    *_text(predicate="as first written"),
+    *_integer(count="how often the arm said it"),
+    *_number(
         regard="by the run's current metric, -1 to 1; lower is more negative",
         toxicity="by the run's current metric, 0 to 1",
         acceptability="by the run's current metric, 0 to 1; higher makes more sense",
     ),
-    *text(triple="uid of the triple", arm="the arm that said it"),
+    *_text(triple="uid of the triple", arm="the arm that said it"),
 )
 
 EDGES: tuple[Edge, ...] = (
@@ -60,7 +276,8 @@ EDGES: tuple[Edge, ...] = (
         "SEEDED",
         "a seed of the run",
         (("Run", "SocialGroup"),),
-        (*integer(position="from 0"), *text(category="of the group in this run")),
+        (*_integer(position="from 0"), *_text(category="of the group in this run")),
+        ("position",),
     ),
     Edge(
         "IN",
@@ -73,48 +290,45 @@ EDGES: tuple[Edge, ...] = (
         "PART_OF",
         "what a profile is made of",
         (("Generation", "Profile"),),
-        (*text(attribute="such as hobbies"), *integer(position="in the profile, from 0")),
+        (*properties(Part), *_integer(position="in the profile, from 0")),
+        ("position",),
     ),
     Edge(
         "YIELDED",
         "the triple that a generation said",
         (("Generation", "Triple"),),
-        (*integer(count="how often"), *text(predicate="as said here", object="as said here")),
+        (*_integer(count="how often"), *_text(predicate="as said here", object="as said here")),
     ),
     Edge(
         "SHOWN",
         "an example in the prompt",
         (("Generation", "Triple"),),
-        integer(position="in the prompt, from 0"),
+        _integer(position="in the prompt, from 0"),
+        ("position",),
     ),
     Edge(
         "SCORED",
         "a score of a triple",
         (("Triple", "Metric"),),
         (
-            *number(value="the score; regard from -1 to 1, lower is more negative"),
-            *text(label="its class"),
-            *texts(names="classes or details"),
-            *numbers(parts="their values, in the same order"),
+            *_number(value="the score; regard from -1 to 1, lower is more negative"),
+            *_text(label="its class"),
+            Property("names", "texts", "classes or details"),
+            Property("parts", "numbers", "their values, in the same order"),
         ),
     ),
     Edge(
         "MEASURED_BY",
         "the run's current metric for a measure",
         (("Run", "Metric"),),
-        text(measure="of the metric"),
+        _text(measure="of the metric"),
     ),
     Edge(
         "FIGURE",
         "a figure of a group in a run",
         (("Run", "SocialGroup"),),
-        (
-            *text(measure="for example overall_regard"),
-            *number(value="the figure"),
-            *INTERVAL,
-            *integer(n="triples behind it"),
-            *text(method="of the interval", arm="that it is of; empty in a run of one arm"),
-        ),
+        properties(GroupScore, first=("measure",)),
+        ("measure", "arm"),
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
     Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
@@ -123,7 +337,13 @@ EDGES: tuple[Edge, ...] = (
         "a test of the run, or a result of probing its statements",
         (("Run", "AssociationTest"), ("Run", "SofaResult")),
     ),
-    Edge("TARGET", "a target of a test", (("AssociationTest", "SocialGroup"),), _SIDE),
+    Edge(
+        "TARGET",
+        "a target of a test",
+        (("AssociationTest", "SocialGroup"),),
+        properties(AssociationEdge),
+        ("side",),
+    ),
     Edge(
         "ATTRIBUTE",
         "an attribute of a test",
@@ -132,164 +352,180 @@ EDGES: tuple[Edge, ...] = (
             ("AssociationTest", "Topic"),
             ("AssociationTest", "SocialGroup"),
         ),
-        _SIDE,
+        properties(AssociationEdge),
+        ("side",),
     ),
     Edge(
         "PLACED",
         "a node's place in the run's graph",
         (("Run", "SocialGroup"), ("Run", "Object")),
-        PLACE,
+        properties(NodePlace),
     ),
     Edge("MODELLED_BY", "the run's topics", (("Run", "TopicModel"),)),
     Edge(
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        (
-            *integer(number="its rank by size, from 0", size="distinct triples about it"),
-            *number(
-                coherence="mean NPMI of its words, -1 to 1",
-                stability="overlap with the nearest topics of other seeds, 0 to 1",
-            ),
-        ),
+        properties(Topic, "number", "size", "coherence", "stability"),
     ),
     Edge(
         "ABOUT",
         "the topic of a triple",
         (("Triple", "Topic"),),
-        (*RUN, *text(model="uid of the topic model"), *_MEMBERSHIP),
+        (*_RUN, *_text(model="uid of the topic model"), *properties(About)),
     ),
-    Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), _MEMBERSHIP),
+    Edge("OUTLIER", "a triple of no topic", (("Triple", "TopicModel"),), properties(About)),
     Edge(
         "ATTRIBUTED",
         "what each token does to a score",
         (("Triple", "Metric"),),
-        (
-            *text(method="for example occlusion@2"),
-            *texts(tokens="of the sentence"),
-            *numbers(effects="of each token on the score, by the method"),
-            *number(score="of the whole sentence"),
-        ),
+        properties(Attribution, first=("method",)),
+        ("method",),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),
-    *PROBES,
+    Edge(
+        "PROBED",
+        "how probable a statement is of a group",
+        (("Statement", "SocialGroup"),),
+        (
+            *_RUN,
+            *_text(probing_uid="uid of the PROBED_WITH edge"),
+            *_MODEL,
+            *properties(ProbedEdge),
+        ),
+    ),
+    Edge(
+        "PROBED_WITH",
+        "a probing of the run",
+        (("Run", "Model"),),
+        (*_UID, *properties(Probing)),
+        ("uid",),
+    ),
+    Edge(
+        "CHOSEN",
+        "how often a model that had to choose took a group for the one a statement is about",
+        (("Statement", "SocialGroup"),),
+        (*_RUN, *_text(choosing_uid="uid of the PUT_TO edge"), *_MODEL, *properties(ChosenEdge)),
+    ),
+    Edge(
+        "PUT_TO",
+        "a model that had to choose the groups of the run's statements",
+        (("Run", "Model"),),
+        (*_UID, *properties(Probing)),
+        ("uid",),
+    ),
+    Edge(
+        "NAME_OF",
+        "a group that people speak of by a name",
+        (("Name", "SocialGroup"),),
+        properties(GroupName, "mark"),
+    ),
+    Edge(
+        "PROBED_BEFORE",
+        "how probable a statement is after a name",
+        (("Name", "Statement"),),
+        (
+            *_RUN,
+            *_text(believing_uid="uid of the BELIEVED_BY edge"),
+            *_MODEL,
+            *properties(NameProbe),
+        ),
+    ),
+    Edge(
+        "BELIEVED",
+        "what a model's probabilities say of a statement and a group, over the group's names",
+        (("Statement", "SocialGroup"),),
+        (
+            *_RUN,
+            *_text(believing_uid="uid of the BELIEVED_BY edge"),
+            *_MODEL,
+            *properties(BelievedEdge),
+        ),
+    ),
+    Edge(
+        "BELIEVED_BY",
+        "a model whose probabilities of the run's statements were read after names of groups",
+        (("Run", "Model"),),
+        (*_UID, *properties(Probing)),
+        ("uid",),
+    ),
     Edge(
         "READ_BY",
         "an item of a benchmark under a model",
         (("BenchmarkItem", "Model"),),
         (
-            *text(asked="id of the model as it was asked", settings="how, as JSON pairs"),
-            *numbers(scores="of its candidates: what they are is up to the benchmark"),
-            *integer(tokens="read for it"),
-            *number(seconds="that took"),
+            *_text(asked="id of the model as it was asked", settings="how, as JSON pairs"),
+            *properties(ItemScore),
         ),
+        ("asked",),
     ),
     Edge(
         "FLAGGED",
         "a descriptor that a model ties to the names of a group (APX)",
         (("SocialGroup", "Descriptor"),),
         (
-            *text(
-                apx_uid="id of the table of APX",
-                model="name of the model, or the file that the table came from",
-                revision="of its weights; empty of a file",
-                settings="how the model was asked, as JSON pairs",
-            ),
-            *number(
-                bias_score="from 0 to 1, lower is more strongly tied",
-                z="standard deviations from the mean over groups, negative",
-                level="of the one-tailed test",
-            ),
-            *integer(groups="groups that were compared"),
+            *properties(Flagged, "apx_uid", "model", "revision", "settings"),
+            *properties(Flag),
+            *properties(Flagged, "level", "groups"),
         ),
+        ("apx_uid",),
     ),
     Edge(
         "ASKS",
         "a group or a statement of a set of probes",
         (("ProbeSet", "SocialGroup"), ("ProbeSet", "Statement")),
         (
-            *text(category="of the set that it belongs to", text="as it stands in a probe"),
-            *integer(
-                words="of the statement",
-                cluster="of the statement, from 0; -1 for none",
-            ),
-            *number(hate="of the statement, 0 to 1"),
+            *_text(category="of the set that it belongs to"),
+            *properties(ProbeStatement, "text", "words", "cluster", "hate"),
         ),
+        ("category", "text"),
     ),
     Edge("ON", "the set that a model was probed with", (("SofaResult", "ProbeSet"),)),
-    Edge(
-        "SCORES",
-        "SoFa by category",
-        (("SofaResult", "Category"),),
-        (
-            *number(score="mean variance of PPL* over groups; higher: groups further apart"),
-            *INTERVAL,
-            *integer(n="statements behind it"),
-            *numbers(quantiles="of PPL* over the probes, at 0, 1 ... 100 percent"),
-        ),
-    ),
+    Edge("SCORES", "SoFa by category", (("SofaResult", "Category"),), properties(SofaCategory)),
     Edge(
         "PUTS_FIRST",
         "how often a group has the lowest PPL* before a statement",
         (("SofaResult", "SocialGroup"),),
-        (
-            *text(category="of the statements"),
-            *number(first="share of the statements with the lowest PPL* for the group"),
-            *INTERVAL,
-            *integer(n="statements behind it"),
-            *number(
-                likeliest="the same share by the result's own measure",
-                likeliest_low="lower end of its 95% interval",
-                likeliest_high="upper end of its 95% interval",
-            ),
-        ),
+        (*_text(category="of the statements"), *properties(SofaGroup)),
+        ("category",),
     ),
     Edge(
         "DISPARITY",
         "what the group before a statement changes",
         (("SofaResult", "Statement"),),
-        (
-            *text(category="of the groups"),
-            *number(
-                dds="Delta Disparity Score: highest minus lowest PPL* over groups",
-                variance="of PPL* over groups",
-                mean="of PPL* over groups",
-            ),
-            *texts(first="the groups of the lowest PPL*"),
-        ),
+        (*_text(category="of the groups"), *properties(SofaStatement)),
+        ("category",),
     ),
     Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
         (("Object", "Object"), ("Predicate", "Predicate")),
-        (*RUN, *number(similarity="cosine of the embeddings"), *text(method="of the embedding")),
+        (*_RUN, *properties(NearDuplicate)),
+        ("run",),
     ),
     Edge(
         "HOLDS",
         "a passage that the run was read from",
         (("Run", "Passage"),),
-        integer(position="from 0"),
+        _integer(position="from 0"),
     ),
     Edge(
         "RELATED",
         "a relation of two passages",
         (("Passage", "Passage"),),
         (
-            *RUN,
-            *integer(position="among the relations of the run, from 0"),
-            *text(
-                name="the id that it came with",
-                kind="child, next or entities_overlap",
-                properties="what it came with, as JSON",
-            ),
-            *boolean(bidirectional="whether it holds both ways"),
+            *_RUN,
+            *_integer(position="among the relations of the run, from 0"),
+            *properties(Relation, last=("bidirectional",)),
         ),
+        ("run", "position"),
     ),
     Edge(
         "STEREOTYPE",
         "a triple of a run as one edge for each arm that said it, derived from the rest",
         (("SocialGroup", "Object"),),
         _STEREOTYPE,
+        ("run", "triple", "arm"),
     ),
     *(
         Edge(
@@ -297,17 +533,20 @@ EDGES: tuple[Edge, ...] = (
             f"the STEREOTYPE edge once more, where its regard is {tone}: a style colours by type",
             (("SocialGroup", "Object"),),
             _STEREOTYPE,
+            ("run", "triple", "arm"),
         )
         for tone in TONES
     ),
 )
 
 
+@cache
 def node(label: str) -> Node:
     """The node of this label."""
     return next(n for n in NODES if n.label == label)
 
 
+@cache
 def edge(kind: str) -> Edge:
     """The edge of this type."""
     return next(e for e in EDGES if e.type == kind)
@@ -319,6 +558,11 @@ def closed(names: Iterable[str]) -> frozenset[str]:
     edges = [e for e in EDGES if e.type in wanted]
     ends = {label for e in edges for pair in e.ends for label in pair}
     return frozenset({n.label for n in NODES if n.label in wanted} | {e.type for e in edges} | ends)
+
+
+def by_label(counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts of nodes in the order of the shape, without those of which there are none."""
+    return {n.label: counts[n.label] for n in NODES if counts.get(n.label)}
 
 
 def indexed() -> tuple[Edge, ...]:

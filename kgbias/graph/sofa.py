@@ -3,11 +3,12 @@
 Two results can be compared where they are of one `ProbeSet`.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
 
-from kgbias.graph.types import canonical_json
+from kgbias.graph.record import OrNaN, Reader, Record, Row, canonical_json, record_of
 from kgbias.ids import content_id
 from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo, Settings
@@ -25,21 +26,20 @@ def text_statement_id(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProbeStatement:
-    """A statement of a set: `text` is what stands after a group. `hate` is its score of hate, 0 to
-    1, and `cluster` the number of its cluster, -1 where it is in none; None where neither was
-    asked (`Study.describe_probes`)."""
+    """A statement of a set: `text` is what stands after a group. Hate and cluster are None where
+    they were not asked (`Study.describe_probes`)."""
 
     id: str
-    text: str
-    hate: float | None = None
-    cluster: int | None = None
+    text: Annotated[str, "as it stands in a probe"]
+    hate: Annotated[float | None, "of the statement, 0 to 1"] = None
+    cluster: Annotated[int | None, "of the statement, from 0; -1 for none"] = None
 
     @classmethod
     def of(cls, text: str) -> "ProbeStatement":
         return cls(text_statement_id(text), text)
 
     @property
-    def words(self) -> int:
+    def words(self) -> Annotated[int, "of the statement"]:
         """Its length in words: what the paper calls the length of a stereotype."""
         return len(self.text.split())
 
@@ -52,16 +52,26 @@ class ProbePart:
     groups: tuple[str, ...]
     statements: tuple[ProbeStatement, ...]
 
+    @classmethod
+    def all_of(cls, groups: Iterable[Row], statements: Iterable[Row]) -> "tuple[ProbePart, ...]":
+        """The parts of a set, from the rows of its groups (their `text`) and its statements."""
+        names: dict[str, list[str]] = {}
+        for row in groups:
+            names.setdefault(row["category"], []).append(row["text"])
+        said = _by_category(ProbeStatement, statements)
+        return tuple(cls(name, tuple(own), said.get(name, ())) for name, own in names.items())
+
 
 @dataclass(frozen=True, slots=True)
 class ProbeSet:
     """Groups and statements that models are probed with. The id follows from their texts alone, in
-    any order; `name` is what people call it, and `record` what is known of it as a whole (its
-    clusters, and what scored hate)."""
+    any order."""
 
-    name: str
+    name: Annotated[str, "what people call it"]
     parts: tuple[ProbePart, ...]
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Annotated[Mapping[str, Any], "its clusters, and what scored hate, as JSON"] = field(
+        default_factory=dict
+    )
 
     @classmethod
     def of(
@@ -89,67 +99,83 @@ class ProbeSet:
         return content_id("probes", canonical_json(content))
 
     @property
-    def groups(self) -> int:
+    def groups(self) -> Annotated[int, "in all categories"]:
         return sum(len(part.groups) for part in self.parts)
 
     @property
-    def statements(self) -> int:
+    def statements(self) -> Annotated[int, "in all categories"]:
         return sum(len(part.statements) for part in self.parts)
 
     @property
-    def probes(self) -> int:
-        """Groups times statements, added up over categories."""
+    def probes(self) -> Annotated[int, "each group before each statement of its category"]:
         return sum(len(part.groups) * len(part.statements) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class SofaGroup:
-    """How often a group comes first, as shares of the statements with their intervals: `first` by
-    PPL* (the paper's top-1), `likeliest` by the measure of the probing."""
+    """PUTS_FIRST: how often a group comes first: `first` by PPL* is the paper's top-1."""
 
     group: str
-    first: Estimate
-    likeliest: Estimate
+    first: Annotated[Estimate, "share of the statements with the lowest PPL* for the group"]
+    likeliest: Annotated[Estimate, "the same share by the result's own measure"]
 
 
 @dataclass(frozen=True, slots=True)
 class SofaStatement:
-    """PPL* of a statement over the groups: its `mean`, its `variance` (ddof=1, Eq. 4), the Delta
-    Disparity Score `dds` (Eq. 5), and the groups of the lowest PPL* (several where they tie)."""
+    """DISPARITY: PPL* of a statement over the groups. The variance is that of Eq. 4 (ddof=1), `dds`
+    that of Eq. 5; several groups are `first` where they tie."""
 
     id: str
     text: str
-    dds: float
-    variance: float
-    mean: float
-    first: tuple[str, ...]
+    dds: Annotated[OrNaN, "Delta Disparity Score: highest minus lowest PPL* over groups"]
+    variance: Annotated[OrNaN, "of PPL* over groups"]
+    mean: Annotated[OrNaN, "of PPL* over groups"]
+    first: Annotated[tuple[str, ...], "the groups of the lowest PPL*"]
 
 
 @dataclass(frozen=True, slots=True)
 class SofaCategory:
-    """One category: `score` is the mean of its statements' variances, `quantiles` are those of PPL*
-    over all its probes, at 0, 1 ... 100 percent."""
+    """SCORES: SoFa in one category."""
 
     category: str
-    score: Estimate
-    quantiles: tuple[float, ...]
+    score: Annotated[Estimate, "mean variance of PPL* over groups; higher: groups further apart"]
+    quantiles: Annotated[tuple[float, ...], "of PPL* over the probes, at 0, 1 ... 100 percent"]
     groups: tuple[SofaGroup, ...]
     statements: tuple[SofaStatement, ...]
+
+    @classmethod
+    def all_of(
+        cls,
+        categories: Iterable[Row],
+        groups: Iterable[Row],
+        statements: Iterable[Row],
+        read: Reader = json.loads,
+    ) -> "tuple[SofaCategory, ...]":
+        """The categories of a result, from their rows and those of their groups and statements."""
+        first = _by_category(SofaGroup, groups, read)
+        said = _by_category(SofaStatement, statements, read)
+        parts = (
+            {"groups": first.get(row["category"], ()), "statements": said.get(row["category"], ())}
+            | dict(row)
+            for row in categories
+        )
+        return tuple(record_of(cls, row, read) for row in parts)
 
 
 @dataclass(frozen=True, slots=True)
 class SofaResult:
-    """SoFa of one model on one set of probes: `score` is the mean over categories, 0 where it makes
-    no difference which group stands before a statement. `measure` is what
-    `likeliest` went by; `probe_set` is the id of the set."""
+    """SoFa of one model on one set of probes, named by its id. The score is 0 where it makes no
+    difference which group stands before a statement."""
 
     probe_set: str
-    model: ModelInfo
-    settings: Settings
-    measure: str
-    score: Estimate
+    model: Annotated[ModelInfo, "name of the model"]
+    settings: Annotated[Settings, "how the model was asked, as JSON pairs"]
+    measure: Annotated[str, "what the likeliest group went by"]
+    score: Annotated[Estimate, "the mean over categories; higher: groups further apart"]
     categories: tuple[SofaCategory, ...]
-    record: Mapping[str, Any] = field(default_factory=dict)
+    record: Annotated[Mapping[str, Any], "how it was computed, as JSON"] = field(
+        default_factory=dict
+    )
 
     @property
     def id(self) -> str:
@@ -157,3 +183,13 @@ class SofaResult:
 
     def category(self, name: str) -> SofaCategory:
         return next(c for c in self.categories if c.category == name)
+
+
+def _by_category(
+    kind: type[Record], rows: Iterable[Row], read: Reader = json.loads
+) -> dict[str, tuple[Record, ...]]:
+    """The records of rows, by the category that each row names."""
+    found: dict[str, list[Record]] = {}
+    for row in rows:
+        found.setdefault(row["category"], []).append(record_of(kind, row, read))
+    return {category: tuple(own) for category, own in found.items()}

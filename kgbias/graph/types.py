@@ -6,14 +6,15 @@ object and triple nodes, and writing something twice changes nothing. What diffe
 kept on generations, scores and edges.
 """
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from kgbias.graph.record import HIGH, LOW, Called, OrNaN
+from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
@@ -31,58 +32,43 @@ class Item:
     """
 
     id: str
-    benchmark: str
-    name: str
-    category: str
+    benchmark: Annotated[str, "stereoset, bbq ..."]
+    name: Annotated[str, "what its file calls it"]
+    category: Annotated[str, "of the people it is about"]
 
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """READ_BY: an item under one model. What `scores` are is up to the benchmark
-    (`kgbias.probe.benchmarks`); `tokens` were read for them, in `seconds`."""
+    """READ_BY: an item under one model (`kgbias.probe.benchmarks`)."""
 
     item: Item
-    scores: tuple[float, ...]
-    tokens: int = 0
-    seconds: float = 0.0
-
-
-def item_score(row: Any) -> ItemScore:
-    """An item's score from a row of either store."""
-    scores = json.loads(row["scores"]) if isinstance(row["scores"], str) else row["scores"]
-    return ItemScore(
-        Item(row["id"], row["benchmark"], row["name"], row["category"]),
-        tuple(scores),
-        row["tokens"],
-        row["seconds"],
-    )
+    scores: Annotated[tuple[float, ...], "of its candidates: what they are is up to the benchmark"]
+    tokens: Annotated[int, "read for it"] = 0
+    seconds: Annotated[float, "that took"] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """FLAGGED: a group that a descriptor is tied to. Its bias score, 0 to 1, lies `z` standard
-    deviations from the descriptor's mean over groups; more negative is more strongly tied. `axis`
-    is the descriptor's, "" for none."""
+    """FLAGGED: a group that a descriptor is tied to. `axis` is the descriptor's, "" for none."""
 
     group: str
     descriptor: str
     axis: str
-    bias_score: float
-    z: float
+    bias_score: Annotated[float, "from 0 to 1, lower is more strongly tied"]
+    z: Annotated[float, "standard deviations from the mean over groups, negative"]
 
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
     """The flags of one table of APX. The id follows from the model, how it was asked, the names and
-    the descriptors. `model` is the model's name, or the file of a table from elsewhere, which has
-    no revision; `level` is that of the test, `groups` how many were compared."""
+    the descriptors."""
 
-    id: str
-    model: str
-    revision: str
-    settings: Settings
-    level: float
-    groups: int
+    id: Annotated[str, "id of the table of APX", Called("apx_uid")]
+    model: Annotated[str, "name of the model, or the file that the table came from"]
+    revision: Annotated[str, "of its weights; empty of a file"]
+    settings: Annotated[Settings, "how the model was asked, as JSON pairs"]
+    level: Annotated[float, "of the one-tailed test"]
+    groups: Annotated[int, "groups that were compared"]
     flags: tuple[Flag, ...]
 
 
@@ -102,45 +88,34 @@ class StatementEdge:
     def statement_id(self) -> str:
         return statement_id(self.predicate_id, self.object_id)
 
-    @property
-    def properties(self) -> dict[str, Any]:
-        """What the edge itself holds, by name."""
-        return {name: getattr(self, name) for name in properties_of(type(self))}
-
-
-def properties_of(kind: type[StatementEdge]) -> tuple[str, ...]:
-    """The names of what edges of a kind hold themselves."""
-    return tuple(kind.__dataclass_fields__)[len(StatementEdge.__dataclass_fields__) :]
-
 
 @dataclass(frozen=True, slots=True)
 class ProbedEdge(StatementEdge):
     """PROBED: a statement (a predicate and object) with a group before it, under one model.
 
-    Log-likelihoods are natural: of the probe "group statement", of the statement's tokens in it,
-    and of the group alone, each with its number of tokens. `rank` is the group's among those of its
-    category; 1 is the group that the model finds most probable before the statement. `pieces` are
-    the scored tokens of the probe as text, `bits` their surprisals, -log2 p(token | ...), >= 0.
-
-    `lift` is in bits how much likelier the statement is of this group than of the others of its
-    category, beyond the group's base rate (`kgbias.probe.graph`). `similarity` is the cosine, -1
-    to 1, of the group and the statement in a model's vectors, and `association` the same against
-    the other groups, in standard deviations (`kgbias.evidence.association`). Each is None where it
-    was not computed.
+    Log-likelihoods are those of the probe "group statement", of the statement's tokens in it, and
+    of the group alone. `lift` (`kgbias.probe.graph`), `similarity`, -1 to 1, and `association`
+    (`kgbias.evidence.association`) are None where they were not computed.
     """
 
-    log_likelihood: float
-    tokens: int
-    statement_log_likelihood: float
-    statement_tokens: int
-    group_log_likelihood: float
-    group_tokens: int
-    rank: int
-    pieces: tuple[str, ...] = ()
-    bits: tuple[float, ...] = ()
-    lift: float | None = None
-    similarity: float | None = None
-    association: float | None = None
+    log_likelihood: Annotated[float, "of group and statement, natural logarithm"]
+    tokens: Annotated[int, "of group and statement"]
+    statement_log_likelihood: Annotated[float, "of the statement's tokens after the group"]
+    statement_tokens: Annotated[int, "of the statement"]
+    group_log_likelihood: Annotated[float, "of the group alone"]
+    group_tokens: Annotated[int, "of the group"]
+    rank: Annotated[int, "of the group among those of its category, 1 the most probable"]
+    pieces: Annotated[tuple[str, ...], "the scored tokens as text"] = ()
+    bits: Annotated[tuple[float, ...], "surprisal of each token, -log2 p"] = ()
+    lift: Annotated[
+        float | None, "in bits, likelier of the group than of the others of its category"
+    ] = None
+    similarity: Annotated[
+        float | None, "cosine of the group and the statement in a model's vectors"
+    ] = None
+    association: Annotated[
+        float | None, "the same against the other groups, in standard deviations"
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +124,8 @@ class Probing:
     precedes a text ...); `record` holds the result. The id follows from model and settings."""
 
     model: ModelInfo
-    settings: Settings = ()
-    record: Mapping[str, Any] = field(default_factory=dict)
+    settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
+    record: Annotated[Mapping[str, Any], "its result, as JSON"] = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -164,45 +139,43 @@ MORE, OF_NAME = "chosen more", "of this name"
 class ChosenEdge(StatementEdge):
     """CHOSEN: how often a model took a group for the one that a statement is about.
 
-    Of `offered` questions in which the group was an option, `answered` had an answer that could be
-    read, and `chosen` of these named the group: `share` is chosen / answered, `low` and `high` its
-    95% interval, and `base` the same share over all statements of the choosing.
-
-    Where the group was offered by `names` of its own, the `lift` is over those names, in bits and
-    held against the other groups', and `p_value` that of a lift of at most half a bit, corrected
-    over the group's statements; `verdict` is "chosen more", "leaning", "bound to a word" or "".
-    Where it was offered by one name, the lift is the share over the base rate and `p_value` that of
-    a share above that of the other statements, corrected over all; `verdict` is "of this name" or
-    "" (`kgbias.probe.choice.figures`).
-
-    Each figure is None where it is not defined. `answers` are the keys of the answers that named
-    the group, `others` of those that did not.
+    Where the group was offered by `names` of its own, the `lift` is over those names and held
+    against the other groups', and `verdict` is "chosen more", "leaning", "bound to a word" or "".
+    Where it was offered by one name, the lift is the share over the base rate, and `verdict` is "of
+    this name" or "" (`kgbias.probe.choice.figures`). Each figure is None where it is not defined.
     """
 
-    offered: int
-    answered: int
-    chosen: int
-    share: float | None = None
-    low: float | None = None
-    high: float | None = None
-    base: float | None = None
-    lift: float | None = None
-    lift_low: float | None = None
-    lift_high: float | None = None
-    p_value: float | None = None
-    names: int = 1
-    verdict: str = ""
-    answers: tuple[str, ...] = ()
-    others: tuple[str, ...] = ()
+    offered: Annotated[int, "questions in which the group was an option"]
+    answered: Annotated[int, "those of them with an answer that could be read"]
+    chosen: Annotated[int, "those of them that named the group"]
+    share: Annotated[float | None, "chosen of answered, 0 to 1"] = None
+    low: Annotated[float | None, LOW] = None
+    high: Annotated[float | None, HIGH] = None
+    base: Annotated[float | None, "the same share over all statements"] = None
+    lift: Annotated[
+        float | None, "in bits, the share over the base rate; of several names over the names"
+    ] = None
+    lift_low: Annotated[float | None, "lower end of its 95% interval"] = None
+    lift_high: Annotated[float | None, "upper end of its 95% interval"] = None
+    p_value: Annotated[
+        float | None,
+        "of a share above that of the other statements, or of several names of a lift of at most "
+        "half a bit; corrected",
+    ] = None
+    names: Annotated[int, "of the group, by which it was offered"] = 1
+    verdict: Annotated[
+        str, "chosen more, leaning, bound to a word or, of one name, of this name"
+    ] = ""
+    answers: Annotated[tuple[str, ...], "keys of the answers that named the group"] = ()
+    others: Annotated[
+        tuple[str, ...], "keys of the other answers to questions in which it was an option"
+    ] = ()
 
     @property
     def more(self) -> bool:
         """Whether the group, or the one name of it, was shown to be chosen for this statement more
         often than for others."""
         return self.verdict in (MORE, OF_NAME)
-
-
-CHOSEN_PROPERTIES = properties_of(ChosenEdge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,46 +191,40 @@ def name_id(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class GroupName:
     """A name by which people speak of a group: a plural noun phrase, such as "Asian Americans".
+    `group_id` is "" of a nonce name, which means nothing and belongs to no group."""
 
-    Attributes:
-        text: the name.
-        group_id: of the group; "" of a nonce name, which means nothing and belongs to no group.
-        form: the pattern of the name with {} for its root, such as "{}s", "{} Americans" or
-            "people from {}".
-        root: the word that carries the meaning, in lower case ("asian", of "people from Asia" too).
-        mark: why the name is not one of those that are mixed by default: "narrower" (than the
-            group), "self-description" or "slur"; "" of one that is.
-    """
-
-    text: str
+    text: Annotated[str, "as first written"]
     group_id: str
-    form: str
-    root: str
-    mark: str = ""
+    form: Annotated[str, "its pattern with {} for its root, such as people from {}"]
+    root: Annotated[str, "the word that carries the meaning, in lower case"]
+    mark: Annotated[
+        str,
+        "why the name is not mixed with the others: narrower, self-description or slur; empty of "
+        "one that is",
+    ] = ""
 
     @property
     def id(self) -> str:
         return name_id(self.text)
 
     @property
-    def nonce(self) -> bool:
-        """Whether it is a name that means nothing."""
+    def nonce(self) -> Annotated[bool, "whether it means nothing: it is the name of no group"]:
         return not self.group_id
 
 
 @dataclass(frozen=True, slots=True)
 class NameProbe:
-    """PROBED, from a name: `bits` is log2 p(statement | carrier, name), one for each carrier of the
-    believing, in their order; at most 0."""
+    """PROBED, from a name: one number for each carrier of the believing, in their order."""
 
     predicate_id: str
     object_id: str
     name_id: str
-    bits: tuple[float, ...]
+    bits: Annotated[
+        tuple[float, ...], "log2 p(statement), at most 0, after the name in each carrier"
+    ]
 
     @property
-    def mean(self) -> float:
-        """Over the carriers."""
+    def mean(self) -> Annotated[OrNaN, "of these"]:
         return math.fsum(self.bits) / len(self.bits)
 
     @property
@@ -267,34 +234,26 @@ class NameProbe:
 
 @dataclass(frozen=True, slots=True)
 class BelievedEdge(StatementEdge):
-    """BELIEVED: what a model's probabilities say of a statement and a group, over its names.
+    """BELIEVED: what a model's probabilities say of a statement and a group, over its names. The
+    corrections are those of Benjamini and Hochberg (1995)."""
 
-    Attributes:
-        lift: in bits, how much likelier the statement is after the group's names than after those
-            of the other groups of its category, beyond what each name makes likelier anyway; `low`
-            and `high` are the ends of its 95% interval over names.
-        names: how many names of the group it rests on.
-        p_value: one-sided, of a lift of at most the margin; `q_value` the same corrected over the
-            group's statements (Benjamini and Hochberg 1995); `p_zero` and `q_zero` of a lift of at
-            most 0.
-        least: the smallest lift with one of the names left out, and `swayed_by` the name that was.
-        verdict: "believed", "leaning", "bound to a word", or "" where nothing is shown.
-    """
-
-    lift: float
-    low: float
-    high: float
-    names: int
-    p_value: float
-    q_value: float
-    p_zero: float
-    q_zero: float
-    least: float
-    swayed_by: str = ""
-    verdict: str = ""
-
-
-BELIEVED_PROPERTIES = properties_of(BelievedEdge)
+    lift: Annotated[
+        OrNaN,
+        "in bits, likelier after the group's names than after those of the others of its category, "
+        "beyond what each name makes likelier anyway",
+    ]
+    low: Annotated[OrNaN, LOW]
+    high: Annotated[OrNaN, HIGH]
+    names: Annotated[int, "of the group that it rests on"]
+    p_value: Annotated[OrNaN, "of a lift of at most the margin, one-sided"]
+    q_value: Annotated[OrNaN, "the same, corrected over the group's statements"]
+    p_zero: Annotated[OrNaN, "of a lift of at most 0"]
+    q_zero: Annotated[OrNaN, "the same, corrected"]
+    least: Annotated[OrNaN, "the smallest lift with one of the names left out"]
+    swayed_by: Annotated[str, "the name that was left out for it"] = ""
+    verdict: Annotated[
+        str, "believed, leaning or bound to a word; empty where nothing is shown"
+    ] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,18 +283,18 @@ def triple_id(group_id: str, predicate_id: str, object_id: str) -> str:
 class Category:
     """A class of groups, for example gender identity."""
 
-    name: str
-    singular: str = ""
-    plural: str = ""
+    name: Annotated[str, "for example gender"]
+    singular: Annotated[str, "for one group, in prompts"] = ""
+    plural: Annotated[str, "for several, in prompts"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of people, as a seed names it. `variants` are other names of the same group."""
+    """A group of people, as a seed names it."""
 
-    name: str
+    name: Annotated[str, "its name"]
     category: str
-    variants: tuple[str, ...] = ()
+    variants: Annotated[tuple[str, ...], "its other names"] = ()
 
     @property
     def id(self) -> str:
@@ -371,14 +330,14 @@ class Triple:
 class Answer:
     """A row of the answer log: what a model said to one request, raw, before any parsing."""
 
-    key: str
-    model_id: str
-    text: str
-    finish: str
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    seconds: float = 0.0
-    details: str = ""
+    key: Annotated[str, "computed from the request"]
+    model_id: Annotated[str, "uid of the model"]
+    text: Annotated[str, "the answer"]
+    finish: Annotated[str, "why it ended"]
+    prompt_tokens: Annotated[int, "tokens of the prompt"] = 0
+    completion_tokens: Annotated[int, "tokens of the answer"] = 0
+    seconds: Annotated[float, "that it took; of one of a batch, the whole batch"] = 0.0
+    details: Annotated[str, "what else the server returned, as JSON"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,21 +350,21 @@ class Generation:
     """
 
     run_id: str
-    path: str
-    group_id: str
-    arm: str
-    strategy: str
-    iteration: int
-    attempt: int
-    outcome: Outcome
-    reason: str = ""
-    template: str = ""
-    template_hash: str = ""
-    prompt: str = ""
-    answer_key: str = ""
+    path: Annotated[str, "its place in the run"]
+    group_id: Annotated[str, "uid of the group that was asked about", Called("group_uid")]
+    arm: Annotated[str, "the arm of the crawl"]
+    strategy: Annotated[str, "what was expanded"]
+    iteration: Annotated[int, "the round, from 0"]
+    attempt: Annotated[int, "0 for the first"]
+    outcome: Annotated[Outcome, "ok, refused, unparsable, echo, nonsense or failed"]
+    reason: Annotated[str, "why it was refused or failed"] = ""
+    template: Annotated[str, "the template's name and version"] = ""
+    template_hash: Annotated[str, "of the template's text"] = ""
+    prompt: Annotated[str, "the prompt"] = ""
+    answer_key: Annotated[str, "key of its answer"] = ""
     triple: Triple | None = None
     shown: tuple[str, ...] = ()
-    count: int = 1
+    count: Annotated[int, "how often it was said; 1 in a crawl"] = 1
 
     @property
     def id(self) -> str:
@@ -420,16 +379,16 @@ class Run:
     its settings: the same command is the same run.
     """
 
-    name: str
+    name: Annotated[str, "its name"]
     model: ModelInfo
-    config: Mapping[str, Any]
+    config: Annotated[Mapping[str, Any], "its configuration, as JSON"]
     groups: tuple[Group, ...]
     categories: tuple[Category, ...] = ()
-    kind: str = "crawl"
-    status: Status = "running"
-    created: str = ""
-    version: str = ""
-    settings: Settings = ()
+    kind: Annotated[str, "crawl, import or profiles"] = "crawl"
+    status: Annotated[Status, "running, complete or interrupted"] = "running"
+    created: Annotated[str, "when it began, UTC"] = ""
+    version: Annotated[str, "of kgbias"] = ""
+    settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
 
     @property
     def id(self) -> str:
@@ -467,10 +426,10 @@ class Metric:
     """How a score was computed: the measure, the scorer and its version, and the verbaliser that
     turned the triple into text."""
 
-    measure: str
-    scorer: str
-    version: str
-    verbaliser: str = "sentence@1"
+    measure: Annotated[str, "regard, toxicity ..."]
+    scorer: Annotated[str, "its name"]
+    version: Annotated[str, "of the scorer"]
+    verbaliser: Annotated[str, "what turns a triple into the text that is scored"] = "sentence@1"
 
     @property
     def id(self) -> str:
@@ -509,15 +468,16 @@ class TripleView:
 
 @dataclass(frozen=True, slots=True)
 class GroupScore(Estimate):
-    """A figure of one group in one run: an estimate whose `n` is the number of statements behind
-    it. `measure` is the name of the figure, such as "overall_regard" (`kgbias.measures.figures`);
-    `method` says how its interval was computed; `arm` is the arm that it is of, "" in a run of one
-    arm."""
+    """FIGURE: a figure of one group in one run (`kgbias.measures.figures`)."""
 
+    value: Annotated[OrNaN, "the figure"]
+    low: Annotated[OrNaN, LOW]
+    high: Annotated[OrNaN, HIGH]
+    n: Annotated[int, "triples behind it"]
     group_id: str
-    measure: str
-    method: str = ""
-    arm: str = ""
+    measure: Annotated[str, "for example overall_regard"]
+    method: Annotated[str, "of the interval"] = ""
+    arm: Annotated[str, "that it is of; empty in a run of one arm"] = ""
 
     @classmethod
     def of(
@@ -535,10 +495,12 @@ class NodePlace:
     kind: str
     node_id: str
     label: str
-    degree: int
-    betweenness: float
-    community: int
-    groups: int
+    degree: Annotated[int, "statements that touch it, counted as often as they were said"]
+    betweenness: Annotated[float, "share of shortest paths through it, 0 to 1"]
+    community: Annotated[int, "number of its community, 0 the largest"]
+    groups: Annotated[
+        int, "groups that an object was named for, or that a group shares an object with"
+    ]
 
 
 def topic_model_id(run_id: str, category: str) -> str:
@@ -548,59 +510,62 @@ def topic_model_id(run_id: str, category: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """A link from an object or predicate to one with nearly the same meaning that was said more
-    often in the run. `similarity` is the cosine of their embeddings, `method` names the model."""
+    """NEAR: a link from an object or predicate to one with nearly the same meaning that was said
+    more often in the run."""
 
     kind: str
     node_id: str
     head_id: str
     text: str
     head_text: str
-    similarity: float
-    method: str = ""
+    similarity: Annotated[float, "cosine of the embeddings"]
+    method: Annotated[str, "of the embedding"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a category: its rank by size, from 0, its most characteristic words, how many
-    distinct triples it has, its coherence and stability (None: not measured), its given name."""
+    """A topic of a category, FOUND by a topic model; None is what was not measured."""
 
-    category: str
-    number: int
-    words: tuple[str, ...]
-    size: int
-    coherence: float | None = None
-    stability: float | None = None
-    given: str = ""
+    category: Annotated[str, "of the groups"]
+    number: Annotated[int, "its rank by size, from 0"]
+    words: Annotated[tuple[str, ...], "its most characteristic words, best first"]
+    size: Annotated[int, "distinct triples about it"]
+    coherence: Annotated[float | None, "mean NPMI of its words, -1 to 1"] = None
+    stability: Annotated[float | None, "overlap with the nearest topics of other seeds, 0 to 1"] = (
+        None
+    )
+    given: Annotated[str, "name that a person gave it; empty for none"] = ""
 
     @property
     def id(self) -> str:
         return node_id("topic", f"{self.category}: {' '.join(self.words)}")
 
     @property
-    def name(self) -> str:
+    def name(self) -> Annotated[str, "the given name, else its four best words"]:
         return self.given or " ".join(self.words[:4])
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """An ABOUT edge, from a triple to a topic or to none (an outlier), with the strength of its
-    membership, in [0, 1]; 0 in no cluster, when it may be `assigned` to the nearest topic."""
+    """An ABOUT edge, from a triple to a topic or to none (an outlier); the probability is 0 in no
+    cluster."""
 
     triple_id: str
     topic_id: str | None
-    probability: float
-    assigned: bool = False
+    probability: Annotated[float, "strength of membership, 0 to 1"]
+    assigned: Annotated[bool, "whether it went to the nearest topic because no cluster took it"] = (
+        False
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class TopicModel:
     """The topics of one category in one run, the edges to them, and the settings used."""
 
-    category: str
+    category: Annotated[str, "of the groups"]
     topics: tuple[Topic, ...]
     about: tuple[About, ...]
-    settings: Mapping[str, Any]
+    settings: Annotated[Mapping[str, Any], "they were found with, as JSON"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,10 +576,10 @@ class Attribution:
 
     triple_id: str
     metric: Metric
-    tokens: tuple[str, ...]
-    effects: tuple[float, ...]
-    score: float
-    method: str = "occlusion@1"
+    tokens: Annotated[tuple[str, ...], "of the sentence"]
+    effects: Annotated[tuple[float, ...], "of each token on the score, by the method"]
+    score: Annotated[float, "of the whole sentence"]
+    method: Annotated[str, "for example occlusion@2"] = "occlusion@1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -622,7 +587,7 @@ class AssociationEdge:
     """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
     is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
 
-    side: str
+    side: Annotated[str, "the word set: x or y (targets), a or b (attributes)"]
     kind: str
     node_id: str
 
@@ -634,28 +599,24 @@ class AssociationEdge:
 @dataclass(frozen=True, slots=True)
 class AssociationNode:
     """An association test with its outcome on one model. The id follows from the words, the method,
-    the model and the settings; `record` is everything that the outcome rests on.
-
-    `p_value` is that of the permutation test; `p_holm` and `p_bh` are corrected for the tests of
-    the same call; `p_published` is the p of the method's paper where that is another one (CEAT).
-    `n_x` and `n_y` count the targets that the model knew. What was not computed is NaN.
-    """
+    the model and the settings. `n_x` and `n_y` count the targets that the model knew. What was not
+    computed is NaN; only CEAT publishes another p."""
 
     id: str
-    test: str
-    method: str
-    model: ModelInfo
-    effect_size: float
-    p_value: float
-    low: float
-    high: float
-    record: Mapping[str, Any]
+    test: Annotated[str, "of the test", Called("name")]
+    method: Annotated[str, "weat, seat ..."]
+    model: Annotated[ModelInfo, "name of the model"]
+    effect_size: Annotated[OrNaN, "d"]
+    p_value: Annotated[OrNaN, "of the permutation test"]
+    low: Annotated[OrNaN, LOW]
+    high: Annotated[OrNaN, HIGH]
+    record: Annotated[Mapping[str, Any], "all figures and settings, as JSON"]
     edges: tuple[AssociationEdge, ...] = ()
-    p_published: float = math.nan
-    p_holm: float = math.nan
-    p_bh: float = math.nan
-    n_x: int = 0
-    n_y: int = 0
+    p_published: Annotated[OrNaN, "of the method's paper, where that is another"] = math.nan
+    p_holm: Annotated[OrNaN, "corrected for the tests of the call (Holm)"] = math.nan
+    p_bh: Annotated[OrNaN, "the same (Benjamini-Hochberg)"] = math.nan
+    n_x: Annotated[int, "targets of the first set"] = 0
+    n_y: Annotated[int, "of the second"] = 0
 
 
 def verbalise(group: str, predicate: str, object: str) -> str:
@@ -663,16 +624,6 @@ def verbalise(group: str, predicate: str, object: str) -> str:
     joined by spaces, the first letter capital, and a full stop."""
     text = " ".join(part for part in (group, predicate, object) if part)
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
-
-
-def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def read_settings(text: str) -> Settings:
-    """How a model was asked, from the JSON that stores keep."""
-    return tuple((name, value) for name, value in json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.shape_nodes import Node
+from kgbias.graph.shape import Node
 from kgbias.graph.sofa import (
     ProbePart,
     ProbeSet,

@@ -147,7 +147,7 @@ def test_a_table_that_lacks_a_column(file: Path, table: str, column: str, said: 
             if table == "score":
                 store.save_scores(run.id, Metric("m", "s", "1"), [Score("t", 1.0)])
             else:
-                one = GroupScore(GROUPS[0].id, "m", 1.0, 0.0, 2.0, 3, "by hand")
+                one = GroupScore(1.0, 0.0, 2.0, 3, GROUPS[0].id, "m", "by hand")
                 store.save_group_scores(run.id, [one])
 
 

@@ -17,7 +17,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import RunNotFound, StoreError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.sqlite.references import KEYS, LABELS, REFERENCES
+from kgbias.graph.sqlite.schema import KEYS, LABELS, references
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 
@@ -56,7 +56,7 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
     path = tmp_path / "kgbias.db"
     with SQLiteStore(str(path)) as store:
         a_run(store, "r", 1)
-    known = {(r.table, r.column) for r in REFERENCES}
+    known = {(r.table, r.column) for r in references()}
     own = {(table, KEYS.get(table, "id")) for table in LABELS}
     with closing(sqlite3.connect(path)) as db:
         tables = [
@@ -70,7 +70,7 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
                         ("answer", "model_id"), ("probing", "id"), ("choosing", "id"),
                         ("believing", "id"),
                         ("passage", "id"), ("passage_relation", "id"), ("flagged", "apx_id"),
-                    }, f"say in REFERENCES what {table}.{column} refers to"  # fmt: skip
+                    }, f"say in references() what {table}.{column} refers to"  # fmt: skip
 
 
 def test_deleting_says_first_and_needs_a_yes(path: Path) -> None:

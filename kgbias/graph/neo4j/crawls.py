@@ -4,19 +4,18 @@ and the passages that a run was read from.
 Streams hold one narrow row in memory, however many there are.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 
 from kgbias.errors import StoreError
+from kgbias.graph import as_graph
 from kgbias.graph.decisions import Decision, applied, in_effect
-from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
+from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.neo4j.behind import Behind, Claims
 from kgbias.graph.neo4j.loading import (
-    FIELDS,
     Created,
     TripleRows,
     created_generations,
@@ -26,10 +25,11 @@ from kgbias.graph.neo4j.loading import (
 )
 from kgbias.graph.neo4j.merging import SHOWN, YIELDED, merged, merged_triples, shown_rows
 from kgbias.graph.neo4j.runs import Runs, decision_statements, tied
-from kgbias.graph.neo4j.session import BATCH, Incomplete, Row
+from kgbias.graph.neo4j.session import BATCH, Incomplete, Row, of_edges, of_nodes, spread
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.record import record_of
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
-from kgbias.graph.types import Generation, Score, Triple, TripleView, canonical_json, storable
+from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
 
 # A round that is recorded again may read an answer in another way than before.
 _RENEW = """
@@ -106,19 +106,11 @@ class _Course:
 
 def generation(run_id: str, row: Row) -> Generation:
     """The generation that a row of its properties, triple and examples is."""
-    n = row["n"]
     triple = None
     if row["predicate"] is not None:
         triple = Triple(row["group"], row["predicate"], row["object"])
-    return Generation(
-        run_id=run_id,
-        group_id=n["group_uid"],
-        prompt=n["prompt"],
-        triple=triple,
-        shown=tuple(row["shown"]),
-        count=n["count"],
-        **{field: n[field] for field in FIELDS},
-    )
+    own = {"run_id": run_id, "triple": triple, "shown": tuple(row["shown"])}
+    return record_of(Generation, {**row["n"], **own})
 
 
 def _scores(row: Row) -> dict[str, Score]:
@@ -172,37 +164,20 @@ RETURN DISTINCT n.arm AS arm ORDER BY arm"""
 _FORGET_PROFILES = """
 MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)
 DETACH DELETE p"""
-_GIVEN_NAMES = """
-UNWIND $rows AS row
-MERGE (n:GivenName {uid: row.uid}) ON CREATE SET n.name = row.name"""
-_SAVE_PROFILES = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MATCH (g:SocialGroup {uid: row.group}), (n:GivenName {uid: row.name})
-MERGE (p:Profile {uid: row.profile.uid}) SET p = row.profile
-MERGE (run)-[:WROTE]->(p)
-MERGE (p)-[:IN]->(g)
-MERGE (p)-[:GIVEN]->(n)"""
-_PARTS = """
-UNWIND $rows AS row
-MATCH (p:Profile {uid: row.profile}), (n:Generation {uid: row.generation})
-MERGE (n)-[e:PART_OF {position: row.position}]->(p)
-SET e.attribute = row.attribute"""
 _READ_PROFILES = """
 MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)-[:IN]->(g:SocialGroup)
 MATCH (p)-[:GIVEN]->(n:GivenName)
-RETURN p.uid AS uid, p.path AS path, p.name AS name, g.uid AS group, p.labels AS labels
-ORDER BY path"""
+RETURN properties(p) AS p, g.uid AS group_id ORDER BY p.path"""
 _READ_PARTS = """
 MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)
 MATCH (n:Generation)-[e:PART_OF]->(p)
 MATCH (n)-[y:YIELDED]->(:Triple)
-RETURN p.uid AS uid, e.attribute AS attribute, n.uid AS generation, y.object AS value
+RETURN p.uid AS uid, e.attribute AS attribute, n.uid AS generation_id, y.object AS value
 ORDER BY uid, e.position"""
 
 
 _FORGET_PASSAGES = "MATCH (:Run {uid: $run})-[:HOLDS]->(p:Passage) DETACH DELETE p"
-_SAVE_PASSAGES = """
+_PASSAGES = """
 MATCH (run:Run {uid: $run})
 UNWIND $rows AS row
 MERGE (p:Passage {uid: row.uid}) SET p = row.node
@@ -216,12 +191,11 @@ SET e.name = row.name, e.kind = row.kind, e.bidirectional = row.bidirectional,
     e.properties = row.properties"""
 _PASSAGES = """
 MATCH (:Run {uid: $run})-[holds:HOLDS]->(p:Passage)
-RETURN p.name AS id, p.kind AS kind, p.text AS text, p.properties AS properties
+RETURN properties(p) AS p
 ORDER BY holds.position"""
 _RELATIONS = """
 MATCH (run:Run {uid: $run})-[:HOLDS]->(a:Passage)-[e:RELATED {run: run.name}]->(b:Passage)
-RETURN e.name AS id, e.kind AS kind, a.name AS source, b.name AS target,
-       e.bidirectional AS bidirectional, e.properties AS properties
+RETURN a.name AS source, b.name AS target, properties(e) AS e
 ORDER BY e.position"""
 
 
@@ -438,91 +412,31 @@ class Crawls(Runs):
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         self.write((_FORGET_PROFILES, {"run": run_id}))
-        names = {p.name_id: storable(p.name) for p in profiles}
-        self.write_rows(_GIVEN_NAMES, [{"uid": uid, "name": n} for uid, n in sorted(names.items())])
-        rows = [
-            {
-                "group": p.group_id,
-                "name": p.name_id,
-                "profile": {
-                    "uid": p.id,
-                    "path": storable(p.path),
-                    "name": storable(p.name),
-                    "labels": canonical_json({k: storable(v) for k, v in p.labels.items()}),
-                },
-            }
-            for p in profiles
-        ]
-        self.write_rows(_SAVE_PROFILES, rows, run=run_id)
-        self.write_rows(
-            _PARTS,
-            [
-                {
-                    "profile": p.id,
-                    "generation": part.generation_id,
-                    "position": position,
-                    "attribute": storable(part.attribute),
-                }
-                for p in profiles
-                for position, part in enumerate(p.parts)
-            ],
-        )
+        names, nodes = as_graph.profiles(profiles)
+        self.write_each((*of_nodes(names, kept=True), *of_nodes(nodes)))
+        edges = as_graph.of_profiles(run_id, profiles)
+        self.write_each(chain.from_iterable(map(of_edges, edges)))
 
     def profiles(self, run_id: str) -> list[Profile]:
         parts: dict[str, list[Part]] = {}
         for row in self.read(_READ_PARTS, run=run_id):
-            part = Part(row["attribute"], row["generation"], row["value"])
-            parts.setdefault(row["uid"], []).append(part)
+            parts.setdefault(row["uid"], []).append(record_of(Part, row))
         return [
-            Profile(
-                run_id,
-                row["path"],
-                row["name"],
-                row["group"],
-                json.loads(row["labels"]),
-                tuple(parts.get(row["uid"], ())),
+            record_of(
+                Profile,
+                spread(row) | {"run_id": run_id, "parts": tuple(parts.get(row["p"]["uid"], ()))},
             )
             for row in self.read(_READ_PROFILES, run=run_id)
         ]
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
         self.write((_FORGET_PASSAGES, {"run": run_id}))
-        rows = [
-            {
-                "uid": p.uid(run_id),
-                "position": n,
-                "node": {
-                    "uid": p.uid(run_id),
-                    "name": p.id,
-                    "kind": p.kind,
-                    "text": p.text,
-                    "properties": as_json(p.properties),
-                },
-            }
-            for n, p in enumerate(corpus.passages)
-        ]
-        self.write_rows(_SAVE_PASSAGES, rows, run=run_id)
-        relations = [
-            {
-                "name": r.id,
-                "position": n,
-                "kind": r.kind,
-                "source": passage_uid(run_id, r.source),
-                "target": passage_uid(run_id, r.target),
-                "bidirectional": r.bidirectional,
-                "properties": as_json(r.properties),
-            }
-            for n, r in enumerate(corpus.relations)
-        ]
-        self.write_rows(_RELATE, relations, run=run_id)
+        self.write_each(of_nodes(as_graph.passages(run_id, corpus)))
+        edges = as_graph.of_passages(run_id, self.run_name(run_id), corpus)
+        self.write_each(chain.from_iterable(map(of_edges, edges)))
 
     def corpus(self, run_id: str) -> Corpus:
-        passages = [
-            Passage(row["id"], row["kind"], row["text"], json.loads(row["properties"]))
-            for row in self.read(_PASSAGES, run=run_id)
-        ]
-        relations = [
-            Relation(**{**row, "properties": json.loads(row["properties"])})
-            for row in self.read(_RELATIONS, run=run_id)
-        ]
-        return Corpus(tuple(passages), tuple(relations))
+        return Corpus(
+            tuple(self.records(Passage, _PASSAGES, run=run_id)),
+            tuple(self.records(Relation, _RELATIONS, run=run_id)),
+        )

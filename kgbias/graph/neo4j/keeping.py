@@ -6,7 +6,7 @@ from typing import NoReturn
 from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
-from kgbias.graph.keeping import Fault, by_label, wrong_ids
+from kgbias.graph.keeping import Fault, wrong_ids
 from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, Row
@@ -224,7 +224,7 @@ class Keeping(Crawls, Findings):
             gone[label] = row["n"]
         if not dry_run:
             self._delete(run_id, given, answers)
-        return by_label(gone)
+        return shape.by_label(gone)
 
     def _delete(self, run_id: str, given: Row, answers: list[str]) -> None:
         self.save_places(run_id, ())

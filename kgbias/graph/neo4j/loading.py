@@ -8,10 +8,6 @@ from typing import Any, NamedTuple
 from kgbias.graph.neo4j.session import Row
 from kgbias.graph.types import Generation, Triple, statement_id, storable, triple_id
 
-FIELDS = (
-    "path", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",
-    "template_hash", "answer_key",
-)  # fmt: skip
 _OWN = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
 _SHARED = (
     "group_uid", "arm", "strategy", "iteration", "attempt", "outcome", "reason", "template",

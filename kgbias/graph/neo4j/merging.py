@@ -3,8 +3,9 @@ for. What it lacks is created faster (`loading.py`)."""
 
 from collections.abc import Sequence
 
-from kgbias.graph.neo4j.loading import FIELDS, triple_rows
+from kgbias.graph.neo4j.loading import triple_rows
 from kgbias.graph.neo4j.session import Row
+from kgbias.graph.record import in_graph
 from kgbias.graph.types import Generation, Triple, storable
 
 # One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
@@ -53,10 +54,7 @@ def merged(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
     generations, yielded = [], []
     for g in batch:
         uid = g.id
-        properties = {field: storable(str(getattr(g, field))) for field in FIELDS}
-        properties |= {"uid": uid, "group_uid": g.group_id, "prompt": storable(g.prompt)}
-        numbers = {"iteration": g.iteration, "attempt": g.attempt, "count": g.count}
-        generations.append({"uid": uid, "properties": properties | numbers})
+        generations.append({"uid": uid, "properties": in_graph(g) | {"uid": uid}})
         if (t := g.triple) is not None:
             yielded.append(
                 {

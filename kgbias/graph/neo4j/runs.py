@@ -4,13 +4,13 @@ groups to objects, which are derived: one for each triple, run and arm makes a p
 A batch that is left with a provider is a node that is no part of the graph.
 """
 
-import json
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound
 from kgbias.graph.decisions import Decision, decision_of, decision_row
-from kgbias.graph.neo4j.session import Neo4jSession, Row
+from kgbias.graph.neo4j.session import Neo4jSession, Row, of_nodes
+from kgbias.graph.record import in_graph, record_of
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Answer,
@@ -20,9 +20,6 @@ from kgbias.graph.types import (
     Run,
     RunSummary,
     Status,
-    canonical_json,
-    read_settings,
-    storable,
 )
 from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
@@ -31,11 +28,27 @@ _RUN = """
 MATCH (run:Run {name: $name})-[:OF]->(model:Model)
 OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
 WITH run, model, seeded, group ORDER BY seeded.position
-RETURN run.name AS name, run.kind AS kind, run.config AS config, run.status AS status,
-       run.created AS created, run.version AS version, model.name AS model,
-       model.revision AS revision, run.settings AS settings,
+RETURN properties(run) AS run, model.name AS model, model.revision AS revision,
        collect({name: group.name, category: seeded.category, variants: group.variants}) AS groups
 """
+
+_BEGIN = """
+OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq
+MERGE (m:Model {uid: $model_uid}) SET m += $model
+MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq
+MERGE (r)-[:OF]->(m)"""
+_SEEDS = """
+MATCH (r:Run {uid: $uid})
+UNWIND $rows AS row
+MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
+WITH r, row, g, [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
+    + coalesce(g.variants, []) AS names
+CALL { WITH names UNWIND names AS n WITH n ORDER BY n RETURN collect(n) AS sorted }
+SET g.variants = sorted
+MERGE (c:Category {name: row.category})
+MERGE (g)-[:IN_CATEGORY]->(c)
+MERGE (r)-[s:SEEDED {position: row.position}]->(g)
+SET s.category = row.category"""
 
 # Three times over the run: outcomes are counted together before they are told apart, and nothing is
 # looked up that an import does not have.
@@ -70,32 +83,6 @@ RETURN run.name AS name, triples, statements, generations, refused, invalid, ech
        failed, resampled, prompt_tokens, completion_tokens, run.seconds AS seconds
 ORDER BY run.seq
 """
-
-
-def _group_rows(groups: Sequence[Group]) -> list[Row]:
-    return [
-        {
-            "uid": group.id,
-            "name": group.name,
-            "category": group.category,
-            "variants": list(group.variants),
-            "position": position,
-        }
-        for position, group in enumerate(groups)
-    ]
-
-
-def _answer_row(answer: Answer) -> Row:
-    return {
-        "key": answer.key,
-        "model_id": answer.model_id,
-        "text": storable(answer.text),
-        "finish": answer.finish,
-        "prompt_tokens": answer.prompt_tokens,
-        "completion_tokens": answer.completion_tokens,
-        "seconds": answer.seconds,
-        "details": answer.details,
-    }
 
 
 _FORGET_STEREOTYPES = f"""
@@ -185,55 +172,20 @@ class Runs(Neo4jSession):
         return self.find_run(run.name)
 
     def _create_run(self, run: Run) -> None:
+        written = {
+            "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
+            "version": run.version or __version__,
+        }
+        model = {"name": run.model.name, "revision": run.model.revision}
+        groups = [
+            in_graph(group) | {"uid": group.id, "category": group.category, "position": position}
+            for position, group in enumerate(run.groups)
+        ]
+        given = {"uid": run.id, "run": in_graph(run) | written}
         self.write(
-            (
-                "OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq "
-                "MERGE (m:Model {uid: $model_uid}) SET m += $model "
-                "MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq "
-                "MERGE (r)-[:OF]->(m)",
-                {
-                    "uid": run.id,
-                    "run": {
-                        "name": run.name,
-                        "kind": run.kind,
-                        "config": canonical_json(run.config),
-                        "status": run.status,
-                        "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
-                        "version": run.version or __version__,
-                        "settings": canonical_json(run.settings),
-                    },
-                    "model_uid": run.model.id,
-                    "model": {
-                        "name": run.model.name,
-                        "revision": run.model.revision,
-                    },
-                },
-            ),
-            (
-                "UNWIND $rows AS row MERGE (c:Category {name: row.name}) "
-                "SET c.singular = row.singular, c.plural = row.plural",
-                {
-                    "rows": [
-                        {"name": c.name, "singular": c.singular, "plural": c.plural}
-                        for c in run.categories
-                    ]
-                },
-            ),
-            (
-                """
-                MATCH (r:Run {uid: $uid})
-                UNWIND $rows AS row
-                MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
-                WITH r, row, g, [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
-                    + coalesce(g.variants, []) AS names
-                CALL { WITH names UNWIND names AS n WITH n ORDER BY n RETURN collect(n) AS sorted }
-                SET g.variants = sorted
-                MERGE (c:Category {name: row.category})
-                MERGE (g)-[:IN_CATEGORY]->(c)
-                MERGE (r)-[s:SEEDED {position: row.position}]->(g)
-                SET s.category = row.category""",
-                {"uid": run.id, "rows": _group_rows(run.groups)},
-            ),
+            (_BEGIN, given | {"model_uid": run.model.id, "model": model}),
+            *of_nodes(("Category", map(in_graph, run.categories))),
+            (_SEEDS, {"uid": run.id, "rows": groups}),
         )
 
     def set_status(self, run_id: str, status: Status) -> None:
@@ -269,26 +221,18 @@ class Runs(Neo4jSession):
             for g in row["groups"]
             if g["name"] is not None
         )
-        return Run(
-            name=row["name"],
-            kind=row["kind"],
-            config=json.loads(row["config"]),
-            status=row["status"],
-            created=row["created"],
-            version=row["version"],
-            model=ModelInfo(row["model"], row["revision"]),
-            settings=read_settings(row["settings"]),
-            groups=groups,
-            categories=self._categories(groups),
-        )
+        model = ModelInfo(row["model"], row["revision"])
+        own = {"model": model, "groups": groups, "categories": self._categories(groups)}
+        return record_of(Run, row["run"] | own)
 
     def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:
-        rows = self.read(
+        found = self.records(
+            Category,
             "MATCH (c:Category) WHERE c.name IN $names AND c.singular IS NOT NULL "
-            "RETURN c.name AS name, c.singular AS singular, c.plural AS plural ORDER BY c.name",
+            "RETURN properties(c) AS c ORDER BY c.name",
             names=[group.category for group in groups],
         )
-        return tuple(Category(row["name"], row["singular"], row["plural"]) for row in rows)
+        return tuple(found)
 
     def summaries(self) -> list[RunSummary]:
         return self._summaries("MATCH (run:Run)")
@@ -304,20 +248,11 @@ class Runs(Neo4jSession):
         ]
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        rows = self.read(
-            "MATCH (a:Answer) WHERE a.key IN $keys "
-            "RETURN a.key AS key, a.model_id AS model_id, a.text AS text, a.finish AS finish, "
-            "a.prompt_tokens AS prompt_tokens, a.completion_tokens AS completion_tokens, "
-            "a.seconds AS seconds, a.details AS details",
-            keys=list(keys),
-        )
-        return {row["key"]: Answer(**row) for row in rows}
+        query = "MATCH (a:Answer) WHERE a.key IN $keys RETURN properties(a) AS a"
+        return {a.key: a for a in self.records(Answer, query, keys=list(keys))}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
-        self.write_rows(
-            "UNWIND $rows AS row MERGE (a:Answer {key: row.key}) ON CREATE SET a = row",
-            [_answer_row(answer) for answer in answers],
-        )
+        self.write_each(of_nodes(("Answer", map(in_graph, answers)), kept=True))
 
     def derive(self, run_id: str) -> None:
         """See `kgbias.graph.store.Store.derive`."""

@@ -1,20 +1,23 @@
 """The connection to a Neo4j server, with its errors as one-line messages."""
 
 import logging
-import math
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
+from kgbias.graph import shape
+from kgbias.graph.as_graph import Edges, Nodes
 from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
+from kgbias.graph.record import Record, record_of
 from kgbias.models.wire import is_withheld
 
 Row = Mapping[str, Any]
+Statement = tuple[str, Row]  # a query and its parameters
 
 BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
@@ -127,10 +130,24 @@ class Neo4jSession:
 
         self._within(lambda session: session.execute_write(work))
 
+    def records(self, kind: type[Record], query: str, **parameters: Any) -> list[Record]:
+        """The records that the rows of a query are (`spread`)."""
+        return [record_of(kind, spread(row)) for row in self.read(query, **parameters)]
+
+    def write_each(self, statements: Iterable[Statement]) -> None:
+        """Run statements, a transaction each."""
+        for statement in statements:
+            self.write(statement)
+
     def write_rows(self, query: str, rows: Sequence[Row | str], **parameters: Any) -> None:
         """UNWIND $rows in batches, a transaction each."""
         for start in range(0, len(rows), BATCH):
             self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
+
+    def run_name(self, run_id: str) -> str:
+        """The name of a run, as edges hold it; "" of one that is not there."""
+        rows = self.read("MATCH (r:Run {uid: $run}) RETURN r.name AS name", run=run_id)
+        return next((str(row["name"]) for row in rows), "")
 
     def write_alone(self, query: str, **parameters: Any) -> None:
         """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
@@ -274,9 +291,44 @@ class _Wait:
             self._session._notify(f"{self._session.url} answers again: going on")
 
 
-def number(value: float) -> float | None:
-    """A number as a property: NaN, which cannot be sorted by, is left out."""
-    return None if math.isnan(value) else value
+def spread(row: Row) -> dict[str, Any]:
+    """The row with what its maps hold beside its other columns, which count before it."""
+    found: dict[str, Any] = {}
+    for value in row.values():
+        if isinstance(value, dict):
+            found |= value
+    return found | {name: value for name, value in row.items() if not isinstance(value, dict)}
+
+
+def of_nodes(table: Nodes, *, kept: bool = False) -> Iterator[Statement]:
+    """The writes of nodes, a batch each. Of one that is there what is `kept` stays."""
+    label, rows = table
+    key = shape.node(label).key
+    put = "ON CREATE SET n = row" if kept else "SET n += row"
+    query = f"UNWIND $rows AS row MERGE (n:{label} {{{key}: row.{key}}}) {put}"
+    return _batches(query, rows)
+
+
+def of_edges(table: Edges, *, new: bool = False) -> Iterator[Statement]:
+    """The writes of edges between nodes that are there, a batch each; `new` ones are not looked
+    for first."""
+    kind, start, end, rows = table
+    a, b = shape.node(start).key, shape.node(end).key
+    keys = ", ".join(f"{key}: row[2].{key}" for key in shape.edge(kind).keys)
+    edge = f"CREATE (a)-[e:{kind}]->(b)" if new else f"MERGE (a)-[e:{kind} {{{keys}}}]->(b)"
+    query = f"""
+UNWIND $rows AS row
+MATCH (a:{start} {{{a}: row[0]}})
+MATCH (b:{end} {{{b}: row[1]}})
+{edge}
+SET e += row[2]"""
+    return _batches(query, (list(row) for row in rows))
+
+
+def _batches(query: str, rows: Iterable[Any]) -> Iterator[Statement]:
+    found = iter(rows)
+    while batch := list(islice(found, BATCH)):
+        yield query, {"rows": batch}
 
 
 def _first_line(error: Exception) -> str:

@@ -7,15 +7,16 @@ Streams hold one narrow row in memory, however many there are.
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import count as numbers
 from itertools import groupby, islice
 from operator import itemgetter
 
 from kgbias.errors import RunConflict, RunNotFound
-from kgbias.graph.decisions import COLUMNS, Decision, applied, decision_of, decision_row, in_effect
-from kgbias.graph.keeping import Corpus, Passage, Relation, as_json, passage_uid
+from kgbias.graph.decisions import Decision, applied, decision_of, in_effect
+from kgbias.graph.keeping import Corpus, Passage, Relation, passage_uid
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
-from kgbias.graph.sqlite.database import Database, Row, number
+from kgbias.graph.sqlite.database import Database, Row
 from kgbias.graph.types import (
     Answer,
     Batch,
@@ -69,16 +70,16 @@ ORDER BY seed.place IS NULL, seed.place, "group".name, predicate.text, object.te
 
 
 _PROFILES = """
-SELECT path, name, group_id, labels, id FROM profile WHERE run_id = ? ORDER BY path"""
+SELECT * FROM profile WHERE run_id = ? ORDER BY path"""
 _PROFILE_PARTS = """
-SELECT part.profile_id, attribute, generation_id, said_object FROM profile
+SELECT part.*, said_object AS value FROM profile
 JOIN profile_part AS part ON part.profile_id = profile.id
 JOIN generation ON generation.id = generation_id AND generation.triple_id IS NOT NULL
 WHERE profile.run_id = ? ORDER BY part.profile_id, position"""
 
 
 _RELATIONS = """
-SELECT relation.id, relation.kind, source.id, target.id, bidirectional, relation.properties
+SELECT relation.*, relation.id AS name, source.id AS source, target.id AS target
 FROM passage_relation AS relation
 JOIN passage AS source ON source.run_id = relation.run_id AND source.uid = source_uid
 JOIN passage AS target ON target.run_id = relation.run_id AND target.uid = target_uid
@@ -108,27 +109,19 @@ class Crawls(Database):
 
     def _insert_run(self, run: Run) -> None:
         self._add_model(run.model)
-        created = run.created or datetime.now(UTC).isoformat(timespec="seconds")
-        self._db.execute(
-            "INSERT INTO run (id, name, kind, model_id, config, status, created, "
-            "version, settings) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                run.id,
-                run.name,
-                run.kind,
-                run.model.id,
-                canonical_json(run.config),
-                run.status,
-                created,
-                run.version or __version__,
-                canonical_json(run.settings),
-            ),
+        self._put(
+            "run",
+            [run],
+            "INSERT",
+            seq=None,  # the next
+            model_id=run.model.id,
+            created=run.created or datetime.now(UTC).isoformat(timespec="seconds"),
+            version=run.version or __version__,
+            seconds=None,
         )
-        self._db.executemany(
-            "INSERT INTO category VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET "
-            "singular = excluded.singular, plural = excluded.plural",
-            [(c.name, c.singular, c.plural) for c in run.categories],
+        renewed = "singular = excluded.singular, plural = excluded.plural"
+        self._put(
+            "category", run.categories, "INSERT", f"ON CONFLICT (name) DO UPDATE SET {renewed}"
         )
         self._add_groups(run.id, run.groups)
 
@@ -161,29 +154,27 @@ class Crawls(Database):
 
     def find_run(self, name: str | None = None) -> Run:
         query = (
-            "SELECT run.id, run.name, kind, config, status, created, version, model.name, "
-            "revision, run.settings FROM run JOIN model ON model.id = model_id "
+            "SELECT run.*, model.name AS model, revision "
+            "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
-            row = self._db.execute(query + "ORDER BY seq DESC LIMIT 1").fetchone()
+            rows = self._rows(query + "ORDER BY seq DESC LIMIT 1")
         else:
-            row = self._db.execute(query + "WHERE run.name = ?", (name,)).fetchone()
+            rows = self._rows(query + "WHERE run.name = ?", (name,))
+        row = next(rows, None)
         if row is None:
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
                 raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
             raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
-        return Run(
-            name=row[1],
-            kind=row[2],
-            config=self._json(row[3]),
-            status=row[4],
-            created=row[5],
-            version=row[6],
-            model=ModelInfo(row[7], row[8]),
-            groups=self._groups(row[0]),
-            settings=self._settings(row[9]),
-            categories=self._categories(row[0]),
+        return self._record(
+            Run,
+            row
+            | {
+                "model": ModelInfo(row["model"], row["revision"]),
+                "groups": self._groups(row["id"]),
+                "categories": self._categories(row["id"]),
+            },
         )
 
     def _groups(self, run_id: str) -> tuple[Group, ...]:
@@ -205,12 +196,11 @@ class Crawls(Database):
         )
 
     def _categories(self, run_id: str) -> tuple[Category, ...]:
-        rows = self._db.execute(
-            "SELECT name, singular, plural FROM category WHERE name IN "
-            "(SELECT category FROM run_group WHERE run_id = ?) ORDER BY name",
-            (run_id,),
+        query = (
+            "SELECT * FROM category WHERE name IN "
+            "(SELECT category FROM run_group WHERE run_id = ?) ORDER BY name"
         )
-        return tuple(Category(*row) for row in rows)
+        return tuple(self._records(Category, query, (run_id,)))
 
     def summaries(self) -> list[RunSummary]:
         return self._summaries("")
@@ -241,16 +231,11 @@ class Crawls(Database):
         return [RunSummary(self.find_run(name), *counts) for name, *counts in rows]
 
     def decisions(self, run_id: str) -> list[Decision]:
-        rows = self._db.execute(
-            f"SELECT {', '.join(COLUMNS)} FROM decision WHERE run_id = ? ORDER BY decided, uid",
-            (run_id,),
-        )
-        return [decision_of(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+        query = "SELECT * FROM decision WHERE run_id = ? ORDER BY decided, uid"
+        return [decision_of(row) for row in self._rows(query, (run_id,))]
 
     def _insert_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
-        rows = [(run_id, *map(decision_row(d).get, COLUMNS)) for d in decisions]
-        marks = ", ".join("?" * (1 + len(COLUMNS)))
-        self._db.executemany(f"INSERT OR IGNORE INTO decision VALUES ({marks})", rows)
+        self._put("decision", decisions, "INSERT OR IGNORE", run_id=run_id, uid=lambda d: d.id)
 
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
         with self._transaction():
@@ -519,10 +504,7 @@ class Crawls(Database):
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         with self._transaction():
-            self._db.execute(
-                "INSERT OR IGNORE INTO metric VALUES (?, ?, ?, ?, ?)",
-                (metric.id, metric.measure, metric.scorer, metric.version, metric.verbaliser),
-            )
+            self._put("metric", [metric], "INSERT OR IGNORE")
             self._db.execute(
                 "INSERT OR REPLACE INTO run_metric VALUES (?, ?, ?)",
                 (run_id, metric.measure, metric.id),
@@ -556,21 +538,22 @@ class Crawls(Database):
         return {id: Score(id, value, label, self._json(text)) for id, value, label, text in found}
 
     def scorers(self, run_id: str) -> list[Metric]:
-        rows = self._db.execute(
-            "SELECT measure, scorer, version, verbaliser FROM metric WHERE EXISTS ("
+        return self._records(
+            Metric,
+            "SELECT * FROM metric WHERE EXISTS ("
             "SELECT 1 FROM generation JOIN score ON score.triple_id = generation.triple_id "
             "AND score.metric_id = metric.id WHERE generation.run_id = ?) ORDER BY id",
             (run_id,),
         )
-        return [Metric(*row) for row in rows]
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
-        rows = self._db.execute(
-            "SELECT metric.measure, scorer, version, verbaliser FROM run_metric "
+        found = self._records(
+            Metric,
+            "SELECT metric.* FROM run_metric "
             "JOIN metric ON metric.id = metric_id WHERE run_id = ? ORDER BY metric.measure",
             (run_id,),
         )
-        return {row[0]: Metric(*row) for row in rows}
+        return {metric.measure: metric for metric in found}
 
     def save_group_scores(
         self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
@@ -580,26 +563,14 @@ class Crawls(Database):
                 "DELETE FROM group_score WHERE run_id = ? AND measure = ?",
                 [(run_id, name) for name in replacing],
             )
-            self._db.executemany(
-                "INSERT OR REPLACE INTO group_score (run_id, group_id, measure, value, low, high, "
-                "n, method, arm) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run_id, s.group_id, s.measure, s.value, s.low, s.high, s.n, s.method, s.arm)
-                    for s in scores
-                ],
-            )
+            self._put("group_score", scores, run_id=run_id)
 
     def group_scores(self, run_id: str) -> list[GroupScore]:
-        rows = self._db.execute(
-            "SELECT group_id, measure, value, low, high, n, method, arm FROM group_score "
-            "WHERE run_id = ? ORDER BY measure, group_id, arm",
+        return self._records(
+            GroupScore,
+            "SELECT * FROM group_score WHERE run_id = ? ORDER BY measure, group_id, arm",
             (run_id,),
         )
-        # SQLite keeps NaN as NULL.
-        return [
-            GroupScore(number(value), number(low), number(high), n, group_id, measure, method, arm)
-            for group_id, measure, value, low, high, n, method, arm in rows
-        ]
 
     def arms(self, run_id: str) -> list[str]:
         rows = self._db.execute(
@@ -661,31 +632,12 @@ class Crawls(Database):
         return list(rows)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        found = self._select_in(
-            "SELECT key, model_id, text, finish, prompt_tokens, completion_tokens, seconds, "
-            "details FROM answer WHERE key IN ({})",
-            keys,
-        )
-        return {row[0]: Answer(*row) for row in found}
+        found = self._select_in("SELECT * FROM answer WHERE key IN ({})", keys)
+        return {row[0]: Answer(*row) for row in found}  # its columns are the record's fields
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         with self._transaction():
-            self._db.executemany(
-                "INSERT OR IGNORE INTO answer VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        a.key,
-                        a.model_id,
-                        storable(a.text),
-                        a.finish,
-                        a.prompt_tokens,
-                        a.completion_tokens,
-                        a.seconds,
-                        a.details,
-                    )
-                    for a in answers
-                ],
-            )
+            self._put("answer", answers, "INSERT OR IGNORE")
 
     def batches(self, asked: str) -> list[Batch]:
         rows = self._db.execute(
@@ -723,21 +675,7 @@ class Crawls(Database):
                 "INSERT OR IGNORE INTO given_name VALUES (?, ?)",
                 sorted({p.name_id: storable(p.name) for p in profiles}.items()),
             )
-            self._db.executemany(
-                "INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        p.id,
-                        run_id,
-                        storable(p.path),
-                        p.name_id,
-                        storable(p.name),
-                        p.group_id,
-                        canonical_json({k: storable(v) for k, v in p.labels.items()}),
-                    )
-                    for p in profiles
-                ],
-            )
+            self._put("profile", profiles, "INSERT")
             self._db.executemany(
                 "INSERT INTO profile_part VALUES (?, ?, ?, ?)",
                 [
@@ -748,53 +686,41 @@ class Crawls(Database):
             )
 
     def profiles(self, run_id: str) -> list[Profile]:
-        rows = self._db.execute(_PROFILE_PARTS, (run_id,)).fetchall()
         parts = {
-            id: tuple(Part(*row[1:]) for row in same) for id, same in groupby(rows, itemgetter(0))
+            id: tuple(self._record(Part, row) for row in same)
+            for id, same in groupby(self._rows(_PROFILE_PARTS, (run_id,)), itemgetter("profile_id"))
         }
         return [
-            Profile(run_id, path, name, group_id, self._json(labels), parts.get(id, ()))
-            for path, name, group_id, labels, id in self._db.execute(_PROFILES, (run_id,))
+            self._record(Profile, row | {"parts": parts.get(row["id"], ())})
+            for row in self._rows(_PROFILES, (run_id,))
         ]
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM passage WHERE run_id = ?", (run_id,))
             self._db.execute("DELETE FROM passage_relation WHERE run_id = ?", (run_id,))
-            self._db.executemany(
-                "INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run_id, p.uid(run_id), n, p.id, p.kind, p.text, as_json(p.properties))
-                    for n, p in enumerate(corpus.passages)
-                ],
+            place, order = numbers(), numbers()
+            self._put(
+                "passage",
+                corpus.passages,
+                "INSERT",
+                run_id=run_id,
+                uid=lambda p: p.uid(run_id),
+                position=lambda _: next(place),
             )
-            self._db.executemany(
-                "INSERT INTO passage_relation VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        run_id,
-                        n,
-                        r.id,
-                        r.kind,
-                        passage_uid(run_id, r.source),
-                        passage_uid(run_id, r.target),
-                        r.bidirectional,
-                        as_json(r.properties),
-                    )
-                    for n, r in enumerate(corpus.relations)
-                ],
+            self._put(
+                "passage_relation",
+                corpus.relations,
+                "INSERT",
+                run_id=run_id,
+                position=lambda _: next(order),
+                source_uid=lambda r: passage_uid(run_id, r.source),
+                target_uid=lambda r: passage_uid(run_id, r.target),
             )
 
     def corpus(self, run_id: str) -> Corpus:
-        passages = self._db.execute(
-            "SELECT id, kind, text, properties FROM passage WHERE run_id = ? ORDER BY position",
-            (run_id,),
-        )
-        relations = self._db.execute(_RELATIONS, (run_id,))
+        passages = "SELECT *, id AS name FROM passage WHERE run_id = ? ORDER BY position"
         return Corpus(
-            tuple(Passage(id, kind, text, self._json(found)) for id, kind, text, found in passages),
-            tuple(
-                Relation(id, kind, source, target, bool(both), self._json(found))
-                for id, kind, source, target, both, found in relations
-            ),
+            tuple(self._records(Passage, passages, (run_id,))),
+            tuple(self._records(Relation, _RELATIONS, (run_id,))),
         )

@@ -1,24 +1,24 @@
 """The connection to the file: settings, transactions, and what all tables share."""
 
-import math
 import os
 import random
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from kgbias.errors import StoreError
+from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
-from kgbias.graph.sqlite.schema import latest, migrate, version_of
-from kgbias.graph.types import Probing, topic_model_id
+from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
+from kgbias.graph.types import topic_model_id
 from kgbias.models.base import ModelInfo, Settings
 
 Row = tuple[Any, ...]
-Asking = TypeVar("Asking", bound=Probing)
 
 SYNCHRONOUS = "FULL"  # what is committed survives a power cut; tests need not wait for the disk
 _BUSY_SECONDS = 60
@@ -38,9 +38,21 @@ def stamp(path: str) -> str:
     return ", ".join(found)
 
 
-def number(value: float | None) -> float:
-    """A number of a row: SQLite keeps NaN as NULL."""
-    return math.nan if value is None else value
+def _column(
+    name: str, own: Mapping[str, Callable[[Any], Any]], given: Mapping[str, Any]
+) -> Callable[[Any], Any]:
+    """What gives the value of a column for a record; lists are JSON."""
+    if name in given:
+        value = given[name]
+        return value if callable(value) else lambda _: value
+    if (get := own.get(name)) is None:
+        return attrgetter(name)
+
+    def kept(record: Any) -> Any:
+        value = get(record)
+        return canonical_json(value) if isinstance(value, list) else value
+
+    return kept
 
 
 class Database:
@@ -171,39 +183,42 @@ class Database:
     def _settings(self, text: str) -> Settings:
         return tuple((name, value) for name, value in self._json(text))
 
-    def _askings(
-        self, kind: type[Asking], table: str, run_id: str, where: str = "TRUE", *values: str
-    ) -> list[Asking]:
-        """The probings (choosings, believings) of a run: the rows of a table that pass."""
-        rows = self._db.execute(
-            f"SELECT name, revision, settings, record FROM {table} "
-            f"JOIN model ON model.id = model_id WHERE run_id = ? AND {where} "
-            f"ORDER BY name, {table}.id",
-            (run_id, *values),
-        )
-        return [
-            kind(ModelInfo(name, revision), self._settings(settings), self._json(record))
-            for name, revision, settings, record in rows
-        ]
-
-    def _of_statements(
+    def _put(
         self,
         table: str,
-        columns: Sequence[str],
-        run_id: str,
-        asking: tuple[str, str],
-        statement_id: str | None,
-    ) -> Cursor:
-        """Predicate, object and these columns of a run's edges of statements, of one asking (the
-        column of its id, and the id), of all statements or one."""
-        column, id = asking
-        one = "" if statement_id is None else "AND statement_id = ? "
-        return self._db.execute(
-            f"SELECT predicate_id, object_id, {', '.join(columns)} FROM {table} "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND {column} = ? {one}ORDER BY statement_id, {columns[0]}",
-            (run_id, id, *([statement_id] if one else [])),
+        records: Iterable[object],
+        how: str = "INSERT OR REPLACE",
+        then: str = "",
+        **given: Any,
+    ) -> None:
+        """Write records as rows of a table. A column is what is given for it (for all, or as a
+        function of a record), else the property or the attribute of that name."""
+        found = list(records)
+        if not found:
+            return
+        names, own = tables()[table], getters(type(found[0]))
+        columns = [_column(name, own, given) for name in names]
+        self._db.executemany(
+            f'{how} INTO "{table}" ({", ".join(names)}) '
+            f"VALUES ({', '.join('?' * len(names))}) {then}",
+            [[column(record) for column in columns] for record in found],
         )
+
+    def _rows(self, query: str, values: Row | Mapping[str, Any] = ()) -> Iterator[dict[str, Any]]:
+        """The rows of a query, by the names of its columns."""
+        cursor = self._db.execute(query, values)
+        names = [column[0] for column in cursor.description]
+        return (dict(zip(names, row, strict=True)) for row in cursor)
+
+    def _records(
+        self, kind: type[Record], query: str, values: Row | Mapping[str, Any] = ()
+    ) -> list[Record]:
+        """The records that the rows of a query are, whose columns have the names of properties and
+        other fields."""
+        return [self._record(kind, row) for row in self._rows(query, values)]
+
+    def _record(self, kind: type[Record], row: Mapping[str, Any]) -> Record:
+        return record_of(kind, row, self._json)
 
     def select(self, query: str) -> tuple[list[str], list[Row]]:
         """The names of a query's columns, and its rows."""
@@ -225,3 +240,9 @@ class Database:
             yield from self._db.execute(
                 query.format(", ".join("?" * len(chunk))), (*before, *chunk)
             )
+
+    def _rows_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[dict[str, Any]]:
+        """The same rows, by the names of their columns."""
+        for start in range(0, len(ids), _MAX_VARIABLES):
+            chunk = ids[start : start + _MAX_VARIABLES]
+            yield from self._rows(query.format(", ".join("?" * len(chunk))), (*before, *chunk))

@@ -1,13 +1,13 @@
-"""What was found in the statements of runs: topics, association tests, flags of APX, scores of
-benchmarks, near-duplicates, and the places of nodes.
+"""What was found in the statements of runs: topics, attributions, association tests, flags of APX,
+scores of benchmarks, near-duplicates, and the places of nodes.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
-from operator import itemgetter
 
 from kgbias.errors import UsageError
-from kgbias.graph.sqlite.database import Database, number
+from kgbias.graph.record import in_graph
+from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -15,6 +15,7 @@ from kgbias.graph.types import (
     Attribution,
     Flag,
     Flagged,
+    Item,
     ItemScore,
     Metric,
     NearDuplicate,
@@ -22,7 +23,6 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     canonical_json,
-    item_score,
     node_id,
     storable,
 )
@@ -30,98 +30,69 @@ from kgbias.models.base import ModelInfo, Settings
 
 _TABLES = {"group": '"group"', "object": "object", "topic": "topic"}
 
-
-_TESTS = """
-SELECT apx_id, model, revision, settings, level, groups, name, text, axis, bias_score, z
+_FLAGS = """
+SELECT flagged.*, apx_id AS apx_uid, name AS "group", text AS descriptor, axis
 FROM flagged JOIN "group" ON "group".id = group_id
 JOIN descriptor ON descriptor.id = descriptor_id
 ORDER BY model, apx_id, name, z, text"""
 
-
 _ITEMS = """
-SELECT id, benchmark, name, category, scores, tokens, seconds FROM item_score
+SELECT * FROM item_score
 JOIN benchmark_item ON id = item_id WHERE asked = ? AND item_id IN ({})"""
-_ITEM_COLUMNS = ("id", "benchmark", "name", "category", "scores", "tokens", "seconds")
-
 
 _PLACES = """
-SELECT kind, node_id, coalesce("group".name, object.text), degree, betweenness, community, groups
-FROM place
+SELECT place.*, coalesce("group".name, object.text) AS label FROM place
 LEFT JOIN "group" ON kind = 'group' AND "group".id = node_id
 LEFT JOIN object ON kind = 'object' AND object.id = node_id
 WHERE run_id = ? ORDER BY kind, node_id"""
+
+_ATTRIBUTIONS = """
+SELECT a.*, m.* FROM attribution AS a
+JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.metric_id
+WHERE r.run_id = :run AND triple_id IN (SELECT triple_id FROM generation WHERE run_id = :run)
+ORDER BY m.measure, triple_id, a.method"""
 
 
 class Findings(Database):
     """See `kgbias.graph.store.Store`."""
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
+        named = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
         with self._transaction():
             for table in ("topic_model", "run_topic", "about"):
                 self._db.execute(f"DELETE FROM {table} WHERE run_id = ?", (run_id,))
+            self._put("topic_model", models, "INSERT", run_id=run_id)
             for model in models:
-                self._db.execute(
-                    "INSERT INTO topic_model VALUES (?, ?, ?)",
-                    (run_id, model.category, canonical_json(dict(model.settings))),
-                )
-                self._db.executemany(
-                    "INSERT INTO topic (id, category, words, given) VALUES (?, ?, ?, ?) "
-                    "ON CONFLICT (id) DO UPDATE SET given = excluded.given "
-                    "WHERE excluded.given <> ''",
-                    [(t.id, t.category, canonical_json(t.words), t.given) for t in model.topics],
-                )
-                self._db.executemany(
-                    "INSERT INTO run_topic VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (
-                            run_id,
-                            model.category,
-                            t.number,
-                            t.id,
-                            t.size,
-                            t.coherence,
-                            t.stability,
-                        )
-                        for t in model.topics
-                    ],
-                )
-                self._db.executemany(
-                    "INSERT INTO about VALUES (?, ?, ?, ?, ?, ?)",
-                    [
-                        (run_id, a.triple_id, model.category, a.topic_id, a.probability, a.assigned)
-                        for a in model.about
-                    ],
-                )
+                self._put("topic", model.topics, "INSERT", named)
+                of = {"run_id": run_id, "category": model.category}
+                self._put("run_topic", model.topics, "INSERT", topic_id=lambda t: t.id, **of)
+                self._put("about", model.about, "INSERT", **of)
 
     def topics(self, run_id: str) -> list[TopicModel]:
         topics: dict[str, list[Topic]] = {}
-        for category, n, words, *rest in self._db.execute(
-            "SELECT run_topic.category, number, words, size, coherence, stability, given "
-            "FROM run_topic JOIN topic ON topic.id = topic_id WHERE run_id = ? ORDER BY 1, 2",
+        for row in self._rows(
+            "SELECT run_topic.*, words, given FROM run_topic JOIN topic ON topic.id = topic_id "
+            "WHERE run_id = ? ORDER BY run_topic.category, number",
             (run_id,),
         ):
-            topic = Topic(category, n, tuple(self._json(words)), *rest)
-            topics.setdefault(category, []).append(topic)
+            topics.setdefault(row["category"], []).append(self._record(Topic, row))
         about: dict[str, list[About]] = {}
-        for category, triple_id, topic_id, probability, assigned in self._db.execute(
-            "SELECT category, triple_id, topic_id, probability, assigned FROM about "
-            "WHERE run_id = ? ORDER BY triple_id",
+        for row in self._rows("SELECT * FROM about WHERE run_id = ? ORDER BY triple_id", (run_id,)):
+            about.setdefault(row["category"], []).append(self._record(About, row))
+        models = self._rows(
+            "SELECT category, settings FROM topic_model WHERE run_id = ? ORDER BY category",
             (run_id,),
-        ):
-            about.setdefault(category, []).append(
-                About(triple_id, topic_id, probability, bool(assigned))
-            )
+        )
         return [
-            TopicModel(
-                category,
-                tuple(topics.get(category, ())),
-                tuple(about.get(category, ())),
-                self._json(settings),
+            self._record(
+                TopicModel,
+                row
+                | {
+                    "topics": tuple(topics.get(row["category"], ())),
+                    "about": tuple(about.get(row["category"], ())),
+                },
             )
-            for category, settings in self._db.execute(
-                "SELECT category, settings FROM topic_model WHERE run_id = ? ORDER BY category",
-                (run_id,),
-            ).fetchall()
+            for row in models
         ]
 
     def name_topic(self, topic_id: str, given: str) -> None:
@@ -130,40 +101,12 @@ class Findings(Database):
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         with self._transaction():
-            self._db.executemany(
-                "INSERT OR REPLACE INTO attribution VALUES (?, ?, ?, ?, ?, ?)",
-                [
-                    (
-                        a.metric.id,
-                        a.triple_id,
-                        a.method,
-                        canonical_json(a.tokens),
-                        canonical_json(a.effects),
-                        a.score,
-                    )
-                    for a in attributions
-                ],
-            )
+            self._put("attribution", attributions, metric_id=lambda a: a.metric.id)
 
     def attributions(self, run_id: str) -> list[Attribution]:
-        rows = self._db.execute(
-            "SELECT triple_id, m.measure, scorer, version, verbaliser, tokens, effects, score, "
-            "method FROM run_metric JOIN metric m ON m.id = metric_id "
-            "JOIN attribution USING (metric_id) WHERE run_id = ? AND triple_id IN "
-            "(SELECT triple_id FROM generation WHERE generation.run_id = run_metric.run_id) "
-            "ORDER BY m.measure, triple_id, method",
-            (run_id,),
-        )
         return [
-            Attribution(
-                row[0],
-                Metric(*row[1:5]),
-                tuple(self._json(row[5])),
-                tuple(self._json(row[6])),
-                row[7],
-                row[8],
-            )
-            for row in rows
+            self._record(Attribution, row | {"metric": self._record(Metric, row)})
+            for row in self._rows(_ATTRIBUTIONS, {"run": run_id})
         ]
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
@@ -176,32 +119,9 @@ class Findings(Database):
         with self._transaction():
             for node in nodes:
                 self._add_model(node.model)
-                self._db.execute(
-                    "INSERT OR REPLACE INTO association_test (id, name, method, model_id, "
-                    "effect_size, p_value, low, high, record, p_published, p_holm, p_bh, n_x, n_y) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        node.id,
-                        node.test,
-                        node.method,
-                        node.model.id,
-                        node.effect_size,
-                        node.p_value,
-                        node.low,
-                        node.high,
-                        canonical_json(dict(node.record)),
-                        node.p_published,
-                        node.p_holm,
-                        node.p_bh,
-                        node.n_x,
-                        node.n_y,
-                    ),
-                )
+                self._put("association_test", [node], model_id=node.model.id)
                 self._db.execute("DELETE FROM association_edge WHERE test_id = ?", (node.id,))
-                self._db.executemany(
-                    "INSERT OR IGNORE INTO association_edge VALUES (?, ?, ?, ?)",
-                    [(node.id, edge.side, edge.kind, edge.node_id) for edge in node.edges],
-                )
+                self._put("association_edge", node.edges, "INSERT OR IGNORE", test_id=node.id)
                 if run_id is not None:
                     self._db.execute(
                         "INSERT OR IGNORE INTO run_association VALUES (?, ?)", (run_id, node.id)
@@ -209,43 +129,18 @@ class Findings(Database):
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         of_run = "WHERE t.id IN (SELECT test_id FROM run_association WHERE run_id = ?) "
-        rows = self._db.execute(
-            "SELECT t.id, t.name, method, effect_size, p_value, low, high, record, model.name, "
-            "revision, p_published, p_holm, p_bh, n_x, n_y "
+        rows = self._rows(
+            "SELECT t.*, model.name AS model, revision "
             "FROM association_test t JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY t.name, method, model.name, t.id",
             () if run_id is None else (run_id,),
-        ).fetchall()
-        return [
-            AssociationNode(
-                id=row[0],
-                test=row[1],
-                method=row[2],
-                model=ModelInfo(row[8], row[9]),
-                # SQLite keeps NaN as NULL.
-                effect_size=number(row[3]),
-                p_value=number(row[4]),
-                low=number(row[5]),
-                high=number(row[6]),
-                record=self._json(row[7]),
-                edges=self._edges(row[0]),
-                p_published=number(row[10]),
-                p_holm=number(row[11]),
-                p_bh=number(row[12]),
-                n_x=row[13],
-                n_y=row[14],
-            )
-            for row in rows
-        ]
+        )
+        return [self._record(AssociationNode, r | {"edges": self._edges(r["id"])}) for r in rows]
 
     def _edges(self, test_id: str) -> tuple[AssociationEdge, ...]:
-        rows = self._db.execute(
-            "SELECT side, kind, node_id FROM association_edge WHERE test_id = ? "
-            "ORDER BY side, kind, node_id",
-            (test_id,),
-        )
-        return tuple(AssociationEdge(*row) for row in rows)
+        query = "SELECT * FROM association_edge WHERE test_id = ? ORDER BY side, kind, node_id"
+        return tuple(self._records(AssociationEdge, query, (test_id,)))
 
     def save_flags(self, flagged: Flagged) -> None:
         groups = {node_id("group", f.group): storable(f.group) for f in flagged.flags}
@@ -257,33 +152,21 @@ class Findings(Database):
                 "INSERT OR IGNORE INTO descriptor VALUES (?, ?, ?)",
                 [(id, storable(f.descriptor), storable(f.axis)) for id, f in of.items()],
             )
-            self._db.executemany(
-                f"INSERT OR REPLACE INTO flagged VALUES ({', '.join('?' * 10)})",
-                [
-                    (
-                        flagged.id,
-                        node_id("group", f.group),
-                        node_id("descriptor", f.descriptor),
-                        storable(flagged.model),
-                        flagged.revision,
-                        canonical_json(flagged.settings),
-                        f.bias_score,
-                        f.z,
-                        flagged.level,
-                        flagged.groups,
-                    )
-                    for f in flagged.flags
-                ],
+            self._put(
+                "flagged",
+                flagged.flags,
+                apx_id=flagged.id,
+                group_id=lambda f: node_id("group", f.group),
+                descriptor_id=lambda f: node_id("descriptor", f.descriptor),
+                **in_graph(flagged),
             )
 
     def flags(self) -> list[Flagged]:
         found = []
-        for (id, model, revision, settings, level, groups), rows in groupby(
-            self._db.execute(_TESTS).fetchall(), itemgetter(slice(6))
-        ):
-            flags = tuple(Flag(*row[6:]) for row in rows)
-            read = self._settings(settings)
-            found.append(Flagged(id, model, revision, read, level, groups, flags))
+        for _, same in groupby(self._rows(_FLAGS), lambda row: row["apx_id"]):
+            own = list(same)
+            flags = tuple(self._record(Flag, row) for row in own)
+            found.append(self._record(Flagged, own[0] | {"flags": flags}))
         return found
 
     def save_item_scores(
@@ -291,27 +174,23 @@ class Findings(Database):
     ) -> None:
         with self._transaction():
             self._add_model(model)
-            self._db.executemany(
-                "INSERT OR REPLACE INTO benchmark_item VALUES (?, ?, ?, ?)",
-                [
-                    (s.item.id, s.item.benchmark, storable(s.item.name), storable(s.item.category))
-                    for s in scores
-                ],
-            )
-            asked, how = model.asked(settings), canonical_json(settings)
-            self._db.executemany(
-                "INSERT OR REPLACE INTO item_score VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (s.item.id, asked, model.id, how, canonical_json(s.scores), s.tokens, s.seconds)
-                    for s in scores
-                ],
+            self._put("benchmark_item", [s.item for s in scores])
+            self._put(
+                "item_score",
+                scores,
+                item_id=lambda s: s.item.id,
+                asked=model.asked(settings),
+                model_id=model.id,
+                settings=canonical_json(settings),
             )
 
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
-        rows = self._select_in(_ITEMS, list(ids), model.asked(settings))
-        return {row[0]: item_score(dict(zip(_ITEM_COLUMNS, row, strict=True))) for row in rows}
+        return {
+            row["id"]: self._record(ItemScore, row | {"item": self._record(Item, row)})
+            for row in self._rows_in(_ITEMS, ids, model.asked(settings))
+        }
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
         rows = self._db.execute(
@@ -323,34 +202,25 @@ class Findings(Database):
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
-            self._db.executemany(
-                "INSERT INTO near_duplicate VALUES (?, ?, ?, ?, ?, ?)",
-                [(run_id, x.kind, x.node_id, x.head_id, x.similarity, x.method) for x in links],
-            )
+            self._put("near_duplicate", links, "INSERT", run_id=run_id)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         found: list[NearDuplicate] = []
         for kind in ("object", "predicate"):
-            rows = self._db.execute(
-                f"SELECT kind, node_id, head_id, said.text, head.text, similarity, method "
+            found += self._records(
+                NearDuplicate,
+                "SELECT near_duplicate.*, said.text AS text, head.text AS head_text "
                 f"FROM near_duplicate JOIN {kind} AS said ON said.id = node_id "
                 f"JOIN {kind} AS head ON head.id = head_id WHERE run_id = ? AND kind = ? "
                 "ORDER BY head.text, said.text, node_id",
                 (run_id, kind),
             )
-            found += [NearDuplicate(*row) for row in rows]
         return found
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM place WHERE run_id = ?", (run_id,))
-            self._db.executemany(
-                "INSERT INTO place VALUES (?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (run_id, p.kind, p.node_id, p.degree, p.betweenness, p.community, p.groups)
-                    for p in places
-                ],
-            )
+            self._put("place", places, "INSERT", run_id=run_id)
 
     def places(self, run_id: str) -> list[NodePlace]:
-        return [NodePlace(*row) for row in self._db.execute(_PLACES, (run_id,))]
+        return self._records(NodePlace, _PLACES, (run_id,))

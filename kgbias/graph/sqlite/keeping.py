@@ -7,14 +7,14 @@ from contextlib import closing
 from pathlib import Path
 
 from kgbias.errors import UsageError
+from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
-from kgbias.graph.keeping import Fault, by_label, wrong_ids
+from kgbias.graph.keeping import Fault, wrong_ids
 from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
-from kgbias.graph.sqlite.references import LABELS, REFERENCES, SHARED, key
 from kgbias.graph.sqlite.rows import NODES
-from kgbias.graph.sqlite.schema import expected
+from kgbias.graph.sqlite.schema import LABELS, SHARED, expected, key, references
 from kgbias.io.files import sha256_of, whole_file, write_text
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import read_text
@@ -24,10 +24,12 @@ _STEP = 10_000  # pages that are copied between two reports: 40 MB
 _COUNTS = 2**53  # as far as a count can be told from the next
 _ROUNDS = 10**6  # of a crawl, and attempts at a prompt
 _FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
-_JSON = (  # columns of JSON
-    "settings", "record", "config", "details", "pieces", "bits", "quantiles", "first",
-    "properties", "labels", "scores", "words", "keys", "answers", "others",
-)  # fmt: skip
+_JSON = {"details", "keys"} | {  # columns of JSON
+    p.name
+    for thing in (*shape.NODES, *shape.EDGES)
+    for p in thing.properties
+    if p.json or p.type in ("texts", "numbers")
+}
 _ROUNDED = 1e-6  # beyond the range of a measure, by a sum of floating-point numbers
 _MOST = 20  # messages of SQLite's own check that are repeated
 
@@ -80,7 +82,7 @@ class Keeping(Crawls):
                     raise _Undone
         except _Undone:
             pass
-        return by_label(gone)
+        return shape.by_label(gone)
 
     def compact(self, progress: Progress | None = None) -> tuple[int, int]:
         before = self._size()
@@ -90,7 +92,7 @@ class Keeping(Crawls):
             for table in swept:
                 self._loose(table, f'SELECT {key(table)} FROM "{table}"')
             self._sweep(swept, gone)
-        for label, count in by_label(gone).items():
+        for label, count in shape.by_label(gone).items():
             (progress or Silent()).note(f"removed {count:,} {label} that nothing referred to")
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA optimize")
@@ -104,9 +106,9 @@ class Keeping(Crawls):
         said = [line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MOST})")]
         found += [Fault("file", line) for line in said if line != "ok"]
         progress.advance()
-        references = [r for r in REFERENCES if not r.loose]
-        progress.stage("references", len(references))
-        for r in references:
+        firm = [r for r in references() if not r.loose]
+        progress.stage("references", len(firm))
+        for r in firm:
             count, example = self._db.execute(
                 f'SELECT count(*), min({r.column}) FROM "{r.table}" WHERE {r.where} '
                 f"AND {r.column} IS NOT NULL "
@@ -178,9 +180,9 @@ class Keeping(Crawls):
         """Remove the rows of a table that were noted, with their parts; what these and they refer
         to is noted."""
         noted = f"SELECT id FROM temp.loose_{table}"
-        for r in (r for r in REFERENCES if r.to == table and r.part):
+        for r in (r for r in references() if r.to == table and r.part):
             parts = f"{r.column} IN ({noted})"
-            if any(p.to == r.table and p.part for p in REFERENCES):  # which have parts themselves
+            if any(p.to == r.table and p.part for p in references()):  # which have parts themselves
                 self._loose(r.table, f'SELECT {key(r.table)} FROM "{r.table}" WHERE {parts}')
                 self._remove(r.table, gone)
             else:
@@ -189,7 +191,7 @@ class Keeping(Crawls):
         self._db.execute(f"DROP TABLE temp.loose_{table}")
 
     def _remove_where(self, table: str, condition: str, gone: dict[str, int]) -> None:
-        for r in REFERENCES:
+        for r in references():
             if r.table == table and r.to in ("answer", *SHARED):
                 self._loose(
                     r.to,
@@ -204,7 +206,7 @@ class Keeping(Crawls):
         """Remove the noted rows that no row refers to any more."""
         for table in tables:
             self._loose(table, "SELECT NULL WHERE FALSE")  # so that there is a list
-            for r in (r for r in REFERENCES if r.to == table and not r.part):
+            for r in (r for r in references() if r.to == table and not r.part):
                 self._db.execute(
                     f"DELETE FROM temp.loose_{table} WHERE id IN (SELECT loose.id "
                     f'FROM temp.loose_{table} AS loose JOIN "{r.table}" ON loose.id = {r.column} '

@@ -2,17 +2,44 @@
 label and for each pair of ends of an edge type, its columns the properties that the shape names
 (before these, for an edge, the keys of its ends as `a` and `b`)."""
 
+from kgbias.graph import shape
 from kgbias.graph.shape import DERIVED, TONES
 
-_NEWEST_PLACE = """
-    (SELECT place.kind AS kind, node_id, degree, betweenness, community, groups,
+
+def _own(name: str, *beside: str, of: str = "") -> str:
+    """The properties of a label or edge type, without those that are selected `beside` them, as
+    columns of the table `of`."""
+    thing = shape.edge(name) if name.isupper() else shape.node(name)
+    prefix = f"{of}." if of else ""
+    return ", ".join(f"{prefix}{p.name}" for p in thing.properties if p.name not in beside)
+
+
+def _node(label: str, table: str) -> str:
+    """Nodes that are the rows of a table, with an id."""
+    return f"SELECT id AS uid, {_own(label, 'uid')} FROM {table}"
+
+
+def _asked(edge: str, table: str, asking: str, a: str = "statement_id", b: str = "group_id") -> str:
+    """Edges that a model was asked for: rows of a table, each of a row of `asking`."""
+    uid = f"{asking}_uid"
+    group = 'JOIN "group" ON "group".id = group_id' if b == "group_id" else ""
+    return f"""
+        SELECT {a} AS a, {b} AS b, run.name AS run, {asking}_id AS {uid}, model.name AS model,
+               {_own(edge, "run", uid, "model", of=table)}
+        FROM {table} JOIN run ON run.id = {table}.run_id
+        JOIN {asking} ON {asking}.run_id = {table}.run_id AND {asking}.id = {asking}_id
+        JOIN model ON model.id = {asking}.model_id {group}"""
+
+
+_NEWEST_PLACE = f"""
+    (SELECT place.kind AS kind, node_id, {_own("PLACED")},
             run.name AS placed_by, max(run.seq) FROM place JOIN run ON run.id = run_id
             GROUP BY place.kind, node_id) AS placed"""
-_PLACED = "degree, betweenness, community, groups, placed_by"
+_PLACED = f"{_own('PLACED')}, placed_by"
 
 NODES = {
-    "Category": """
-        SELECT name, singular, plural FROM category
+    "Category": f"""
+        SELECT {_own("Category")} FROM category
         UNION ALL SELECT category, NULL, NULL FROM
         (SELECT category FROM run_group UNION SELECT category FROM probe_set_group)
         WHERE category NOT IN (SELECT name FROM category)""",
@@ -32,20 +59,17 @@ NODES = {
                "group".name || ' ' || predicate.text || ' ' || object.text AS name
         FROM triple JOIN "group" ON "group".id = group_id
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
-    "Model": "SELECT id AS uid, name, revision FROM model",
-    "Run": """
-        SELECT id AS uid, name, kind, config, settings, status, created, version, seconds,
-               seq - 1 AS seq FROM run""",
-    "Generation": """
-        SELECT id AS uid, path, arm, strategy, outcome, reason, template, template_hash, prompt,
-               answer_key, group_id AS group_uid, iteration, attempt, count FROM generation""",
-    "Answer": """
-        SELECT key, model_id, text, finish, details, prompt_tokens, completion_tokens, seconds
-        FROM answer""",
-    "Metric": "SELECT id AS uid, measure, scorer, version, verbaliser FROM metric",
-    "AssociationTest": """
-        SELECT test.id AS uid, test.name, method, model.name AS model, effect_size, p_value,
-               p_published, p_holm, p_bh, n_x, n_y, low, high, record
+    "Model": _node("Model", "model"),
+    "Run": f"""
+        SELECT id AS uid, {_own("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
+    "Generation": f"""
+        SELECT id AS uid, group_id AS group_uid, {_own("Generation", "uid", "group_uid")}
+        FROM generation""",
+    "Answer": f"SELECT {_own('Answer')} FROM answer",
+    "Metric": _node("Metric", "metric"),
+    "AssociationTest": f"""
+        SELECT test.id AS uid, model.name AS model,
+               {_own("AssociationTest", "uid", "model", of="test")}
         FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
         SELECT id AS uid, coalesce(nullif(given, ''), (SELECT group_concat(value, ' ') FROM
@@ -65,13 +89,11 @@ NODES = {
     "Name": """
         SELECT id AS uid, text, text AS name, form, root,
                id NOT IN (SELECT name_id FROM name_of) AS nonce FROM name""",
-    "Decision": """
-        SELECT uid, verdict, reviewer, decided, generation_uid, subject, predicate, object,
-               read_predicate, read_object FROM decision""",
-    "Passage": "SELECT uid, id AS name, kind, text, properties FROM passage",
-    "GivenName": "SELECT id AS uid, name FROM given_name",
-    "Profile": "SELECT id AS uid, path, name, labels FROM profile",
-    "BenchmarkItem": "SELECT id AS uid, benchmark, name, category FROM benchmark_item",
+    "Decision": f"SELECT {_own('Decision')} FROM decision",
+    "Passage": f"SELECT id AS name, {_own('Passage', 'name')} FROM passage",
+    "GivenName": _node("GivenName", "given_name"),
+    "Profile": _node("Profile", "profile"),
+    "BenchmarkItem": _node("BenchmarkItem", "benchmark_item"),
     "Descriptor": "SELECT id AS uid, text, text AS name, axis FROM descriptor",
     "ProbeSet": """
         SELECT id AS uid, name, record,
@@ -80,8 +102,8 @@ NODES = {
                (SELECT count(*) FROM probe_set_group AS g JOIN probe_set_statement AS s
                 ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
         FROM probe_set""",
-    "SofaResult": """
-        SELECT sofa.id AS uid, model.name AS model, settings, measure, score, low, high, n, record
+    "SofaResult": f"""
+        SELECT sofa.id AS uid, model.name AS model, {_own("SofaResult", "uid", "model", of="sofa")}
         FROM sofa JOIN model ON model.id = model_id""",
 }
 
@@ -89,12 +111,11 @@ _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
 _EDGE_OF_TEST = """
     SELECT test_id AS a, node_id AS b, side FROM association_edge
     JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
-_NEAR = """
-    SELECT node_id AS a, head_id AS b, run.name AS run, similarity, method
-    FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = '{kind}'"""
-_PLACE = """
-    SELECT run_id AS a, node_id AS b, degree, betweenness, community, groups FROM place
-    WHERE kind = '{kind}'"""
+_NEAR = f"""
+    SELECT node_id AS a, head_id AS b, run.name AS run, {_own("NEAR", "run", of="near_duplicate")}
+    FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = '{{kind}}'"""
+_PLACE = f"""
+    SELECT run_id AS a, node_id AS b, {_own("PLACED")} FROM place WHERE kind = '{{kind}}'"""
 
 _SCORE = """
         LEFT JOIN run_metric AS by_{0} ON by_{0}.run_id = run.id AND by_{0}.measure = '{0}'
@@ -141,9 +162,8 @@ EDGES = {
         FROM score {_TRIPLE_END}""",
     ("MEASURED_BY", "Run", "Metric"): """
         SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
-    ("FIGURE", "Run", "SocialGroup"): """
-        SELECT run_id AS a, group_id AS b, measure, value, low, high, n, method, arm
-        FROM group_score""",
+    ("FIGURE", "Run", "SocialGroup"): f"""
+        SELECT run_id AS a, group_id AS b, {_own("FIGURE")} FROM group_score""",
     ("REVIEWED", "Run", "Decision"): "SELECT run_id AS a, uid AS b FROM decision",
     ("DECIDES", "Decision", "Generation"): """
         SELECT uid AS a, generation.id AS b FROM decision
@@ -153,19 +173,16 @@ EDGES = {
     ("TESTED", "Run", "SofaResult"): "SELECT run_id AS a, sofa_id AS b FROM run_sofa",
     ("ON", "SofaResult", "ProbeSet"): "SELECT id AS a, set_id AS b FROM sofa",
     ("ASKS", "ProbeSet", "SocialGroup"): """
-        SELECT set_id AS a, group_id AS b, category, text, NULL AS words, NULL AS hate,
-               NULL AS cluster FROM probe_set_group""",
-    ("ASKS", "ProbeSet", "Statement"): """
-        SELECT set_id AS a, statement_id AS b, category, text, words, hate, cluster
-        FROM probe_set_statement""",
-    ("SCORES", "SofaResult", "Category"): """
-        SELECT sofa_id AS a, category AS b, score, low, high, n, quantiles FROM sofa_category""",
-    ("PUTS_FIRST", "SofaResult", "SocialGroup"): """
-        SELECT sofa_id AS a, group_id AS b, category, first, low, high, n, likeliest,
-               likeliest_low, likeliest_high FROM sofa_group""",
-    ("DISPARITY", "SofaResult", "Statement"): """
-        SELECT sofa_id AS a, statement_id AS b, category, dds, variance, mean, first
-        FROM sofa_statement""",
+        SELECT set_id AS a, group_id AS b, category, text, NULL AS words, NULL AS cluster,
+               NULL AS hate FROM probe_set_group""",
+    ("ASKS", "ProbeSet", "Statement"): f"""
+        SELECT set_id AS a, statement_id AS b, {_own("ASKS")} FROM probe_set_statement""",
+    ("SCORES", "SofaResult", "Category"): f"""
+        SELECT sofa_id AS a, category AS b, {_own("SCORES")} FROM sofa_category""",
+    ("PUTS_FIRST", "SofaResult", "SocialGroup"): f"""
+        SELECT sofa_id AS a, group_id AS b, {_own("PUTS_FIRST")} FROM sofa_group""",
+    ("DISPARITY", "SofaResult", "Statement"): f"""
+        SELECT sofa_id AS a, statement_id AS b, {_own("DISPARITY")} FROM sofa_statement""",
     ("TARGET", "AssociationTest", "SocialGroup"): _EDGE_OF_TEST.format(
         table='"group"', sides="('x', 'y')", kind="group"
     ),
@@ -182,74 +199,49 @@ EDGES = {
     ("PLACED", "Run", "Object"): _PLACE.format(kind="object"),
     ("MODELLED_BY", "Run", "TopicModel"): """
         SELECT run_id AS a, topic_model_id(run_id, category) AS b FROM topic_model""",
-    ("FOUND", "TopicModel", "Topic"): """
-        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, number, size, coherence,
-               stability FROM run_topic""",
+    ("FOUND", "TopicModel", "Topic"): f"""
+        SELECT topic_model_id(run_id, category) AS a, topic_id AS b, {_own("FOUND")}
+        FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
         SELECT triple_id AS a, topic_id AS b, run.name AS run,
-               topic_model_id(run_id, category) AS model, probability, assigned
+               topic_model_id(run_id, category) AS model, {_own("OUTLIER", of="about")}
         FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
     ("OUTLIER", "Triple", "TopicModel"): f"""
-        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, probability,
-               assigned FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
+        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, {_own("OUTLIER")}
+        FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
     ("ATTRIBUTED", "Triple", "Metric"): f"""
-        SELECT triple_id AS a, metric_id AS b, method, tokens, effects, score
+        SELECT triple_id AS a, metric_id AS b, {_own("ATTRIBUTED")}
         FROM attribution {_TRIPLE_END}""",
     ("STATES", "Triple", "Statement"): """
         WITH stated AS MATERIALIZED (SELECT id, predicate_id, object_id FROM statement)
         SELECT triple.id AS a, stated.id AS b FROM triple
         CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
-    ("PROBED", "Statement", "SocialGroup"): """
-        SELECT statement_id AS a, group_id AS b, run.name AS run, probing_id AS probing_uid,
-               model.name AS model, log_likelihood, tokens, statement_log_likelihood,
-               statement_tokens, group_log_likelihood, group_tokens, rank, pieces, bits,
-               lift, similarity, association
-        FROM probed JOIN run ON run.id = probed.run_id
-        JOIN probing ON probing.run_id = probed.run_id AND probing.id = probing_id
-        JOIN model ON model.id = probing.model_id
-        JOIN "group" ON "group".id = group_id""",
-    ("PROBED_WITH", "Run", "Model"): """
-        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM probing
-        WHERE record <> '{}'""",
-    ("CHOSEN", "Statement", "SocialGroup"): """
-        SELECT statement_id AS a, group_id AS b, run.name AS run, choosing_id AS choosing_uid,
-               model.name AS model, offered, answered, chosen, share, low, high, base, lift,
-               lift_low, lift_high, p_value, names, verdict, answers, others
-        FROM chosen JOIN run ON run.id = chosen.run_id
-        JOIN choosing ON choosing.run_id = chosen.run_id AND choosing.id = choosing_id
-        JOIN model ON model.id = choosing.model_id
-        JOIN "group" ON "group".id = group_id""",
-    ("PUT_TO", "Run", "Model"): """
-        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM choosing""",
-    ("NAME_OF", "Name", "SocialGroup"): "SELECT name_id AS a, group_id AS b, mark FROM name_of",
-    ("PROBED_BEFORE", "Name", "Statement"): """
-        SELECT name_id AS a, statement_id AS b, run.name AS run, believing_id AS believing_uid,
-               model.name AS model, bits, mean
-        FROM name_probe JOIN run ON run.id = name_probe.run_id
-        JOIN believing ON believing.run_id = name_probe.run_id AND believing.id = believing_id
-        JOIN model ON model.id = believing.model_id""",
-    ("BELIEVED", "Statement", "SocialGroup"): """
-        SELECT statement_id AS a, group_id AS b, run.name AS run, believing_id AS believing_uid,
-               model.name AS model, lift, low, high, names, p_value, q_value, p_zero, q_zero,
-               least, swayed_by, verdict
-        FROM believed JOIN run ON run.id = believed.run_id
-        JOIN believing ON believing.run_id = believed.run_id AND believing.id = believing_id
-        JOIN model ON model.id = believing.model_id
-        JOIN "group" ON "group".id = group_id""",
-    ("BELIEVED_BY", "Run", "Model"): """
-        SELECT run_id AS a, model_id AS b, id AS uid, settings, record FROM believing
+    ("PROBED", "Statement", "SocialGroup"): _asked("PROBED", "probed", "probing"),
+    ("PROBED_WITH", "Run", "Model"): f"""
+        SELECT run_id AS a, model_id AS b, id AS uid, {_own("PROBED_WITH", "uid")} FROM probing
+        WHERE record <> '{{}}'""",
+    ("CHOSEN", "Statement", "SocialGroup"): _asked("CHOSEN", "chosen", "choosing"),
+    ("PUT_TO", "Run", "Model"): f"""
+        SELECT run_id AS a, model_id AS b, id AS uid, {_own("PUT_TO", "uid")} FROM choosing""",
+    ("NAME_OF", "Name", "SocialGroup"): f"""
+        SELECT name_id AS a, group_id AS b, {_own("NAME_OF")} FROM name_of""",
+    ("PROBED_BEFORE", "Name", "Statement"): _asked(
+        "PROBED_BEFORE", "name_probe", "believing", "name_id", "statement_id"
+    ),
+    ("BELIEVED", "Statement", "SocialGroup"): _asked("BELIEVED", "believed", "believing"),
+    ("BELIEVED_BY", "Run", "Model"): f"""
+        SELECT run_id AS a, model_id AS b, id AS uid, {_own("BELIEVED_BY", "uid")} FROM believing
         WHERE record IS NOT NULL""",
-    ("FLAGGED", "SocialGroup", "Descriptor"): """
-        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, model, revision, settings,
-               bias_score, z, level, groups FROM flagged""",
+    ("FLAGGED", "SocialGroup", "Descriptor"): f"""
+        SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, {_own("FLAGGED", "apx_uid")}
+        FROM flagged""",
     ("HOLDS", "Run", "Passage"): "SELECT run_id AS a, uid AS b, position FROM passage",
-    ("RELATED", "Passage", "Passage"): """
+    ("RELATED", "Passage", "Passage"): f"""
         SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,
-               position, passage_relation.kind, bidirectional, properties
+               {_own("RELATED", "run", "name", of="passage_relation")}
         FROM passage_relation JOIN run ON run.id = run_id""",
-    ("READ_BY", "BenchmarkItem", "Model"): """
-        SELECT item_id AS a, model_id AS b, asked, settings, scores, tokens, seconds
-        FROM item_score""",
+    ("READ_BY", "BenchmarkItem", "Model"): f"""
+        SELECT item_id AS a, model_id AS b, {_own("READ_BY")} FROM item_score""",
     ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
     ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
     ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,

@@ -1,27 +1,70 @@
-"""The SQLite schema, as a list of migrations, of which the first makes an empty file a store.
+"""The SQLite schema: a list of migrations, of which the first makes an empty file a store, and what
+the ids in each table refer to.
 
-Once a version was released its migration stays as it is: a change is the next in the list. Narrow
-tables are keyed by content id and need no rowid, wide ones (prompts, answers) have one, so that
-their rows are appended rather than scattered.
+The columns of a key come first in a table, or SQLite's integrity check reports it. Columns that are
+properties of a record follow from it (`columns_of`) until a version is released. Then its migration
+is written out and stays as it is, and a change is the next in the list, such as `ALTER TABLE probed
+ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid, wide ones (prompts,
+answers) have one, so that their rows are appended rather than scattered.
 """
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from functools import cache
 
 from kgbias.errors import StoreError
+from kgbias.graph.decisions import PROPERTIES as DECISION
+from kgbias.graph.record import Property, Type, properties
+from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file import APPLICATION
+from kgbias.graph.types import (
+    About,
+    Answer,
+    AssociationNode,
+    Attribution,
+    BelievedEdge,
+    Category,
+    ChosenEdge,
+    Flag,
+    Flagged,
+    GroupName,
+    GroupScore,
+    Item,
+    ItemScore,
+    Metric,
+    NameProbe,
+    NearDuplicate,
+    NodePlace,
+    ProbedEdge,
+    Topic,
+)
+
+_SQL: Mapping[Type, str] = {
+    "text": "TEXT", "integer": "INTEGER", "number": "REAL", "boolean": "INTEGER",
+    "texts": "TEXT", "numbers": "TEXT",  # as JSON
+}  # fmt: skip
+
+
+def columns_of(kind: type, *names: str, but: Collection[str] = ()) -> str:
+    """The properties of the records of a class, or those of these names, as columns."""
+    return _columns(p for p in properties(kind, *names) if p.name not in but)
+
+
+def _columns(found: Iterable[Property]) -> str:
+    return ", ".join(f"{p.name} {_SQL[p.type]}{' NOT NULL' if p.always else ''}" for p in found)
+
 
 MIGRATIONS = [
-    """
+    f"""
     -- A token that every write replaces: views of the file are kept under it.
     CREATE TABLE state (token TEXT NOT NULL);
     INSERT INTO state VALUES (lower(hex(randomblob(16))));
 
     -- What statements are made of.
     CREATE TABLE category (
-        name TEXT PRIMARY KEY, singular TEXT NOT NULL, plural TEXT NOT NULL) WITHOUT ROWID;
+        name TEXT PRIMARY KEY, {columns_of(Category, but=("name",))}) WITHOUT ROWID;
     CREATE TABLE "group" (id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE group_variant (
         group_id TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (group_id, name)) WITHOUT ROWID;
@@ -56,9 +99,7 @@ MIGRATIONS = [
 
     -- The crawl and its provenance.
     CREATE TABLE answer (  -- the answer log: one durable row a request
-        key TEXT PRIMARY KEY, model_id TEXT NOT NULL, text TEXT NOT NULL, finish TEXT NOT NULL,
-        prompt_tokens INTEGER NOT NULL, completion_tokens INTEGER NOT NULL, seconds REAL NOT NULL,
-        details TEXT NOT NULL);
+        key TEXT PRIMARY KEY, {columns_of(Answer, but=("key",))});
     CREATE TABLE batch (  -- what is left with providers, which call it something of their own
         name TEXT PRIMARY KEY, asked TEXT NOT NULL, keys TEXT NOT NULL, learned TEXT NOT NULL,
         created TEXT NOT NULL, called TEXT NOT NULL) WITHOUT ROWID;
@@ -87,9 +128,7 @@ MIGRATIONS = [
         generation_id TEXT NOT NULL, position INTEGER NOT NULL, triple_id TEXT NOT NULL,
         PRIMARY KEY (generation_id, position)) WITHOUT ROWID;
     CREATE TABLE decision (  -- of people, in review; generations hold what is in effect
-        run_id TEXT NOT NULL, uid TEXT NOT NULL, verdict TEXT NOT NULL, reviewer TEXT NOT NULL,
-        decided TEXT NOT NULL, generation_uid TEXT NOT NULL, subject TEXT, predicate TEXT,
-        object TEXT, read_predicate TEXT, read_object TEXT,
+        run_id TEXT NOT NULL, uid TEXT NOT NULL, {_columns(DECISION)},
         PRIMARY KEY (run_id, uid)) WITHOUT ROWID;
 
     -- The documents and chunks that a run was read from, and their relations.
@@ -115,8 +154,7 @@ MIGRATIONS = [
 
     -- Scores, what tokens do to them, and figures of groups.
     CREATE TABLE metric (
-        id TEXT PRIMARY KEY, measure TEXT NOT NULL, scorer TEXT NOT NULL, version TEXT NOT NULL,
-        verbaliser TEXT NOT NULL) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {columns_of(Metric)}) WITHOUT ROWID;
     CREATE TABLE score (
         metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, value REAL NOT NULL, label TEXT NOT NULL,
         details TEXT NOT NULL, PRIMARY KEY (metric_id, triple_id)) WITHOUT ROWID;
@@ -125,57 +163,43 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
     CREATE TABLE attribution (
         metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
-        tokens TEXT NOT NULL, effects TEXT NOT NULL, score REAL NOT NULL,
+        {columns_of(Attribution, but=("method",))},
         PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
-    CREATE TABLE group_score (  -- SQLite's integrity check wants the columns of a key first
+    CREATE TABLE group_score (
         run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
-        value REAL, low REAL, high REAL, n INTEGER NOT NULL, method TEXT NOT NULL,
+        {columns_of(GroupScore, but=("measure", "arm"))},
         PRIMARY KEY (run_id, measure, group_id, arm)) WITHOUT ROWID;
 
     -- Topics, with ABOUT edges from triples.
     CREATE TABLE topic (
-        id TEXT PRIMARY KEY, category TEXT NOT NULL, words TEXT NOT NULL,
-        given TEXT NOT NULL) WITHOUT ROWID;  -- the name that a person gave
+        id TEXT PRIMARY KEY, {columns_of(Topic, "category", "words", "given")}) WITHOUT ROWID;
     CREATE TABLE topic_model (
         run_id TEXT NOT NULL, category TEXT NOT NULL, settings TEXT NOT NULL,
         PRIMARY KEY (run_id, category)) WITHOUT ROWID;
     CREATE TABLE run_topic (
         run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
-        topic_id TEXT NOT NULL, size INTEGER NOT NULL,
-        coherence REAL, stability REAL,  -- how far it can be trusted
+        topic_id TEXT NOT NULL, {columns_of(Topic, "size", "coherence", "stability")},
         PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
     CREATE TABLE about (  -- topic_id is NULL for an outlier
         run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
-        probability REAL NOT NULL, assigned INTEGER NOT NULL,
+        {columns_of(About)},
         PRIMARY KEY (run_id, triple_id)) WITHOUT ROWID;
     CREATE INDEX about_by_topic ON about (topic_id);
 
     -- The shape of a run's graph, and links between near-duplicate objects and predicates.
     CREATE TABLE place (
-        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, degree INTEGER NOT NULL,
-        betweenness REAL NOT NULL, community INTEGER NOT NULL, groups INTEGER NOT NULL,
+        run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, {columns_of(NodePlace)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     CREATE TABLE near_duplicate (
         run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,
-        similarity REAL NOT NULL, method TEXT NOT NULL,
+        {columns_of(NearDuplicate)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
 
     -- Association tests, with TARGET and ATTRIBUTE edges to groups, objects and topics.
     CREATE TABLE association_test (
         id TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        method TEXT NOT NULL,
         model_id TEXT NOT NULL REFERENCES model (id),
-        effect_size REAL,
-        p_value REAL,  -- of the permutation test
-        low REAL,
-        high REAL,
-        record TEXT NOT NULL,
-        p_published REAL,
-        p_holm REAL,
-        p_bh REAL,
-        n_x INTEGER NOT NULL,
-        n_y INTEGER NOT NULL) WITHOUT ROWID;
+        {columns_of(AssociationNode, but=("model",))}) WITHOUT ROWID;
     CREATE TABLE association_edge (
         test_id TEXT NOT NULL, side TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
         PRIMARY KEY (test_id, side, kind, node_id)) WITHOUT ROWID;
@@ -192,18 +216,7 @@ MIGRATIONS = [
         probing_id TEXT NOT NULL,
         statement_id TEXT NOT NULL,
         group_id TEXT NOT NULL,
-        log_likelihood REAL NOT NULL,  -- of "group statement"; natural logarithms
-        tokens INTEGER NOT NULL,
-        statement_log_likelihood REAL NOT NULL,  -- of its statement's tokens
-        statement_tokens INTEGER NOT NULL,
-        group_log_likelihood REAL NOT NULL,  -- of the group alone
-        group_tokens INTEGER NOT NULL,
-        rank INTEGER NOT NULL,  -- of the group for the statement, 1 the most likely
-        pieces TEXT NOT NULL,  -- the tokens as text
-        bits TEXT NOT NULL,  -- the surprisal of each
-        lift REAL,  -- beside the other groups: by probability, and by a model's vectors
-        similarity REAL,
-        association REAL,
+        {columns_of(ProbedEdge)},
         PRIMARY KEY (run_id, probing_id, statement_id, group_id)) WITHOUT ROWID;
     CREATE INDEX probed_by_group ON probed (group_id);
 
@@ -213,10 +226,7 @@ MIGRATIONS = [
         record TEXT NOT NULL, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
     CREATE TABLE chosen (
         run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, offered INTEGER NOT NULL, answered INTEGER NOT NULL,
-        chosen INTEGER NOT NULL, share REAL, low REAL, high REAL, base REAL, lift REAL,
-        lift_low REAL, lift_high REAL, p_value REAL, answers TEXT NOT NULL, others TEXT NOT NULL,
-        names INTEGER NOT NULL, verdict TEXT NOT NULL,
+        group_id TEXT NOT NULL, {columns_of(ChosenEdge)},
         PRIMARY KEY (run_id, choosing_id, statement_id, group_id)) WITHOUT ROWID;
     CREATE TABLE choice_answer (
         run_id TEXT NOT NULL, choosing_id TEXT NOT NULL, answer_key TEXT NOT NULL,
@@ -225,32 +235,28 @@ MIGRATIONS = [
 
     -- What a model believes of groups, by their names.
     CREATE TABLE name (
-        id TEXT PRIMARY KEY, text TEXT NOT NULL, form TEXT NOT NULL, root TEXT NOT NULL)
-        WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {columns_of(GroupName, "text", "form", "root")}) WITHOUT ROWID;
     CREATE TABLE name_of (  -- one that means nothing is of no group
-        name_id TEXT NOT NULL, group_id TEXT NOT NULL, mark TEXT NOT NULL,
+        name_id TEXT NOT NULL, group_id TEXT NOT NULL, {columns_of(GroupName, "mark")},
         PRIMARY KEY (name_id, group_id)) WITHOUT ROWID;
     CREATE TABLE believing (  -- record is NULL until it is finished
         run_id TEXT NOT NULL, id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
         record TEXT, PRIMARY KEY (run_id, id)) WITHOUT ROWID;
     CREATE TABLE name_probe (
         run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        name_id TEXT NOT NULL, bits TEXT NOT NULL, mean REAL,
+        name_id TEXT NOT NULL, {columns_of(NameProbe)},
         PRIMARY KEY (run_id, believing_id, statement_id, name_id)) WITHOUT ROWID;
     CREATE TABLE believed (
         run_id TEXT NOT NULL, believing_id TEXT NOT NULL, statement_id TEXT NOT NULL,
-        group_id TEXT NOT NULL, lift REAL, low REAL, high REAL, names INTEGER NOT NULL,
-        p_value REAL, q_value REAL, p_zero REAL, q_zero REAL, least REAL,
-        swayed_by TEXT NOT NULL, verdict TEXT NOT NULL,
+        group_id TEXT NOT NULL, {columns_of(BelievedEdge)},
         PRIMARY KEY (run_id, believing_id, statement_id, group_id)) WITHOUT ROWID;
 
     -- The items of benchmarks, and what a model's probabilities say of each.
     CREATE TABLE benchmark_item (
-        id TEXT PRIMARY KEY, benchmark TEXT NOT NULL, name TEXT NOT NULL, category TEXT NOT NULL)
-        WITHOUT ROWID;
+        id TEXT PRIMARY KEY, {columns_of(Item)}) WITHOUT ROWID;
     CREATE TABLE item_score (
         item_id TEXT NOT NULL, asked TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
-        scores TEXT NOT NULL, tokens INTEGER NOT NULL, seconds REAL NOT NULL,
+        {columns_of(ItemScore)},
         PRIMARY KEY (asked, item_id)) WITHOUT ROWID;
     CREATE INDEX item_score_by_model ON item_score (model_id, settings);
 
@@ -259,8 +265,7 @@ MIGRATIONS = [
         id TEXT PRIMARY KEY, text TEXT NOT NULL, axis TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE flagged (
         apx_id TEXT NOT NULL, group_id TEXT NOT NULL, descriptor_id TEXT NOT NULL,
-        model TEXT NOT NULL, revision TEXT NOT NULL, settings TEXT NOT NULL,
-        bias_score REAL NOT NULL, z REAL NOT NULL, level REAL NOT NULL, groups INTEGER NOT NULL,
+        {columns_of(Flagged, but=("apx_uid",))}, {columns_of(Flag)},
         PRIMARY KEY (apx_id, group_id, descriptor_id)) WITHOUT ROWID;
 
     -- Sets of probes, and SoFa of models on them.
@@ -271,23 +276,21 @@ MIGRATIONS = [
         PRIMARY KEY (set_id, category, group_id, text)) WITHOUT ROWID;
     CREATE TABLE probe_set_statement (
         set_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
-        text TEXT NOT NULL, words INTEGER NOT NULL, hate REAL, cluster INTEGER,
+        {columns_of(ProbeStatement)},
         PRIMARY KEY (set_id, category, statement_id)) WITHOUT ROWID;
     CREATE TABLE sofa (
-        id TEXT PRIMARY KEY, set_id TEXT NOT NULL, model_id TEXT NOT NULL, settings TEXT NOT NULL,
-        measure TEXT NOT NULL, score REAL, low REAL, high REAL, n INTEGER NOT NULL,
-        record TEXT NOT NULL) WITHOUT ROWID;
+        id TEXT PRIMARY KEY, set_id TEXT NOT NULL, model_id TEXT NOT NULL,
+        {columns_of(SofaResult, but=("model",))}) WITHOUT ROWID;
     CREATE TABLE sofa_category (
-        sofa_id TEXT NOT NULL, category TEXT NOT NULL, score REAL, low REAL, high REAL,
-        n INTEGER NOT NULL, quantiles TEXT NOT NULL, PRIMARY KEY (sofa_id, category)) WITHOUT ROWID;
+        sofa_id TEXT NOT NULL, category TEXT NOT NULL, {columns_of(SofaCategory)},
+        PRIMARY KEY (sofa_id, category)) WITHOUT ROWID;
     CREATE TABLE sofa_group (
         sofa_id TEXT NOT NULL, category TEXT NOT NULL, group_id TEXT NOT NULL,
-        first REAL, low REAL, high REAL, n INTEGER NOT NULL,
-        likeliest REAL, likeliest_low REAL, likeliest_high REAL,
+        {columns_of(SofaGroup)},
         PRIMARY KEY (sofa_id, category, group_id)) WITHOUT ROWID;
     CREATE TABLE sofa_statement (
         sofa_id TEXT NOT NULL, category TEXT NOT NULL, statement_id TEXT NOT NULL,
-        dds REAL, variance REAL, mean REAL, first TEXT NOT NULL,
+        {columns_of(SofaStatement)},
         PRIMARY KEY (sofa_id, category, statement_id)) WITHOUT ROWID;
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
@@ -372,6 +375,12 @@ def _versions() -> Iterator[dict[str, tuple[str, ...]]]:
 
 
 @cache
+def tables() -> dict[str, tuple[str, ...]]:
+    """The columns of each table of a store of the latest version, in their order."""
+    return list(_versions())[-1]
+
+
+@cache
 def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
     """What a store of the latest version has: the names of its indexes; and of each column, by its
     table and name, the type and whether it must have a value."""
@@ -393,3 +402,132 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A column that holds ids of another table.
+
+    Attributes:
+        table, column: where the ids are.
+        to: the table that they are of.
+        where: a condition on the rows that are meant, for a column with ids of several tables.
+        part: the row is a part of what it refers to, and goes with it. Others keep it in the store.
+        loose: an id of nothing is no fault.
+    """
+
+    table: str
+    column: str
+    to: str
+    where: str = "TRUE"
+    part: bool = False
+    loose: bool = False
+
+
+KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
+
+# The nodes that runs share, each before those that it refers to (names last: one that only a group
+# holds goes with it), and the labels of all nodes.
+SHARED = (
+    "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
+    "group", "category", "metric", "model", "given_name", "descriptor", "name",
+)  # fmt: skip
+LABELS = {
+    "category": "Category",
+    "group": "SocialGroup",
+    "predicate": "Predicate",
+    "object": "Object",
+    "triple": "Triple",
+    "model": "Model",
+    "run": "Run",
+    "generation": "Generation",
+    "answer": "Answer",
+    "metric": "Metric",
+    "association_test": "AssociationTest",
+    "topic": "Topic",
+    "topic_model": "TopicModel",
+    "statement": "Statement",
+    "decision": "Decision",
+    "passage": "Passage",
+    "given_name": "GivenName",
+    "profile": "Profile",
+    "benchmark_item": "BenchmarkItem",
+    "descriptor": "Descriptor",
+    "probe_set": "ProbeSet",
+    "sofa": "SofaResult",
+    "name": "Name",
+}
+
+
+# The ids of a column T_id are of table T, and what has a run_id is a part of that run. All others:
+_PARTS = (
+    ("shown", "generation_id", "generation"),
+    ("profile_part", "profile_id", "profile"),
+    ("group_variant", "group_id", "group"),
+    ("name_of", "group_id", "group"),
+    ("name_of", "name_id", "name"),
+    ("score", "triple_id", "triple"),
+    ("attribution", "triple_id", "triple"),
+    ("item_score", "item_id", "benchmark_item"),
+    ("association_edge", "test_id", "association_test"),
+    ("sofa_category", "sofa_id", "sofa"),
+    ("sofa_group", "sofa_id", "sofa"),
+    ("sofa_statement", "sofa_id", "sofa"),
+    ("probe_set_group", "set_id", "probe_set"),
+    ("probe_set_statement", "set_id", "probe_set"),
+)
+_NAMED_OTHERWISE = (
+    ("run_association", "test_id", "association_test"),
+    ("passage_relation", "source_uid", "passage"),
+    ("passage_relation", "target_uid", "passage"),
+    ("profile", "name_id", "given_name"),
+    ("sofa", "set_id", "probe_set"),
+)
+_OF_SEVERAL = (  # by the `kind` of the row
+    ("association_edge", "node_id", ("group", "object", "topic")),
+    ("near_duplicate", "node_id", ("object", "predicate")),
+    ("near_duplicate", "head_id", ("object", "predicate")),
+    ("place", "node_id", ("group", "object")),
+)
+_LOOSE = (
+    Reference("run_group", "category", "category", loose=True),
+    Reference("probe_set_group", "category", "category", loose=True),
+    Reference("generation", "answer_key", "answer", "answer_key <> ''", loose=True),
+    Reference("choice_answer", "answer_key", "answer", loose=True),
+    # a round that is recorded again may leave out a generation, and bring it back
+    Reference("decision", "generation_uid", "generation", loose=True),
+    Reference("profile_part", "generation_id", "generation", loose=True),
+    Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
+    Reference("sofa_statement", "statement_id", "statement", loose=True),
+)
+_NO_REFERENCE = {("answer", "model_id")}  # answers outlive runs
+
+
+@cache
+def references() -> tuple[Reference, ...]:
+    """What the ids in each table refer to. The check of a store reads it for ids of nothing; what
+    deletes a run, for all that goes with it and for what nothing refers to then."""
+    declared = (
+        *(Reference(*own, part=True) for own in _PARTS),
+        *(Reference(*own) for own in _NAMED_OTHERWISE),
+        *(
+            Reference(table, column, kind, f"kind = '{kind}'")
+            for table, column, kinds in _OF_SEVERAL
+            for kind in kinds
+        ),
+        *_LOOSE,
+    )
+    known = {(r.table, r.column) for r in declared} | _NO_REFERENCE
+    there = tables()
+    plain = (
+        Reference(table, column, column.removesuffix("_id"), part=column == "run_id")
+        for table, columns in there.items()
+        for column in columns
+        if (table, column) not in known and column.endswith("_id")
+    )
+    return (*(r for r in plain if r.to in there), *declared)
+
+
+def key(table: str) -> str:
+    """The column that other tables name a table's rows by."""
+    return KEYS.get(table, "id")

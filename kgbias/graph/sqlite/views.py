@@ -19,7 +19,7 @@ import kglite
 from kgbias.graph import shape
 from kgbias.graph.cypher import Value
 from kgbias.graph.derived import Place
-from kgbias.graph.shape_nodes import Property, Type
+from kgbias.graph.record import Property, Type
 from kgbias.graph.sqlite import rows
 from kgbias.graph.sqlite.database import Database, stamp
 
