@@ -196,7 +196,8 @@ class Database:
         found = list(records)
         if not found:
             return
-        names, own = tables()[table], getters(type(found[0]))
+        kind: type = type(found[0])
+        names, own = tables()[table], getters(kind)
         columns = [_column(name, own, given) for name in names]
         self._db.executemany(
             f'{how} INTO "{table}" ({", ".join(names)}) '
