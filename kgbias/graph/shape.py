@@ -379,7 +379,7 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        properties(Topic, "number", "size", "coherence", "stability"),
+        properties(Topic, but=("name", "category", "given", "words")),
     ),
     Edge(
         "ABOUT",
