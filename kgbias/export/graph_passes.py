@@ -9,21 +9,11 @@ from typing import Generic, NamedTuple, TypeVar
 
 from kgbias.export.content import Content
 from kgbias.graph import shape
-from kgbias.graph.as_graph import Ends, Values, values
+from kgbias.graph.as_graph import Asked, Ends, Values, values
 from kgbias.graph.decisions import Decision, decision_row, in_effect
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import (
-    BelievedEdge,
-    Believing,
-    ChosenEdge,
-    Generation,
-    GroupName,
-    NameProbe,
-    ProbedEdge,
-    TripleView,
-    node_id,
-)
+from kgbias.graph.types import Generation, GroupName, NameProbe, StatementEdge, TripleView, node_id
 from kgbias.io.progress import Progress
 
 _FIELDS = [
@@ -56,7 +46,6 @@ def generation_row(g: Generation) -> dict[str, object]:
 
 
 Item = TypeVar("Item")
-Asked = NameProbe | BelievedEdge
 _REPORT = 1_000  # items
 
 
@@ -90,32 +79,6 @@ class Told(NamedTuple):
     decisions: list[Decision]
 
 
-@dataclass(frozen=True, slots=True)
-class Beliefs:
-    """A believing with its names, its probes and what follows for groups."""
-
-    believing: Believing
-    names: Sequence[GroupName]
-    probes: Sequence[NameProbe]
-    edges: Sequence[BelievedEdge]
-
-    @classmethod
-    def of(cls, run: StoredRun) -> "list[Beliefs]":
-        return [
-            cls(b, run.names(b.id), run.name_probes(b.id), run.beliefs(b.id))
-            for b in run.believings()
-        ]
-
-    def within(self, groups: Iterable[str], has: Callable[[Asked], bool]) -> "Beliefs":
-        """What is about these groups, or of no group, and about statements that an export has."""
-        groups = set(groups)
-        names = [n for n in self.names if n.nonce or n.group_id in groups]
-        ids = {n.id for n in names}
-        probes = [p for p in self.probes if p.name_id in ids and has(p)]
-        edges = [e for e in self.edges if e.group_id in groups and has(e)]
-        return Beliefs(self.believing, names, probes, edges)
-
-
 class Passes:
     """What was said in the run of an export. First go through `passes`."""
 
@@ -124,9 +87,13 @@ class Passes:
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.probes = [(p, run.probes(p.id)) for p in run.probings()]
-        self.choices = [(c, run.choices(c.id)) for c in run.choosings()]
-        self.beliefs = Beliefs.of(run)
+        self.asked = [Asked("PROBED", p, run.probes(p.id)) for p in run.probings()]
+        self.asked += [Asked("CHOSEN", c, run.choices(c.id)) for c in run.choosings()]
+        self.names: list[GroupName] = []
+        for b in run.believings():
+            self.asked.append(Asked("PROBED_BEFORE", b, run.name_probes(b.id)))
+            self.asked.append(Asked("BELIEVED", b, run.beliefs(b.id)))
+            self.names += run.names(b.id)
         self.near = run.near_duplicates()
         self.places = run.places()
         self.profiles = run.profiles()
@@ -141,10 +108,10 @@ class Passes:
             "object": {},
             "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
         }
-        self.asked = {(e.predicate_id, e.object_id) for e in self._asked_about()}
+        self._about = {(e.predicate_id, e.object_id) for e in self.asked_for()}
         self._found = {
             *self.placed,
-            *(id for ids in self.asked for id in ids),
+            *(id for ids in self._about for id in ids),
             *(id for x in self.near for id in (x.node_id, x.head_id)),
             *(e.node_id for t in self.tests for e in t.edges),
         }
@@ -159,10 +126,12 @@ class Passes:
         """The two passes, to be gone through in turn before anything else is asked."""
         summary = self.run.store.summary(self.run.id)
         yield self._of_statements(summary.triples)
-        self.probes = [(p, [e for e in edges if self._has(e)]) for p, edges in self.probes]
-        self.choices = [(c, [e for e in edges if self._has(e)]) for c, edges in self.choices]
         groups = self.texts["group"]
-        self.beliefs = [b.within(groups, self._has_statement) for b in self.beliefs]
+        self.names = [n for n in self.names if n.nonce or n.group_id in groups]
+        names = {n.id for n in self.names}
+        self.asked = [
+            a._replace(edges=[e for e in a.edges if self._has(e, names)]) for a in self.asked
+        ]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
         self.flags = [
@@ -176,23 +145,18 @@ class Passes:
         id = _short(triple_id)
         return any(id in kept for kept in self._kept.values())
 
-    def _asked_about(self) -> Iterator[ProbedEdge | ChosenEdge | Asked]:
+    def asked_for(self) -> Iterator[StatementEdge | NameProbe]:
         """The edges between statements and groups or their names."""
-        for _, probes in self.probes:
-            yield from probes
-        for _, choices in self.choices:
-            yield from choices
-        for beliefs in self.beliefs:
-            yield from beliefs.probes
-            yield from beliefs.edges
+        for asked in self.asked:
+            yield from asked.edges
 
-    def _has(self, edge: ProbedEdge | ChosenEdge) -> bool:
-        return self._has_statement(edge) and edge.group_id in self.texts["group"]
-
-    def _has_statement(self, edge: ProbedEdge | ChosenEdge | Asked) -> bool:
-        return (
-            edge.predicate_id in self.texts["predicate"] and edge.object_id in self.texts["object"]
-        )
+    def _has(self, edge: StatementEdge | NameProbe, names: Collection[str]) -> bool:
+        predicates, objects = self.texts["predicate"], self.texts["object"]
+        if edge.predicate_id not in predicates or edge.object_id not in objects:
+            return False
+        if isinstance(edge, NameProbe):
+            return edge.name_id in names
+        return edge.group_id in self.texts["group"]
 
     def _of_statements(self, about: int) -> Pass[Said]:
         return Pass(
@@ -231,7 +195,7 @@ class Passes:
                 yield Said(t, predicate_id, object_id, False, False, False)
             else:
                 self.texts["group"].setdefault(t.group_id, t.group)
-                if (predicate_id, object_id) in self.asked:
+                if (predicate_id, object_id) in self._about:
                     self.said_again.append((t.id, predicate_id, object_id))
                 new_predicate = first("predicate", predicate_id, t.predicate)
                 new_object = first("object", object_id, t.object)

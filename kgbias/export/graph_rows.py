@@ -8,6 +8,7 @@ from kgbias.export.graph_passes import Passes
 from kgbias.graph import as_graph
 from kgbias.graph.as_graph import LABELS, Edges, Ends, Nodes, Values, values
 from kgbias.graph.record import in_graph
+from kgbias.graph.types import ChosenEdge
 
 
 class GraphRows(Passes):
@@ -33,9 +34,8 @@ class GraphRows(Passes):
                 for id, text in self.texts["group"].items()
             ),
         )
-        models = {run.model, *(p.model for p, _ in self.probes), *(t.model for t in self.tests)}
-        models |= {r.model for r in self.sofa} | {c.model for c, _ in self.choices}
-        models |= {b.believing.model for b in self.beliefs}
+        models = {run.model, *(a.asking.model for a in self.asked)}
+        models |= {t.model for t in self.tests} | {r.model for r in self.sofa}
         yield as_graph.models(sorted(models, key=lambda m: m.id))
         beside = {"uid": run.id, "seconds": run.store.seconds(run.id), "seq": 0}
         yield "Run", [values("Run", run.record, **beside)]
@@ -46,7 +46,7 @@ class GraphRows(Passes):
         yield "Statement", self._statements_asked()
         yield as_graph.passages(run.id, self.corpus)
         yield from as_graph.profiles(self.profiles)
-        yield as_graph.names(n for b in self.beliefs for n in b.names)
+        yield as_graph.names(self.names)
         yield as_graph.descriptors(self.flags)
         yield as_graph.probe_sets(self.sets)
         yield as_graph.sofa(self.sofa)
@@ -76,28 +76,14 @@ class GraphRows(Passes):
         yield as_graph.attributions(run.attributions())
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
         yield from as_graph.of_tests(self.tests)
-        yield from self._asked_edges()
+        yield from as_graph.asked(run.id, run.name, self.asked)
+        yield as_graph.names_of(self.names)
         yield "STATES", "Triple", "Statement", self._states()
         yield "TESTED", "Run", "SofaResult", [(run.id, r.id, {}) for r in self.sofa]
         yield from as_graph.of_probe_sets(self.sets)
         yield from as_graph.of_sofa(self.sofa)
         yield from as_graph.of_passages(run.id, run.name, self.corpus)
         yield from as_graph.near_duplicates(run.name, self.near)
-
-    def _asked_edges(self) -> Iterator[Edges]:
-        """What models were asked about statements and groups."""
-        run = self.run
-        beliefs = [b.believing for b in self.beliefs]
-        yield as_graph.asked("PROBED_WITH", run.id, [p for p, _ in self.probes])
-        yield as_graph.asked_about("PROBED", run.name, self.probes)
-        yield as_graph.asked("PUT_TO", run.id, [c for c, _ in self.choices])
-        yield as_graph.asked_about("CHOSEN", run.name, self.choices)
-        yield as_graph.names_of(n for b in self.beliefs for n in b.names)
-        yield as_graph.asked("BELIEVED_BY", run.id, beliefs)
-        probes = [(b.believing, b.probes) for b in self.beliefs]
-        yield as_graph.asked_about("PROBED_BEFORE", run.name, probes)
-        edges = [(b.believing, b.edges) for b in self.beliefs]
-        yield as_graph.asked_about("BELIEVED", run.name, edges)
 
     def _within(self, start: str, end: str, rows: Iterable[Ends]) -> Iterator[Ends]:
         return (
@@ -120,7 +106,7 @@ class GraphRows(Passes):
             yield {"name": name}
 
     def _statements_asked(self) -> Iterator[Values]:
-        asked = {e.statement_id: e for e in self._asked_about()}
+        asked = {e.statement_id: e for e in self.asked_for()}
         texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
         for id, text in texts.items():
             if id not in asked:
@@ -132,13 +118,13 @@ class GraphRows(Passes):
             yield {"uid": uid, "text": text, "name": text, **ends}
 
     def _answers(self) -> Iterator[Values]:
-        chosen = (e for _, edges in self.choices for e in edges)
+        chosen = (e for e in self.asked_for() if isinstance(e, ChosenEdge))
         keys = sorted(self.answered.union(*((*e.answers, *e.others) for e in chosen)))
         for start in range(0, len(keys), 5_000):
             yield from map(in_graph, self.run.store.answers(keys[start : start + 5_000]).values())
 
     def _states(self) -> Iterator[Ends]:
-        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self._asked_about()}
+        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.asked_for()}
         for id, predicate_id, object_id in self.said_again:
             if (statement := statements.get((predicate_id, object_id))) is not None:
                 yield id, statement, {}

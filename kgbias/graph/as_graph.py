@@ -6,7 +6,7 @@ each with the keys of its ends and its properties.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.graph import shape
 from kgbias.graph.keeping import Corpus, passage_uid
@@ -120,25 +120,33 @@ def of_tests(found: Sequence[AssociationNode]) -> Iterator[Edges]:
             yield kind, start, end, own
 
 
-def asked(kind: str, run_id: str, askings: Iterable[Probing]) -> Edges:
-    """How a run was asked of models: edges such as PROBED_WITH."""
-    own = [(run_id, a.model.id, values(kind, a, uid=a.id)) for a in askings]
-    return kind, "Run", "Model", own
+class Asked(NamedTuple):
+    """Edges of a type, such as PROBED, that a model was asked for, and how it was."""
+
+    kind: str
+    asking: Probing
+    edges: Sequence[StatementEdge | NameProbe]
 
 
-def asked_about(
-    kind: str,
-    run: str,
-    askings: Iterable[tuple[Probing, Iterable[StatementEdge | NameProbe]]],
-) -> Edges:
-    """The edges that models were asked for, such as PROBED, of each asking."""
-    uid = next(p.name for p in shape.edge(kind).properties if p.name.endswith("_uid"))
-    own = (
-        (*ends(e), values(kind, e, run=run, model=asking.model.name, **{uid: asking.id}))
-        for asking, edges in askings
-        for e in edges
-    )
-    return kind, *shape.edge(kind).ends[0], own
+def asked(run_id: str, run: str, found: Sequence[Asked]) -> Iterator[Edges]:
+    """How a run was asked of models (edges such as PROBED_WITH), and what they were asked for."""
+    for edge in dict.fromkeys(edge for _, edge in shape.ASKED.values()):
+        own = {a.asking.id: a.asking for a in found if shape.ASKED[a.kind][1] == edge}
+        yield asking(edge, run_id, own.values())
+    for kind, (uid, _) in shape.ASKED.items():
+        rows = (
+            (*ends(e), values(kind, e, run=run, model=a.asking.model.name, **{uid: a.asking.id}))
+            for a in found
+            if a.kind == kind
+            for e in a.edges
+        )
+        yield kind, *shape.edge(kind).ends[0], rows
+
+
+def asking(edge: str, run_id: str, askings: Iterable[Probing]) -> Edges:
+    """How a run was asked of models, of one type of edge."""
+    own = [(run_id, a.model.id, values(edge, a, uid=a.id)) for a in askings]
+    return edge, "Run", "Model", own
 
 
 def ends(edge: StatementEdge | NameProbe) -> tuple[str, str]:

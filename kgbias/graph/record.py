@@ -18,7 +18,7 @@ What is not known (None) or not defined (NaN) is absent.
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from operator import attrgetter
@@ -83,12 +83,16 @@ def read_settings(text: str, read: Reader = json.loads) -> tuple[tuple[str, str]
 
 
 def properties(
-    kind: type, *names: str, first: Sequence[str] = (), last: Sequence[str] = ()
+    kind: type,
+    *names: str,
+    but: Collection[str] = (),
+    first: Sequence[str] = (),
+    last: Sequence[str] = (),
 ) -> tuple[Property, ...]:
-    """The properties of the records of a class: those of these names, or all, with some moved to
-    the front or the end."""
+    """The properties of the records of a class: those of these names, or all `but` some, with some
+    moved to the front or the end."""
     own = {p.property.name: p.property for p in _parts(kind)}
-    middle = names or [name for name in own if name not in (*first, *last)]
+    middle = names or [name for name in own if name not in (*but, *first, *last)]
     return tuple(own[name] for name in (*first, *middle, *last))
 
 

@@ -52,6 +52,12 @@ from kgbias.graph.types import (
 
 OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
+ASKED = {  # edges that a model was asked for: the property that names the asking, and its edge
+    "PROBED": ("probing_uid", "PROBED_WITH"),
+    "CHOSEN": ("choosing_uid", "PUT_TO"),
+    "PROBED_BEFORE": ("believing_uid", "BELIEVED_BY"),
+    "BELIEVED": ("believing_uid", "BELIEVED_BY"),
+}
 TONES = ("positive", "neutral", "negative")  # labels of regard that have an edge of their own
 
 
@@ -249,7 +255,6 @@ NODES: tuple[Node, ...] = (
 )
 
 _RUN = _text(run="the run's name")
-_MODEL = _text(model="name of the model")
 _STEREOTYPE = (
     *_RUN,
     *_text(predicate="as first written"),
@@ -261,6 +266,14 @@ _STEREOTYPE = (
     ),
     *_text(triple="uid of the triple", arm="the arm that said it"),
 )
+
+
+def _asked(edge: str, kind: type) -> tuple[Property, ...]:
+    """The properties of an edge that a model was asked for."""
+    uid, asking = ASKED[edge]
+    by = _text(**{uid: f"uid of the {asking} edge", "model": "name of the model"})
+    return (*_RUN, *by, *properties(kind))
+
 
 EDGES: tuple[Edge, ...] = (
     Edge("IN_CATEGORY", "a group's category", (("SocialGroup", "Category"),)),
@@ -366,7 +379,7 @@ EDGES: tuple[Edge, ...] = (
         "FOUND",
         "a topic of the model",
         (("TopicModel", "Topic"),),
-        properties(Topic, "number", "size", "coherence", "stability"),
+        properties(Topic, but=("name", "category", "given", "words")),
     ),
     Edge(
         "ABOUT",
@@ -387,12 +400,7 @@ EDGES: tuple[Edge, ...] = (
         "PROBED",
         "how probable a statement is of a group",
         (("Statement", "SocialGroup"),),
-        (
-            *_RUN,
-            *_text(probing_uid="uid of the PROBED_WITH edge"),
-            *_MODEL,
-            *properties(ProbedEdge),
-        ),
+        _asked("PROBED", ProbedEdge),
     ),
     Edge(
         "PROBED_WITH",
@@ -405,7 +413,7 @@ EDGES: tuple[Edge, ...] = (
         "CHOSEN",
         "how often a model that had to choose took a group for the one a statement is about",
         (("Statement", "SocialGroup"),),
-        (*_RUN, *_text(choosing_uid="uid of the PUT_TO edge"), *_MODEL, *properties(ChosenEdge)),
+        _asked("CHOSEN", ChosenEdge),
     ),
     Edge(
         "PUT_TO",
@@ -424,23 +432,13 @@ EDGES: tuple[Edge, ...] = (
         "PROBED_BEFORE",
         "how probable a statement is after a name",
         (("Name", "Statement"),),
-        (
-            *_RUN,
-            *_text(believing_uid="uid of the BELIEVED_BY edge"),
-            *_MODEL,
-            *properties(NameProbe),
-        ),
+        _asked("PROBED_BEFORE", NameProbe),
     ),
     Edge(
         "BELIEVED",
         "what a model's probabilities say of a statement and a group, over the group's names",
         (("Statement", "SocialGroup"),),
-        (
-            *_RUN,
-            *_text(believing_uid="uid of the BELIEVED_BY edge"),
-            *_MODEL,
-            *properties(BelievedEdge),
-        ),
+        _asked("BELIEVED", BelievedEdge),
     ),
     Edge(
         "BELIEVED_BY",

@@ -73,6 +73,11 @@ def test_some_in_another_order() -> None:
     names = [p.name for p in properties(Whole, first=("count",), last=("name", "kind"))]
     assert names[:2] == ["count", "note"] and names[-3:] == ["double", "name", "kind"]
     assert sorted(names) == sorted(KEPT)
+    assert [p.name for p in properties(Whole, but=("name", *names[3:]))] == [
+        "note",
+        "model",
+        "count",
+    ]
 
 
 def test_what_was_kept_comes_back() -> None:

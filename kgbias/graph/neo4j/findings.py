@@ -10,7 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.graph import as_graph
 from kgbias.graph.as_graph import LABELS, values
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Statement, of_edges, of_nodes, spread
-from kgbias.graph.record import in_graph, read_settings, record_of
+from kgbias.graph.record import in_graph, properties, read_settings, record_of
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -132,11 +132,11 @@ RETURN '{kind}' AS kind, n.uid AS node_id, head.uid AS head_id, n.text AS text,
        head.text AS head_text, properties(near) AS near
 ORDER BY head_text, text, node_id"""
 
-_FORGET_PLACES = """
-MATCH (run:Run {uid: $run})-[p:PLACED]->(n)
+_FORGET_PLACES = f"""
+MATCH (run:Run {{uid: $run}})-[p:PLACED]->(n)
 DELETE p
 WITH n, run WHERE n.placed_by = run.name
-REMOVE n.degree, n.betweenness, n.community, n.groups, n.placed_by"""
+REMOVE n.placed_by, {", ".join(f"n.{p.name}" for p in properties(NodePlace))}"""
 _SHOW = """
 UNWIND $rows AS uid
 MATCH (n:{label} {{uid: uid}})<-[placed:PLACED]-(run:Run)

@@ -60,12 +60,7 @@ _READ_ASKINGS = """
 MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
 RETURN m.name AS name, m.revision AS revision, properties(p) AS p
 ORDER BY name, p.uid"""
-_ASKED_BY = {
-    "PROBED": "probing_uid",
-    "CHOSEN": "choosing_uid",
-    "PROBED_BEFORE": "believing_uid",
-    "BELIEVED": "believing_uid",
-}
+
 _FORGET_CHOICES = """
 MATCH (run:Run {uid: $run})
 OPTIONAL MATCH (run)-[p:PUT_TO {uid: $choosing}]->()
@@ -222,7 +217,7 @@ class Probings(Neo4jSession):
         """Write how a run was asked of a model."""
         self.write(
             *of_nodes(as_graph.models([asked.model]), kept=True),
-            *of_edges(as_graph.asked(kind, run_id, [asked])),
+            *of_edges(as_graph.asking(kind, run_id, [asked])),
         )
 
     def _askings(self, kind: type[Asking], edge: str, run_id: str) -> list[Asking]:
@@ -243,7 +238,7 @@ class Probings(Neo4jSession):
         self.write_each(of_nodes(as_graph.models([asked.model]), kept=True))
         self._add_statements(edges)
         ((start, end),) = shape.edge(kind).ends
-        query = _ASKED.format(start=start, type=kind, end=end, by=_ASKED_BY[kind])
+        query = _ASKED.format(start=start, type=kind, end=end, by=shape.ASKED[kind][0])
         found = {as_graph.ends(e): values(kind, e) for e in edges}
         rows = [{"a": a, "b": b, "edge": properties} for (a, b), properties in found.items()]
         self.write_rows(query, rows, run=run_id, model=asked.model.id, asked=asked.id)
@@ -265,7 +260,7 @@ class Probings(Neo4jSession):
             pattern=f"(other:Name)-{between}->{statement}"
             if of_names
             else f"{statement}-{between}->(other:SocialGroup)",
-            by=_ASKED_BY[edge],
+            by=shape.ASKED[edge][0],
             key="name_id" if of_names else "group_id",
         )
         return self.records(kind, query, run=run_id, asked=asked, statement=statement_id)

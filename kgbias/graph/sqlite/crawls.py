@@ -15,6 +15,7 @@ from kgbias.errors import RunConflict, RunNotFound
 from kgbias.graph.decisions import Decision, applied, decision_of, in_effect
 from kgbias.graph.keeping import Corpus, Passage, Relation, passage_uid
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.record import getters
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.sqlite.database import Database, Row
 from kgbias.graph.types import (
@@ -68,6 +69,8 @@ LEFT JOIN (SELECT group_id, max(position) AS place FROM run_group WHERE run_id =
            GROUP BY group_id) AS seed ON seed.group_id = triple.group_id
 ORDER BY seed.place IS NULL, seed.place, "group".name, predicate.text, object.text, triple.id"""
 
+
+_ANSWER = ", ".join(getters(Answer))  # in the order of its fields, all of which are columns
 
 _PROFILES = """
 SELECT * FROM profile WHERE run_id = ? ORDER BY path"""
@@ -632,8 +635,8 @@ class Crawls(Database):
         return list(rows)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        found = self._select_in("SELECT * FROM answer WHERE key IN ({})", keys)
-        return {row[0]: Answer(*row) for row in found}  # its columns are the record's fields
+        found = self._select_in(f"SELECT {_ANSWER} FROM answer WHERE key IN ({{}})", keys)
+        return {row[0]: Answer(*row) for row in found}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         with self._transaction():

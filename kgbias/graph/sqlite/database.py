@@ -16,7 +16,7 @@ from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
 from kgbias.graph.types import topic_model_id
-from kgbias.models.base import ModelInfo, Settings
+from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
@@ -180,9 +180,6 @@ class Database:
     def _json(self, text: str) -> Any:
         return from_json(text, self.url)
 
-    def _settings(self, text: str) -> Settings:
-        return tuple((name, value) for name, value in self._json(text))
-
     def _put(
         self,
         table: str,
@@ -196,7 +193,8 @@ class Database:
         found = list(records)
         if not found:
             return
-        names, own = tables()[table], getters(type(found[0]))
+        kind: type = type(found[0])
+        names, own = tables()[table], getters(kind)
         columns = [_column(name, own, given) for name in names]
         self._db.executemany(
             f'{how} INTO "{table}" ({", ".join(names)}) '
@@ -240,9 +238,3 @@ class Database:
             yield from self._db.execute(
                 query.format(", ".join("?" * len(chunk))), (*before, *chunk)
             )
-
-    def _rows_in(self, query: str, ids: Sequence[str], *before: str) -> Iterator[dict[str, Any]]:
-        """The same rows, by the names of their columns."""
-        for start in range(0, len(ids), _MAX_VARIABLES):
-            chunk = ids[start : start + _MAX_VARIABLES]
-            yield from self._rows(query.format(", ".join("?" * len(chunk))), (*before, *chunk))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from kgbias.errors import UsageError
-from kgbias.graph.record import in_graph
+from kgbias.graph.record import in_graph, read_settings
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
     About,
@@ -37,8 +37,8 @@ JOIN descriptor ON descriptor.id = descriptor_id
 ORDER BY model, apx_id, name, z, text"""
 
 _ITEMS = """
-SELECT * FROM item_score
-JOIN benchmark_item ON id = item_id WHERE asked = ? AND item_id IN ({})"""
+SELECT * FROM item_score JOIN benchmark_item ON id = item_id
+WHERE asked = :asked AND item_id IN (SELECT value FROM json_each(:ids))"""
 
 _PLACES = """
 SELECT place.*, coalesce("group".name, object.text) AS label FROM place
@@ -187,9 +187,10 @@ class Findings(Database):
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
+        given = {"asked": model.asked(settings), "ids": canonical_json(list(ids))}
         return {
             row["id"]: self._record(ItemScore, row | {"item": self._record(Item, row)})
-            for row in self._rows_in(_ITEMS, ids, model.asked(settings))
+            for row in self._rows(_ITEMS, given)
         }
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
@@ -197,7 +198,7 @@ class Findings(Database):
             "SELECT DISTINCT settings FROM item_score WHERE model_id = ? ORDER BY settings",
             (model.id,),
         )
-        return [self._settings(settings) for (settings,) in rows]
+        return [read_settings(settings, self._json) for (settings,) in rows]
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():

@@ -26,8 +26,8 @@ _ROUNDS = 10**6  # of a crawl, and attempts at a prompt
 _FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
 _JSON = {"details", "keys"} | {  # columns of JSON
     p.name
-    for thing in (*shape.NODES, *shape.EDGES)
-    for p in thing.properties
+    for own in (*(n.properties for n in shape.NODES), *(e.properties for e in shape.EDGES))
+    for p in own
     if p.json or p.type in ("texts", "numbers")
 }
 _ROUNDED = 1e-6  # beyond the range of a measure, by a sum of floating-point numbers

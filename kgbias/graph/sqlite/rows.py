@@ -19,9 +19,10 @@ def _node(label: str, table: str) -> str:
     return f"SELECT id AS uid, {_own(label, 'uid')} FROM {table}"
 
 
-def _asked(edge: str, table: str, asking: str, a: str = "statement_id", b: str = "group_id") -> str:
-    """Edges that a model was asked for: rows of a table, each of a row of `asking`."""
-    uid = f"{asking}_uid"
+def _asked(edge: str, table: str, a: str = "statement_id", b: str = "group_id") -> str:
+    """Edges that a model was asked for: rows of a table, each of a row of how it was asked."""
+    uid, _ = shape.ASKED[edge]
+    asking = uid.removesuffix("_uid")
     group = 'JOIN "group" ON "group".id = group_id' if b == "group_id" else ""
     return f"""
         SELECT {a} AS a, {b} AS b, run.name AS run, {asking}_id AS {uid}, model.name AS model,
@@ -216,19 +217,19 @@ EDGES = {
         WITH stated AS MATERIALIZED (SELECT id, predicate_id, object_id FROM statement)
         SELECT triple.id AS a, stated.id AS b FROM triple
         CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
-    ("PROBED", "Statement", "SocialGroup"): _asked("PROBED", "probed", "probing"),
+    ("PROBED", "Statement", "SocialGroup"): _asked("PROBED", "probed"),
     ("PROBED_WITH", "Run", "Model"): f"""
         SELECT run_id AS a, model_id AS b, id AS uid, {_own("PROBED_WITH", "uid")} FROM probing
         WHERE record <> '{{}}'""",
-    ("CHOSEN", "Statement", "SocialGroup"): _asked("CHOSEN", "chosen", "choosing"),
+    ("CHOSEN", "Statement", "SocialGroup"): _asked("CHOSEN", "chosen"),
     ("PUT_TO", "Run", "Model"): f"""
         SELECT run_id AS a, model_id AS b, id AS uid, {_own("PUT_TO", "uid")} FROM choosing""",
     ("NAME_OF", "Name", "SocialGroup"): f"""
         SELECT name_id AS a, group_id AS b, {_own("NAME_OF")} FROM name_of""",
     ("PROBED_BEFORE", "Name", "Statement"): _asked(
-        "PROBED_BEFORE", "name_probe", "believing", "name_id", "statement_id"
+        "PROBED_BEFORE", "name_probe", "name_id", "statement_id"
     ),
-    ("BELIEVED", "Statement", "SocialGroup"): _asked("BELIEVED", "believed", "believing"),
+    ("BELIEVED", "Statement", "SocialGroup"): _asked("BELIEVED", "believed"),
     ("BELIEVED_BY", "Run", "Model"): f"""
         SELECT run_id AS a, model_id AS b, id AS uid, {_own("BELIEVED_BY", "uid")} FROM believing
         WHERE record IS NOT NULL""",

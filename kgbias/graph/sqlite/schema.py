@@ -49,7 +49,7 @@ _SQL: Mapping[Type, str] = {
 
 def columns_of(kind: type, *names: str, but: Collection[str] = ()) -> str:
     """The properties of the records of a class, or those of these names, as columns."""
-    return _columns(p for p in properties(kind, *names) if p.name not in but)
+    return _columns(properties(kind, *names, but=but))
 
 
 def _columns(found: Iterable[Property]) -> str:
@@ -178,7 +178,8 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, category)) WITHOUT ROWID;
     CREATE TABLE run_topic (
         run_id TEXT NOT NULL, category TEXT NOT NULL, number INTEGER NOT NULL,
-        topic_id TEXT NOT NULL, {columns_of(Topic, "size", "coherence", "stability")},
+        topic_id TEXT NOT NULL,
+        {columns_of(Topic, but=("name", "category", "number", "words", "given"))},
         PRIMARY KEY (run_id, category, number)) WITHOUT ROWID;
     CREATE TABLE about (  -- topic_id is NULL for an outlier
         run_id TEXT NOT NULL, triple_id TEXT NOT NULL, category TEXT NOT NULL, topic_id TEXT,
