@@ -2,7 +2,6 @@
 anything; or the same page from a server, which it asks for its columns."""
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from kgbias.measures import Measure
 
 MOST = 600  # dots
 _WIDE, _INK, _DISC, _LINE = 900.0, "#1c2530", "#eceff2", "#c4ccd5"
-_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in page/style.css
+_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in io/page/style.css
 _NEITHER = "#98a3af"
 
 
@@ -70,9 +69,8 @@ def drawn(found: Statements, by_group: Map) -> str:
 
 FORMAT = 4  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
-    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs",
-    "details", "exports", "app",
+    "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
+    "origins", "choices", "beliefs", "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
 
@@ -139,29 +137,25 @@ def render(
 
 def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
     """The page and its Content-Security-Policy; without `blocks` it fetches them."""
-    vendor = _read("vendor", "libraries.min.js")
-    app = "\n".join(
-        ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
-    )
+    vendor = Markup(pages.read("kgbias.explore", "vendor", "libraries.min.js"))
+    own = [_read(f"{name}.js") for name in SCRIPTS]
+    app = pages.script(*pages.shared(*pages.STATEMENTS), *own)
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {pages.allowed(vendor, app)}"
     ) + ("; connect-src 'self'" if blocks is None else "")
-    page = (
-        pages.environment()
-        .from_string(_read("page", "page.html"))
-        .render(
-            title=about["title"],
-            total=about["rows"],
-            warning=CONTENT_WARNING,
-            statement=SAMPLE_STATEMENT,
-            style=Markup(pages.style(_read("page", "style.css"))),
-            about=Markup(json_in_html({**about, "served": blocks is None})),
-            blocks={name: Markup(block) for name, block in (blocks or {}).items()},
-            vendor=Markup(vendor),
-            app=Markup(app),
-            policy=Markup(policy),
-        )
+    page = pages.filled(
+        _read("page.html"),
+        title=about["title"],
+        total=about["rows"],
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(_read("style.css")),
+        about=Markup(json_in_html({**about, "served": blocks is None})),
+        blocks={name: Markup(block) for name, block in (blocks or {}).items()},
+        vendor=vendor,
+        app=app,
+        policy=Markup(policy),
     )
     return page, policy
 
@@ -204,5 +198,5 @@ def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
     }
 
 
-def _read(folder: str, name: str) -> str:
-    return files("kgbias.explore").joinpath(folder, name).read_text("utf-8")
+def _read(name: str) -> str:
+    return pages.read("kgbias.explore", "page", name)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +9,21 @@ from markupsafe import Markup
 
 from kgbias.benchmark import Board, Standing
 from kgbias.graph.types import CONTENT_WARNING
+from kgbias.io import pages
 from kgbias.io.files import write_text
-from kgbias.io.pages import environment, style
 from kgbias.report.benchmark_tables import METHODS, tables
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.style import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, inline_svg, subplots
+from kgbias.report.style import (
+    COLUMN,
+    INK,
+    NEUTRAL,
+    POSITIVE,
+    figure_style,
+    inline_svg,
+    subplots,
+    template,
+)
 
 
 def write_benchmark(board: Board, path: Path) -> None:
@@ -29,36 +37,31 @@ def render(board: Board) -> str:
     called = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
     made = {table.label: table for table in tables(board)}
     timed = [o for o in board.outcomes if not math.isnan(o.seconds)]
-    return (
-        environment()
-        .from_string(_read("benchmark.html"))
-        .render(
-            board=board,
-            called=called,
-            style=Markup(style(_read("style.css"))),
-            warning=CONTENT_WARNING,
-            standings=[
-                (s, table, _picture(s, number))
-                for number, (s, table) in enumerate(
-                    zip(board.standings, made.values(), strict=False)
-                )
-            ],
-            categories=[t for label, t in made.items() if label.startswith("figures-")],
-            differences=made.get("differences"),
-            told=[t for t in board.tests if t.differs],
-            same=[t for t in board.tests if t.same],
-            agreement=made.get("agreement"),
-            fewest=max((a.n for a in board.agreements), default=0),
-            least_p=min((a.least_p for a in board.agreements), default=math.nan),
-            cost=made.get("cost"),
-            sizes=_sizes(board),
-            remarks=board.remarks,
-            sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
-            shown=Shown,
-            methods=METHODS,
-            seconds=sum(o.seconds for o in timed),
-            tokens=sum(o.tokens for o in timed),
-        )
+    return pages.filled(
+        template("benchmark.html"),
+        board=board,
+        called=called,
+        style=pages.style(template("style.css")),
+        warning=CONTENT_WARNING,
+        standings=[
+            (s, table, _picture(s, number))
+            for number, (s, table) in enumerate(zip(board.standings, made.values(), strict=False))
+        ],
+        categories=[t for label, t in made.items() if label.startswith("figures-")],
+        differences=made.get("differences"),
+        told=[t for t in board.tests if t.differs],
+        same=[t for t in board.tests if t.same],
+        agreement=made.get("agreement"),
+        fewest=max((a.n for a in board.agreements), default=0),
+        least_p=min((a.least_p for a in board.agreements), default=math.nan),
+        cost=made.get("cost"),
+        sizes=_sizes(board),
+        remarks=board.remarks,
+        sources=list(dict.fromkeys((o.title, o.source) for o in board.outcomes)),
+        shown=Shown,
+        methods=METHODS,
+        seconds=sum(o.seconds for o in timed),
+        tokens=sum(o.tokens for o in timed),
     )
 
 
@@ -139,7 +142,3 @@ def _size(parameters: float) -> str:
         if parameters >= unit:
             return f"{parameters / unit:g}{name}"
     return f"{parameters:g}"
-
-
-def _read(name: str) -> str:
-    return files("kgbias.report").joinpath("templates", name).read_text("utf-8")

@@ -1,7 +1,6 @@
 """The report's first section: what was said, believed and embedded, side by side."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from kgbias.evidence import VERDICTS, Evidence, Joint, NameTable, telling
@@ -13,7 +12,7 @@ from kgbias.probe.belief import LEAST
 from kgbias.report import cards
 from kgbias.report.beliefs import BELIEVED
 from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import Section
+from kgbias.report.style import Section, template
 from kgbias.report.tables import Table, cells
 from kgbias.stats.estimate import Estimate, finite
 
@@ -64,27 +63,23 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         lists.append(
             (name, meaning, len(rows), [(places[id(row)], row) for row in telling(known, TELLING)])
         )
-    template = files("kgbias.report").joinpath("templates", "evidence.html").read_text("utf-8")
-    html = (
-        pages.environment()
-        .from_string(template)
-        .render(
-            probed=found.believing is not None and bool(found.agreement),
-            missing=" ".join(found.missing) or "no category has two groups with statements",
-            remarks=[line for line in (found.note, *found.missing) if line],
-            stands=sorted({row.stands for row in found.rows if row.stands}),
-            model=found.believing.model.name if found.believing else "",
-            margin=LEAST,
-            floor=found.floor,
-            categories=_categories(found),
-            arms=found.counted.several,
-            refused=REFUSED in found.by_verdict,
-            drawn=_drawn(found),
-            lists=lists,
-            cells=_cells,
-            vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
-            tables=cards.render([cards.group("", (), tables)]),
-        )
+    html = pages.filled(
+        template("evidence.html"),
+        probed=found.believing is not None and bool(found.agreement),
+        missing=" ".join(found.missing) or "no category has two groups with statements",
+        remarks=[line for line in (found.note, *found.missing) if line],
+        stands=sorted({row.stands for row in found.rows if row.stands}),
+        model=found.believing.model.name if found.believing else "",
+        margin=LEAST,
+        floor=found.floor,
+        categories=_categories(found),
+        arms=found.counted.several,
+        refused=REFUSED in found.by_verdict,
+        drawn=_drawn(found),
+        lists=lists,
+        cells=_cells,
+        vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
+        tables=cards.render([cards.group("", (), tables)]),
     )
     return Section("Said, believed, embedded", html, "evidence")
 

@@ -1,8 +1,6 @@
 """Profiles of two given names side by side: one page that works offline."""
 
-import json
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.files import write_text
+from kgbias.io.text import json_in_html
+from kgbias.report.style import template
 
 _LONGEST = 300  # characters of a value that are shown
 
@@ -42,15 +42,15 @@ def write_profile_page(
         "begin": (begin * 2)[:2],
         "profiles": [_record(p, attributes) for p in profiles],
     }
-    template = pages.environment().from_string(_read("profiles.html"))
-    script = _read("profiles.js")
-    page = template.render(
+    script = pages.script(*pages.shared("draw"), template("profiles.js"))
+    page = pages.filled(
+        template("profiles.html"),
         title=title or f"Profiles of {run.name}",
         model=f"{run.model.name} {run.model.revision}".strip(),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=Markup(pages.style("")),
-        data=_inline(data),
+        style=pages.style(""),
+        data=Markup(json_in_html(data)),
         script=script,
         script_hash=pages.allowed(script),
     )
@@ -63,13 +63,3 @@ def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
         "group": profile.labels.get("group", ""),
         "values": [[v[:_LONGEST] for v in profile.values(a)] for a in attributes],
     }
-
-
-def _inline(data: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _read(name: str) -> str:
-    return files("kgbias.report").joinpath("templates", name).read_text("utf-8")
