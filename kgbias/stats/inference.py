@@ -332,9 +332,10 @@ def rank_correlation(first: Values, second: Values) -> float:
     return min(max(float(a @ b) / norm, -1.0), 1.0) if norm else float("nan")
 
 
-def kendall_tau(first: Sequence[float], second: Sequence[float]) -> float:
-    """Kendall's tau-b of two scorings of the same models, with ties (Kendall 1945), in [-1, 1]; NaN
-    where either is constant."""
+def kendall_tau(first: Sequence[float] | Values, second: Sequence[float] | Values) -> float:
+    """Kendall's tau-b of two scorings of the same things, with ties (Kendall 1945): concordant
+    minus discordant pairs over the geometric mean of the pairs that each does not tie, in [-1, 1];
+    NaN where either is constant."""
     a, b = (np.sign(np.subtract.outer(x, x)) for x in (np.array(first), np.array(second)))
     norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
     return float((a * b).sum()) / norm if norm else float("nan")
