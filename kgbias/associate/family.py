@@ -9,12 +9,14 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from kgbias.associate.from_graph import (
+from kgbias.associate.graph import (
     RegardAgreement,
     find_group,
     group_associations,
     groups_test,
     regard_sets,
+    save,
+    save_groups,
     targets_of,
     topic_sets,
 )
@@ -34,10 +36,8 @@ from kgbias.associate.methods import (
     run_method,
 )
 from kgbias.associate.result import Association
-from kgbias.associate.set_vectors import SetVectors, StaticSets, WordsInTemplates
 from kgbias.associate.sets import FEW, AssociationTest, find_tests
-from kgbias.associate.to_graph import save, save_groups
-from kgbias.associate.weat import WordVectors
+from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store, StoredRun

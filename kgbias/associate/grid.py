@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from kgbias.associate import axes
 from kgbias.associate.axes import SENTENCE, Cell
 from kgbias.associate.contexts import ContextSource, CorpusContexts, Spans, TemplateContexts
+from kgbias.associate.graph import edges, save
 from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import Source, run_method
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet
-from kgbias.associate.to_graph import edges, save
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress, Silent

@@ -1,4 +1,5 @@
-"""The board of a benchmark: figures, paired tests, ranks, and the agreement of benchmarks."""
+"""The board of a benchmark: figures, paired tests, ranks, the agreement of benchmarks, and what it
+all would take before a model is loaded."""
 
 import math
 import re
@@ -13,10 +14,11 @@ import numpy as np
 from kgbias.compare.models import MARGIN, Contrast, Subject, contrasts, corrected
 from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
 from kgbias.errors import UsageError
+from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.probe.benchmarks import OVERALL, FigureInfo, Measured
+from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, Held, Measured
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import DRAWS, Values, kendall_tau
 from kgbias.stats.standardised import Asked, Mix
@@ -392,3 +394,35 @@ def _standing(s: Standing) -> dict[str, Any]:
                 s.models, s.values, s.departures, s.probabilities, strict=True)
         ],
     }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one model on one benchmark takes.
+
+    Attributes:
+        model: the model.
+        benchmark: the benchmark's title.
+        items: how many it has.
+        texts: that are scored for them.
+        kept: items that the store holds of this model (asked in the way it holds most of).
+        seconds: for the rest, at the speed of those that it holds; NaN where there are none.
+    """
+
+    model: str
+    benchmark: str
+    items: int
+    texts: int
+    kept: int
+    seconds: float
+
+
+def cost_of(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> Cost:
+    """The cost of one model on one benchmark."""
+    held = Held() if store is None else benchmark.held(model, store)
+    left = benchmark.texts - held.texts
+    speed = held.seconds / held.texts if held.texts else math.nan
+    return Cost(
+        model.name, benchmark.title, benchmark.count, benchmark.texts, held.items,
+        left * speed if left else 0.0,
+    )  # fmt: skip

@@ -173,7 +173,7 @@ class ChosenEdge(StatementEdge):
     over the group's statements; `verdict` is "chosen more", "leaning", "bound to a word" or "".
     Where it was offered by one name, the lift is the share over the base rate and `p_value` that of
     a share above that of the other statements, corrected over all; `verdict` is "of this name" or
-    "" (`kgbias.probe.choice.figures`).
+    "" (`kgbias.probe.choice.result`).
 
     Each figure is None where it is not defined. `answers` are the keys of the answers that named
     the group, `others` of those that did not.

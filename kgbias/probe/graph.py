@@ -25,8 +25,17 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
-from kgbias.probe.outcome import keep, run_set, sofa_result
-from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement, Watch
+from kgbias.probe.result import (
+    Agreement,
+    Probed,
+    RunProbes,
+    ScoredBy,
+    Statement,
+    Watch,
+    keep,
+    run_set,
+    sofa_result,
+)
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened

@@ -160,7 +160,7 @@ def analyse(
     progress: Progress | None = None,
 ) -> ProfileAnalysis:
     """Whether groups can be told apart by their profiles, which carry their labels
-    (`kgbias.profiles.labels`), and by which words.
+    (`kgbias.profiles.config`), and by which words.
 
     `attributes` are those to look at (none: all), `groups` the labels of the groups to
     tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random

@@ -8,11 +8,8 @@ from markupsafe import Markup
 
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.report.findings import Screen
-from kgbias.report.latex import latex
-from kgbias.report.run_data import Exhibit
 from kgbias.report.style import in_arm, inline_svg, template, unlinked
-from kgbias.report.tables import Table, as_csv, intervals, minus, numeric_columns
+from kgbias.report.tables import Exhibit, Table, as_csv, intervals, latex, minus, numeric_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +110,6 @@ def picture(exhibit: Exhibit, *, linked: bool = True) -> Markup:
 def render(groups: Sequence[Group]) -> Markup:
     """The groups as HTML."""
     return Markup(pages.filled(template("card.html"), groups=groups))
-
-
-def told(screen: Screen) -> Markup:
-    """The sentences of the first screen as HTML."""
-    return Markup(pages.filled(template("findings.html"), screen=screen))
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:

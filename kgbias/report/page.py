@@ -36,12 +36,13 @@ from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import MEASURES, Measure, columns
 from kgbias.report import cards
-from kgbias.report.cards import copied, told
+from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import exhibits
-from kgbias.report.findings import findings
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.findings import findings, told
+from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, template
+from kgbias.report.tables import Exhibit
 
 TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
 _ATTRIBUTIONS_SHOWN = 40

@@ -11,10 +11,9 @@ from kgbias.io.files import whole_folder
 from kgbias.profiles import Agreement
 from kgbias.profiles.agreement import Agreed
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.run_data import Exhibit
 from kgbias.report.save import save_exhibit
 from kgbias.report.style import INK, NEUTRAL, figure_style
-from kgbias.report.tables import Table
+from kgbias.report.tables import Exhibit, Table
 
 DRAWN = 40  # words of a picture; the table has all
 _LISTED = 3  # groups of a word, in the table

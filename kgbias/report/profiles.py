@@ -1,19 +1,28 @@
-"""Exhibits of profiles: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, and a picture
-of the words of each attribute."""
+"""Profiles in the report: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, a picture of
+the words of each attribute, and a page that puts two given names side by side."""
 
 import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from kgbias.io.text import p_value
+from markupsafe import Markup
+
+from kgbias.errors import UsageError
+from kgbias.graph.profiles import Profile, attributes_of
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
+from kgbias.io.text import json_in_html, p_value
 from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style
-from kgbias.report.tables import Table, cells
+from kgbias.report.run_data import RunData
+from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style, template
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
 _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
@@ -177,3 +186,53 @@ def _figure(value: float) -> str:
 
 def _p(value: float) -> str:
     return "-" if math.isnan(value) else p_value(value)
+
+
+_LONGEST = 300  # characters of a value that are shown
+
+
+def write_profile_page(
+    run: StoredRun,
+    profiles: Sequence[Profile],
+    path: Path,
+    *,
+    names: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Write the page, whole or not at all. Raises UsageError for a name that has no profile, and
+    for more than two."""
+    there = list(dict.fromkeys(p.name for p in profiles))
+    if missing := [name for name in names if name not in there]:
+        raise UsageError(f"run {run.name!r} has no profile of the name {missing[0]!r}")
+    if len(names) > 2:
+        raise UsageError("two names stand side by side: leave the others out of `name`")
+    attributes = attributes_of(profiles)
+    first = profiles[0]
+    other = next((p for p in profiles if p.labels.get("group") != first.labels.get("group")), first)
+    begin = [*names, *(n for n in (first.name, other.name, *there) if n not in names)]
+    data = {
+        "attributes": list(attributes),
+        "begin": (begin * 2)[:2],
+        "profiles": [_record(p, attributes) for p in profiles],
+    }
+    script = pages.script(*pages.shared("draw"), template("profiles.js"))
+    page = pages.filled(
+        template("profiles.html"),
+        title=title or f"Profiles of {run.name}",
+        model=f"{run.model.name} {run.model.revision}".strip(),
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(""),
+        data=Markup(json_in_html(data)),
+        script=script,
+        script_hash=pages.allowed(script),
+    )
+    write_text(path, page)
+
+
+def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "group": profile.labels.get("group", ""),
+        "values": [[v[:_LONGEST] for v in profile.values(a)] for a in attributes],
+    }

@@ -13,13 +13,12 @@ from kgbias.io.files import manifest, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent
 from kgbias.profiles import SPLITS
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import latex
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.run_data import RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.sofa import Beside, sofa_exhibits
 from kgbias.report.style import figure_style, unlinked
-from kgbias.report.tables import as_csv
+from kgbias.report.tables import Exhibit, as_csv, latex
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 300

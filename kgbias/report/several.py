@@ -22,7 +22,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, number, p_value
 from kgbias.measures import Measure
 from kgbias.report import cards
-from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.beliefs import beliefs_beside
 from kgbias.report.figures import short
 from kgbias.report.findings import (
     Finding,
@@ -35,9 +35,9 @@ from kgbias.report.findings import (
     scale_of,
     screen,
     size,
+    told,
     upwards,
 )
-from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
 from kgbias.report.style import (
     COLUMN,
@@ -52,7 +52,7 @@ from kgbias.report.style import (
     subplots,
     template,
 )
-from kgbias.report.tables import Table, cells
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate, proportion
 
 PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
@@ -559,7 +559,7 @@ def render(data: SeveralData, explorer: str = "") -> str:
         models=list(models),
         categories=list(data.categories),
         sides=data.sides,
-        told=cards.told(several_findings(data, explorer)),
+        told=told(several_findings(data, explorer)),
         sections=sections,
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,

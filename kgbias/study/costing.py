@@ -15,7 +15,7 @@ from kgbias.study.rows import Rows
 from kgbias.study.view import RunView
 
 if TYPE_CHECKING:
-    from kgbias.compare.planned import Asked
+    from kgbias.compare.paired import Asked
 
 TOTAL = "all"  # the last row
 
@@ -31,8 +31,8 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
 
 def shows(config: CrawlConfig) -> dict[str, float]:
     """For each category of two groups or more, the smallest difference in mean regard that a crawl
-    would find (`kgbias.compare.planned`)."""
-    from kgbias.compare.planned import planned
+    would find (`kgbias.compare.paired`)."""
+    from kgbias.compare.paired import planned
 
     sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
     asked = _asked(config)
@@ -42,7 +42,7 @@ def shows(config: CrawlConfig) -> dict[str, float]:
 
 def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
     """The prompts of a group in an arm, by what they supply."""
-    from kgbias.compare.planned import Asked
+    from kgbias.compare.paired import Asked
 
     first, *others = config.steps
     asked: dict[Hashable, Asked] = {

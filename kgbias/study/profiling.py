@@ -24,7 +24,7 @@ class Profiling(RunView):
         ethnicity, gender), and a column for each attribute with its values as a list.
         """
         from kgbias.graph.profiles import attributes_of
-        from kgbias.profiles.labels import labelled
+        from kgbias.profiles.config import labelled
 
         names = {g.id: g.name for g in self.stored.groups}
         found = labelled(self.stored.profiles(), names)
@@ -151,7 +151,7 @@ class Profiling(RunView):
             name: the names to begin with, one or two (none: the first of two groups).
             title: of the page (None: the name of the run).
         """
-        from kgbias.report.profile_page import write_profile_page
+        from kgbias.report.profiles import write_profile_page
 
         write_profile_page(
             self.stored, self._profiles(), Path(path), names=as_names(name), title=title

@@ -15,8 +15,7 @@ from kgbias.study.scorers import ScorerOptions, opened_scorer
 from kgbias.study.view import PathLike
 
 if TYPE_CHECKING:
-    from kgbias.probe.build.construct import Judge, SofaSet
-    from kgbias.probe.build.source import Stereotypes
+    from kgbias.probe.build import Judge, SofaSet, Stereotypes
 
 
 def build_sofa(
@@ -62,9 +61,7 @@ def build_sofa(
         MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
     """
     from kgbias.models.english import load
-    from kgbias.probe.build.construct import construct
-    from kgbias.probe.build.rules import Rules
-    from kgbias.probe.build.source import read_stereotypes
+    from kgbias.probe.build import Rules, construct, read_stereotypes
     from kgbias.probe.sets import read_identities
 
     if identities is None and not isinstance(source, Run):
@@ -127,7 +124,7 @@ def _groups(run: StoredRun) -> dict[str, list[str]]:
 
 
 def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
-    from kgbias.probe.build.source import CRAWLED, mapped
+    from kgbias.probe.build import CRAWLED, mapped
 
     category = {group.id: group.category for group in run.groups}
     said = (

@@ -62,7 +62,7 @@ class SofaSets(OpenedStore):
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
-        from kgbias.probe.outcome import keep, sofa_result
+        from kgbias.probe.result import keep, sofa_result
 
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)

@@ -34,7 +34,7 @@ class Topics(RunView):
             name: one line of at most 80 characters; "" takes the name back, so that its words name
                 it again.
         """
-        from kgbias.associate.from_graph import find_topic
+        from kgbias.associate.graph import find_topic
 
         given = name.strip()
         if given != printable(given) or len(given) > _LONGEST:

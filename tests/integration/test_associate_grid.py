@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from kgbias.associate import AssociationTest, WordSet, axes
 from kgbias.associate.axes import METHODS, TESTS, Cell, cells
 from kgbias.associate.grid import Grid, cost, plan, run_grid
-from kgbias.associate.seat import seat
 from kgbias.associate.sets import Frames
+from kgbias.associate.weat import seat
 from kgbias.cli.associate import associate
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
