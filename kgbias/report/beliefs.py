@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.evidence import Beside, Evidence, NameTable
-from kgbias.evidence.joint import ARE_BELIEVED
+from kgbias.evidence.beside import Beside
+from kgbias.evidence.joint import ARE_BELIEVED, Evidence
+from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge
 from kgbias.io.text import number, p_value
 from kgbias.probe.result import Statement

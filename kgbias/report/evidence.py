@@ -8,9 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.evidence import VERDICTS, Evidence, Joint, NameTable, telling
-from kgbias.evidence.joint import ARE_BELIEVED, NOT_PROBED, ONLY_SAID, REFUSED
+from kgbias.evidence.joint import (
+    ARE_BELIEVED,
+    NOT_PROBED,
+    ONLY_SAID,
+    REFUSED,
+    VERDICTS,
+    Evidence,
+    Joint,
+    telling,
+)
 from kgbias.evidence.names import FEWEST
+from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.text import number

@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
-from kgbias.evidence import Evidence
-from kgbias.evidence.joint import ARE_BELIEVED
+from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
 from kgbias.io.text import number, p_value
 from kgbias.measures import known

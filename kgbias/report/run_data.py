@@ -9,7 +9,9 @@ from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
+from kgbias.evidence.beside import Beside
+from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
