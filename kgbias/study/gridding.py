@@ -75,7 +75,7 @@ class Gridding(OpenedStore):
                 progress=progress,
             )
         if output is not None:
-            from kgbias.report.grid import write_grid
+            from kgbias.report.associations import write_grid
 
             write_grid(found.rows, Path(output))
         return found

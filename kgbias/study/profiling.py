@@ -135,7 +135,7 @@ class Profiling(RunView):
             triples = list(other.counted().triples)
             agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
         if output is not None:
-            from kgbias.report.profile_agreement import write_agreement
+            from kgbias.report.save import write_agreement
 
             write_agreement(agreed, Path(output), self.name)
         return agreed

@@ -13,7 +13,7 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 398,
+    "files": 394,
     "files of at most 60 lines": 19,
     "longest import chain": 22,
     "imports that run back up": 5,
