@@ -63,47 +63,62 @@ def tables(board: Board) -> Iterator[Table]:
             "With 95% intervals." if several else f"{only.pop()}, with 95% intervals.",
         )  # fmt: skip
     if board.tests:
-        yield Table(
-            "differences", "Differences between models.",
-            ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
-             "p corrected"),
-            [
-                [CRAWL if t.group == EVERYONE else t.group, t.measure.replace("_", " "),
-                 t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
-                 _p(t.p), _p(t.p_adjusted)]
-                for t in board.tests
-            ],
-            "First minus second, of the figure itself, which is no distance from no bias. A "
-            "difference is shown where the corrected p is at most 0.05 and the interval leaves out "
-            "0. "
-            f"p by permutation; corrected over all {len(board.tests)} tests by "
-            f"{METHODS[board.tests[0].correction]}.",
-        )  # fmt: skip
+        yield _differences(board)
     if board.agreements:
-        n = max(a.n for a in board.agreements)  # of all models, where some figures have fewer
-        alike = [a for a in board.agreements if a.n == n]
-        names = list(dict.fromkeys(name for a in alike for name in (a.first, a.second)))
-        tau = {(a.first, a.second): a.tau for a in alike}
-        tau |= {(second, first): value for (first, second), value in tau.items()}
-        yield Table(
-            "agreement", "Agreement of the orders of models, Kendall's tau.",
-            ("", *(str(k + 1) for k in range(len(names)))),
-            [[f"{k + 1} {a}", *("1" if a == b else _tau(tau.get((a, b))) for b in names)]
-             for k, a in enumerate(names)],
-            f"{n} models: no order of so few has a p-value below {2 / math.factorial(n):.2g}.",
-        )  # fmt: skip
+        yield _agreement(board)
     if board.outcomes:
-        yield Table(
-            "cost", "What it took.",
-            ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
-            [
-                [o.model.name, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
-                 f"{o.items:,}", f"{o.tokens:,}" if o.tokens else "-",
-                 "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
-                 f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-"]
-                for o in board.outcomes
-            ],
-        )  # fmt: skip
+        yield _cost(board)
+
+
+def _differences(board: Board) -> Table:
+    """Differences between models, with their tests."""
+    return Table(
+        "differences", "Differences between models.",
+        ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
+         "p corrected"),
+        [
+            [CRAWL if t.group == EVERYONE else t.group, t.measure.replace("_", " "),
+             t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
+             _p(t.p), _p(t.p_adjusted)]
+            for t in board.tests
+        ],
+        "First minus second, of the figure itself, which is no distance from no bias. A "
+        "difference is shown where the corrected p is at most 0.05 and the interval leaves out "
+        "0. "
+        f"p by permutation; corrected over all {len(board.tests)} tests by "
+        f"{METHODS[board.tests[0].correction]}.",
+    )  # fmt: skip
+
+
+def _agreement(board: Board) -> Table:
+    """How far the benchmarks agree in which model is the less biased."""
+    n = max(a.n for a in board.agreements)  # of all models, where some figures have fewer
+    alike = [a for a in board.agreements if a.n == n]
+    names = list(dict.fromkeys(name for a in alike for name in (a.first, a.second)))
+    tau = {(a.first, a.second): a.tau for a in alike}
+    tau |= {(second, first): value for (first, second), value in tau.items()}
+    return Table(
+        "agreement", "Agreement of the orders of models, Kendall's tau.",
+        ("", *(str(k + 1) for k in range(len(names)))),
+        [[f"{k + 1} {a}", *("1" if a == b else _tau(tau.get((a, b))) for b in names)]
+         for k, a in enumerate(names)],
+        f"{n} models: no order of so few has a p-value below {2 / math.factorial(n):.2g}.",
+    )  # fmt: skip
+
+
+def _cost(board: Board) -> Table:
+    """What each model took."""
+    return Table(
+        "cost", "What it took.",
+        ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
+        [
+            [o.model.name, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
+             f"{o.items:,}", f"{o.tokens:,}" if o.tokens else "-",
+             "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
+             f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-"]
+            for o in board.outcomes
+        ],
+    )  # fmt: skip
 
 
 Rows = list[tuple[tuple[str, str], list[Outcome]]]
