@@ -21,7 +21,7 @@ from kgbias.associate import Association, AssociationTest, Statistics
 from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.search import search_seat
-from kgbias.associate.seat import seat
+from kgbias.associate.weat import seat
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import open_predictor
 from kgbias.stats.inference import proportion

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from kgbias.associate.effect import unit
-from kgbias.associate.seat import in_templates
 from kgbias.associate.sets import WordSet
+from kgbias.associate.weat import in_templates
 from kgbias.models.embed import Encoder, Encoding, open_encoder
 from kgbias.stats.inference import rank_correlation
 from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH

@@ -3,11 +3,23 @@
     python scripts/house.py
 
 Prints a table; tests/unit/test_architecture.py holds the figures to their goals.
+
+An import *runs back up* where it goes against the order of rooms in docs/architecture.md, at the
+top of a module or in a function: from one room (a folder, or a module at the root) to a room that
+does not stand to its right; or, inside a room, from a module to one that imports it at its top,
+itself or over others. A name that is imported from the package counts as imported from where
+`kgbias/__init__.py` has it; the package as a whole (`import kgbias`) is its front door, `study`.
+What is imported for types alone never runs: it counts in the circles.
 """
 
 import ast
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
@@ -28,12 +40,16 @@ def imported(path: Path, known: Mapping[str, Path], *, whole: bool) -> set[str]:
     types are checked too."""
     found = set()
     for node in _statements(ast.parse(path.read_text("utf-8")), whole):
-        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {name if name in known else node.module for name in names}
-        elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+        for name in _imports(node):
+            found.add(name if name in known else name.rpartition(".")[0])
     return {name for name in found if name in known}
+
+
+def _imports(node: ast.stmt) -> Iterable[str]:
+    """What a statement imports, each name with the module that it is of."""
+    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+        return [f"{node.module}.{alias.name}" for alias in node.names]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
 def _statements(tree: ast.Module, whole: bool) -> Iterable[ast.stmt]:
@@ -56,6 +72,71 @@ def longest(graph: Mapping[str, set[str]]) -> list[str]:
     import networkx as nx
 
     return list(nx.dag_longest_path(nx.DiGraph([(a, b) for a in graph for b in graph[a]])))
+
+
+def layers() -> list[list[str]]:
+    """The line of docs/architecture.md that says which way imports run, top first."""
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    (line,) = re.findall(r"^    (cli > .+)$", text, re.MULTILINE)
+    return [part.replace(" ", "").split(",") for part in line.split(">")]
+
+
+def room(module: str) -> str:
+    """The folder or module at the root that a module belongs to: `kgbias.crawl.seeds` is in crawl.
+    The package itself is the front door, `python -m kgbias` the command line."""
+    name = module.partition(".")[2].partition(".")[0]
+    return {"": "study", "__main__": "cli"}.get(name, name)
+
+
+def run(path: Path, known: Mapping[str, Path]) -> set[str]:
+    """The modules of the package that a file imports when it runs, those of functions too."""
+
+    def statements(node: ast.AST) -> Iterator[ast.stmt]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+                continue
+            if isinstance(child, ast.stmt):
+                yield child
+            yield from statements(child)
+
+    face = {
+        alias.asname or alias.name: node.module or ""
+        for node in ast.walk(ast.parse(known["kgbias"].read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    found = set()
+    for node in statements(ast.parse(path.read_text("utf-8"))):
+        for name in _imports(node):
+            module, _, own = name.rpartition(".")
+            if module == "kgbias" and name not in known:
+                module = face.get(own, module)
+            found.add(name if name in known else module)
+    return {name for name in found if name in known}
+
+
+def backwards() -> list[str]:
+    """The imports that run back up, as "module imports module" (see above)."""
+    import networkx as nx
+
+    known = modules()
+    depth = {name: number for number, layer in enumerate(layers()) for name in layer}
+    graph = nx.DiGraph(
+        [(n, to) for n, p in known.items() for to in imported(p, known, whole=False) - {n}]
+    )
+    found = []
+    for name, path in known.items():
+        for to in sorted(run(path, known) - {name}):
+            here, there = room(name), room(to)
+            if depth[there] <= depth[here] if here != there else _leads(graph, to, name):
+                found.append(f"{name} imports {to}")
+    return found
+
+
+def _leads(graph: "nx.DiGraph[str]", start: str, end: str) -> bool:
+    import networkx as nx
+
+    return start in graph and end in graph and bool(nx.has_path(graph, start, end))
 
 
 def bases() -> dict[str, int]:
@@ -102,6 +183,7 @@ def figures() -> dict[str, object]:
     round_ = circles(whole)
     most = max(bases().items(), key=lambda own: own[1])
     counted, commands = options()
+    back = backwards()
     return {
         "files": len(known),
         "lines": sum(lines.values()),
@@ -111,6 +193,8 @@ def figures() -> dict[str, object]:
         "circles, TYPE_CHECKING counted": len(round_),
         "largest circle": len(round_[0]) if round_ else 0,
         "circle": sorted(round_[0]) if round_ else [],
+        "imports that run back up": len(back),
+        "back up": back,
         "bases of a class, at most": most[1],
         "class of most bases": most[0],
         "modules at the root": sum(

@@ -79,42 +79,77 @@ def ceat(
     sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
     need_words(test, sets, model)
     tables = [contexts[role].tables for role in ROLES]
-    tails = statistics.tails or "two"
-    ddof = 0 if statistics.spread == "population" else 1
-    effects, spreads = draw_effects(*tables, draws=draws, seed=statistics.seed, ddof=ddof)
+    effects, spreads = draw_effects(
+        *tables, draws=draws, seed=statistics.seed, ddof=freedom(statistics)
+    )
     if variance == "cohen":
         spreads = cohen_variance(effects, len(tables[0]), len(tables[1]))
-    combined = random_effects(effects, spreads, tails)
-    x, y = expected(*tables)
-    permuted = permutation_test(
-        x,
-        y,
-        tails=tails,
-        how="auto" if statistics.how == "normal" else statistics.how,
-        samples=statistics.samples,
-        seed=statistics.seed,
+    return combined(
+        test,
+        "ceat",
+        model,
+        effects,
+        spreads,
+        expected(*tables),
+        sets,
+        statistics,
+        settings={"variance": variance, **dict(settings or {})},
+        contexts=sum(len(table) for role in tables for table in role),
     )
+
+
+def combined(
+    test: AssociationTest,
+    method: str,
+    model: ModelInfo,
+    effects: Array,
+    spreads: Array,
+    expected: tuple[Array, Array],
+    sets: Mapping[str, SetUse],
+    statistics: Statistics,
+    *,
+    settings: Mapping[str, Any],
+    contexts: int,
+) -> Association:
+    """The result of draws of contexts: their effect sizes [draws], combined by a random-effects
+    model with their in-sample variances `spreads` [draws], and the permutation test of the
+    `expected` association of each word or attribute of the two sides."""
+    x, y = expected
+    tails = statistics.tails or "two"
+    found = random_effects(effects, spreads, tails)
     low, high = np.quantile(effects, [0.025, 0.975])
     return Association(
         test=test,
-        method="ceat",
+        method=method,
         model=model,
-        effect=Estimate(combined.value, float(low), float(high), draws),
-        p=PValue(combined.p, "random-effects", tails, 0, -1, statistics.seed),
+        effect=Estimate(found.value, float(low), float(high), len(effects)),
+        p=PValue(found.p, "random-effects", tails, 0, -1, statistics.seed),
         statistic=float(x.mean() - y.mean()),
         sets=sets,
         settings=described(statistics, tails)
-        | {"ddof": ddof, "ceat_draws": draws, "variance": variance, **dict(settings or {})},
+        | {"ddof": freedom(statistics), "ceat_draws": len(effects), **settings},
         details={
-            "standard_error": combined.error,
-            "tau_squared": combined.tau_squared,
-            "q": combined.q,
+            "standard_error": found.error,
+            "tau_squared": found.tau_squared,
+            "q": found.q,
             "expected_effect_size": effect_size(x, y, statistics.spread),
-            "contexts": sum(len(table) for role in tables for table in role),
+            "contexts": contexts,
             "quantiles": quantiles(effects),
         },
-        calibrated=permuted,
+        calibrated=permutation_test(
+            x,
+            y,
+            tails=tails,
+            how="auto" if statistics.how == "normal" else statistics.how,
+            samples=statistics.samples,
+            seed=statistics.seed,
+        ),
     )
+
+
+def freedom(statistics: Statistics) -> int:
+    """What a variance's divisor is below the number of values: 0 or 1."""
+    return 0 if statistics.spread == "population" else 1
 
 
 def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Combined:

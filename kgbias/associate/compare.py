@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.associate.effect import Array
-from kgbias.stats.inference import ranks
+from kgbias.stats.inference import rank_correlation
 
 Row = dict[str, Any]
 
@@ -87,5 +87,5 @@ def pearson(x: Array, y: Array) -> float:
 
 
 def spearman(x: Array, y: Array) -> float:
-    """Spearman's rank correlation: Pearson's of the ranks, ties sharing their mean rank."""
-    return pearson(ranks(x), ranks(y))
+    """Spearman's rank correlation in [-1, 1]; NaN below 3 pairs, or where a side is constant."""
+    return rank_correlation(x, y) if len(x) >= 3 else float("nan")

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from kgbias.associate.result import Contexts
-from kgbias.associate.seat import Embedder, in_templates
 from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.associate.weat import Embedder, in_templates
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store

@@ -1,6 +1,6 @@
 """Many tests by many methods on many models: one call, one family of results."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
@@ -9,12 +9,14 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from kgbias.associate.from_graph import (
+from kgbias.associate.graph import (
     RegardAgreement,
     find_group,
     group_associations,
     groups_test,
     regard_sets,
+    save,
+    save_groups,
     targets_of,
     topic_sets,
 )
@@ -34,10 +36,8 @@ from kgbias.associate.methods import (
     run_method,
 )
 from kgbias.associate.result import Association
-from kgbias.associate.set_vectors import SetVectors, StaticSets, WordsInTemplates
 from kgbias.associate.sets import FEW, AssociationTest, find_tests
-from kgbias.associate.to_graph import save, save_groups
-from kgbias.associate.weat import WordVectors
+from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store, StoredRun
@@ -291,27 +291,16 @@ def associate(
         vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     target = run.store if run is not None else store
-    results = []
     agreement = None
     with opened_executor(executor, progress, processes) as workers:
         sources = [] if vectors is None else [Source(vectors)]
         sources += [_model(spec, cache, opening, target, workers) for spec in models]
         progress.stage("associating", len(sources) * len(chosen) * len(wanted))
-        for source, name, test in product(sources, chosen, wanted):
-            progress.advance()
-            try:
-                # Neither of two groups is expected to be the nearer one.
-                tails = {"tails": "two"} if test in of_groups and not as_published else {}
-                given_here = {**tails, **parameters}
-                result = run_method(test, name, source, given_here, published=as_published)
-                if result.few and test in lenient | of_groups:
-                    raise DataError(_few(result))
-            except DataError as error:
-                if test not in lenient:
-                    raise
-                left_out.append(str(error))
-            else:
-                results.append(result)
+        results, few = _results(
+            product(sources, chosen, wanted), parameters, progress, lenient=lenient,
+            of_groups=of_groups, as_published=as_published,
+        )  # fmt: skip
+        left_out += few
         if every_group and asked_of is not None:
             agreement = _every_group(asked_of, sources[0], parameters)
     if agreement is not None and agreement.left_out:
@@ -323,6 +312,36 @@ def associate(
     if agreement is not None:
         save_groups(_needed(run), agreement)
     return found
+
+
+def _results(
+    asked: Iterable[tuple[Source, str, AssociationTest]],
+    parameters: Parameters,
+    progress: Progress,
+    *,
+    lenient: Collection[AssociationTest],
+    of_groups: Collection[AssociationTest],
+    as_published: bool,
+) -> tuple[list[Association], list[str]]:
+    """The result of each test by each method on each source, and why those of `lenient` that cannot
+    be run were left out."""
+    found: list[Association] = []
+    left_out: list[str] = []
+    for source, name, test in asked:
+        progress.advance()
+        try:
+            # Neither of two groups is expected to be the nearer one.
+            tails = {"tails": "two"} if test in of_groups and not as_published else {}
+            result = run_method(test, name, source, {**tails, **parameters}, published=as_published)
+            if result.few and (test in lenient or test in of_groups):
+                raise DataError(_few(result))
+        except DataError as error:
+            if test not in lenient:
+                raise
+            left_out.append(str(error))
+        else:
+            found.append(result)
+    return found, left_out
 
 
 def records(results: Sequence[Association]) -> list[dict[str, Any]]:

@@ -2,27 +2,27 @@
 embedded once, each prediction made once, and what a store holds is not computed again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.associate import axes
-from kgbias.associate.axes import SENTENCE, Cell
 from kgbias.associate.contexts import ContextSource, CorpusContexts, Spans, TemplateContexts
+from kgbias.associate.graph import edges, save
 from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import Source, run_method
 from kgbias.associate.result import Association
-from kgbias.associate.sets import AssociationTest, WordSet
-from kgbias.associate.to_graph import edges, save
+from kgbias.associate.sets import AssociationTest, WordSet, find_tests
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.types import canonical_json
+from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder
@@ -30,6 +30,109 @@ from kgbias.models.predict import Filled, Prediction
 from kgbias.models.spread import language_model
 from kgbias.parallel import Executor
 from kgbias.stats.inference import benjamini_hochberg, holm
+
+TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Occ-name", "Occ-term",
+         "I1-name", "I1-term", "I2-name", "I2-term")  # fmt: skip
+"""The tests of the paper; C9-term has fewer than 8 words a set."""
+METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
+WORDS = ("full", "reduced", "simplified")
+SENTENCE = "sentence"
+ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE)
+WINDOWS = (6, 12, 18)
+"""Words between target and attribute in a corpus, at most: figure 4."""
+
+_OF = {
+    "s-seat": (SENTENCE,),
+    "w-seat": ENCODINGS[:3],
+    "ceat": ENCODINGS,
+    "lpbs": ("",),
+    "ceat-lpbs": ("",),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One test by one method in one setting on one model (a spec). `contexts` is templates or
+    corpus; `encoding` "sentence" is the model's own, "" where the method has none; `apart` are the
+    words between the stimuli of LPBS in a corpus, 0 elsewhere."""
+
+    model: str
+    test: str
+    method: str
+    contexts: str
+    encoding: str
+    words: str
+    apart: int = 0
+
+    @property
+    def concept(self) -> str:
+        """The test without its kind of targets: C3 of C3-name."""
+        return self.test.removesuffix("-name").removesuffix("-term")
+
+    @property
+    def targets(self) -> str:
+        """ "names" or "terms", "" where the test has no other of the kind."""
+        return {"-name": "names", "-term": "terms"}.get(self.test[-5:], "")
+
+    def key(self, rest: Mapping[str, Any]) -> str:
+        """What the cell is stored under: all that can change its result."""
+        return content_id("grid cell", canonical_json(asdict(self) | dict(rest)))
+
+    def __str__(self) -> str:
+        apart = f"{self.apart} apart" if self.apart else ""
+        parts = (self.method, self.contexts, self.encoding, self.words, apart)
+        return f"{self.test} on {self.model}: {', '.join(part for part in parts if part)}"
+
+
+def encodings_of(methods: Iterable[str]) -> set[str]:
+    """The encodings that these methods take."""
+    return {encoding for method in methods for encoding in _OF[method] if encoding}
+
+
+def tests_of(names: Sequence[str]) -> list[AssociationTest]:
+    """The tests of a grid: those of the paper, or of these names. C3 is both C3-name and C3-term.
+    Raises UsageError for an unknown one."""
+    if not names:
+        return find_tests(TESTS)
+    found: dict[str, AssociationTest] = {}
+    for name in names:
+        (first, *more) = find_tests([name])
+        both = [first, *more]
+        if not name.lower().endswith(("name", "term")) and first.name.endswith("-name"):
+            both += find_tests([first.name.removesuffix("name") + "term"])
+        found |= {test.name: test for test in both if not test.few}
+    if not found:
+        raise UsageError("these tests have fewer than 8 words a set")
+    return list(found.values())
+
+
+def cells(
+    models: Iterable[str],
+    tests: Sequence[AssociationTest],
+    methods: Sequence[str] = METHODS,
+    *,
+    corpus: bool = False,
+    encodings: Sequence[str] = ENCODINGS,
+    words: Sequence[str] = WORDS,
+    targets: Sequence[str] = ("names", "terms"),
+) -> Iterator[Cell]:
+    """Every valid combination, model by model and test by test: s-SEAT takes sentences, w-SEAT
+    words, CEAT both, and LPBS neither; simplified sets are those of Kurita et al. (2019)."""
+    for model, test in product(models, tests):
+        sets = [each for each in words if each != "simplified" or test.simplified]
+        for method, contexts, each in product(
+            methods, ("templates", "corpus") if corpus else ("templates",), sets
+        ):
+            for encoding in _OF[method]:
+                cell = Cell(model, test.name, method, contexts, encoding, each)
+                if (cell.targets and cell.targets not in targets) or (
+                    encoding and encoding not in encodings
+                ):
+                    continue
+                if encoding or contexts == "templates":
+                    yield cell
+                else:
+                    yield from (replace(cell, apart=apart) for apart in WINDOWS)
 
 
 class EmbeddedOnce:
@@ -228,35 +331,36 @@ def plan(
     if not models:
         raise UsageError("a grid needs a model")
     for name, value, known in (
-        *(("method", method, axes.METHODS) for method in methods),
-        ("encoding", encoding, axes.ENCODINGS),
-        ("words", words, axes.WORDS),
+        *(("method", method, METHODS) for method in methods),
+        ("encoding", encoding, ENCODINGS),
+        ("words", words, WORDS),
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in known:
             raise UsageError(f"a grid has no {name} {value!r}; there is {', '.join(known)}")
-    takes = axes.encodings_of(tuple(methods) or axes.METHODS)
+    takes = encodings_of(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
     if contexts is None and given.keys() & {"most", "window"}:
         raise UsageError("`most` and `window` have no effect without `contexts`")
-    found = axes.tests_of(tests)
-    chosen = axes.cells(
-        dict.fromkeys(models),
-        found,
-        tuple(methods) or axes.METHODS,
-        corpus=contexts is not None,
-        encodings=(encoding,) if encoding else axes.ENCODINGS,
-        words=(words,) if words else axes.WORDS,
-        targets=(targets,) if targets else ("names", "terms"),
+    found = tests_of(tests)
+    chosen = tuple(
+        cells(
+            dict.fromkeys(models),
+            found,
+            tuple(methods) or METHODS,
+            corpus=contexts is not None,
+            encodings=(encoding,) if encoding else ENCODINGS,
+            words=(words,) if words else WORDS,
+            targets=(targets,) if targets else ("names", "terms"),
+        )
     )
     defaults = {"samples": SAMPLES, "draws": DRAWS, "how": "sampled", "seed": 0, "layer": LAST}
     if contexts is not None:
         defaults |= {"most": MOST}
-    cells = tuple(chosen)
-    if not cells:
+    if not chosen:
         raise UsageError("the grid is empty: no test has what was asked for")
-    return Grid(tuple(found), cells, contexts, defaults | given)
+    return Grid(tuple(found), chosen, contexts, defaults | given)
 
 
 def cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:

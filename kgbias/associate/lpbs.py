@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from kgbias.associate.effect import Array
-from kgbias.associate.permutation import permutation_test
+from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import (
     Association,
     SetUse,
@@ -97,15 +97,7 @@ def lpbs(
         for target in (*frame.x, *frame.y)
     ]
     predictions = model.predict(filled)
-    rows, start = [], 0
-    for frame, _ in plan:
-        size = (len(everything), len(frame.x) + len(frame.y))
-        part = predictions[start : start + size[0] * size[1]]
-        start += len(part)
-        joint = np.array([p.joint for p in part]).reshape(size)
-        prior = np.array([p.prior for p in part]).reshape(size)
-        rows.append(biases(joint, prior, len(frame.x), pool))
-    bias = np.array(rows)  # [sentences, attributes]
+    bias = _by_sentence([frame for frame, _ in plan], len(everything), predictions, pool)
     units = bias.mean(axis=0, keepdims=True) if statistics.unit == "word" else bias
     n_a = len(attributes["a"])
     result = conclude(
@@ -131,17 +123,35 @@ def lpbs(
     shape = (len(plan), len(everything), len(used["x"]) + len(used["y"]))
     ratios = np.array([p.joint - p.prior for p in predictions]).reshape(shape).mean(axis=0)
     s = ratios[:n_a].mean(axis=0) - ratios[n_a:].mean(axis=0)
-    n_x = len(used["x"])
-    how = "auto" if statistics.how == "normal" else statistics.how
-    calibrated = permutation_test(
+    return replace(result, calibrated=_of_targets(s, len(used["x"]), statistics))
+
+
+def _by_sentence(
+    frames: Sequence[Frames], attributes: int, predictions: Sequence[Prediction], pool: Pool
+) -> Array:
+    """The biases [sentences, attributes] of sentences of these frames, from the predictions of
+    each, attribute by attribute and in it target by target."""
+    rows, start = [], 0
+    for frame in frames:
+        size = (attributes, len(frame.x) + len(frame.y))
+        part = predictions[start : start + size[0] * size[1]]
+        start += len(part)
+        joint = np.array([p.joint for p in part]).reshape(size)
+        prior = np.array([p.prior for p in part]).reshape(size)
+        rows.append(biases(joint, prior, len(frame.x), pool))
+    return np.array(rows)
+
+
+def _of_targets(s: Array, n_x: int, statistics: Statistics) -> PValue:
+    """The permutation p of the targets' associations [targets], those of X first."""
+    return permutation_test(
         s[:n_x],
         s[n_x:],
         tails=statistics.tails or "two",
-        how=how,
+        how="auto" if statistics.how == "normal" else statistics.how,
         samples=statistics.samples,
         seed=statistics.seed,
     )
-    return replace(result, calibrated=calibrated)
 
 
 def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:

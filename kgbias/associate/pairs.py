@@ -13,24 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.ceat import DRAWS, Variance, cohen_variance, quantiles, random_effects
+from kgbias.associate.ceat import DRAWS, Variance, cohen_variance, combined, freedom
 from kgbias.associate.contexts import MOST, corpus_lines
-from kgbias.associate.effect import NOISE, Array, effect_size, effect_sizes
+from kgbias.associate.effect import NOISE, Array, effect_sizes
 from kgbias.associate.lpbs import Predictor, Words, chosen, fill_both
-from kgbias.associate.permutation import PValue, permutation_test
 from kgbias.associate.result import (
     Association,
     SetUse,
     Statistics,
     conclude,
-    described,
     need_words,
 )
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.predict import Filled
-from kgbias.stats.estimate import Estimate
 
 APART = 18
 """Words between the two stimuli of a sentence, at most (appendix B.5)."""
@@ -224,44 +221,25 @@ def ceat_lpbs(
     statistics = statistics or Statistics()
     if draws < 2:
         raise UsageError("CEAT needs at least 2 draws")
-    tails = statistics.tails or "two"
-    ddof = 0 if statistics.spread == "population" else 1
     n_a = len(ratios.words["a"])
+    ddof = freedom(statistics)
     biases = _drawn(ratios, draws, statistics.seed)
     effects = effect_sizes(biases[:, :n_a], biases[:, n_a:], "sample" if ddof else "population")
     spreads = np.maximum(biases.var(axis=1, ddof=ddof), NOISE**2)
     if variance == "cohen":
         spreads = cohen_variance(effects, n_a, biases.shape[1] - n_a)
-    combined = random_effects(effects, spreads, tails)
     bias = ratios.biases()
-    permuted = permutation_test(
-        bias[:n_a],
-        bias[n_a:],
-        tails=tails,
-        how="auto" if statistics.how == "normal" else statistics.how,
-        samples=statistics.samples,
-        seed=statistics.seed,
-    )
-    low, high = np.quantile(effects, [0.025, 0.975])
-    return Association(
-        test=test,
-        method="ceat-lpbs",
-        model=model,
-        effect=Estimate(combined.value, float(low), float(high), draws),
-        p=PValue(combined.p, "random-effects", tails, 0, -1, statistics.seed),
-        statistic=float(bias[:n_a].mean() - bias[n_a:].mean()),
-        sets=_sets(ratios),
-        settings=described(statistics, tails)
-        | {"ddof": ddof, "ceat_draws": draws, "variance": variance, **ratios.settings},
-        details={
-            "standard_error": combined.error,
-            "tau_squared": combined.tau_squared,
-            "q": combined.q,
-            "expected_effect_size": effect_size(bias[:n_a], bias[n_a:], statistics.spread),
-            "contexts": sum(map(len, ratios.cells.values())),
-            "quantiles": quantiles(effects),
-        },
-        calibrated=permuted,
+    return combined(
+        test,
+        "ceat-lpbs",
+        model,
+        effects,
+        spreads,
+        (bias[:n_a], bias[n_a:]),
+        _sets(ratios),
+        statistics,
+        settings={"variance": variance, **ratios.settings},
+        contexts=sum(map(len, ratios.cells.values())),
     )
 
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from kgbias.associate.effect import NOISE, Array, effect_estimate, unit
 from kgbias.associate.permutation import PValue, Tails
 from kgbias.associate.result import Association, SetUse, Statistics, described
-from kgbias.associate.seat import Embedder, SeatMethod, in_templates
 from kgbias.associate.sets import ROLES, AssociationTest
+from kgbias.associate.weat import Embedder, SeatMethod, in_templates
 from kgbias.errors import DataError
 from kgbias.models.embed import Place, Span
 

@@ -1,13 +1,31 @@
-"""WEAT on vectors that do not depend on context: static vectors, or a model's input embeddings."""
+"""WEAT on static vectors or a model's input embeddings; and s-SEAT and w-SEAT, the same on words in
+bleached sentences.
 
-from collections.abc import Iterable
-from typing import Protocol
+s-SEAT (May et al. 2019) takes the vector of the whole sentence, w-SEAT (Tan and Celis 2019) that of
+the word in it.
+"""
 
-from kgbias.associate.effect import associations
-from kgbias.associate.result import Association, SetUse, Statistics, conclude, need_words
-from kgbias.associate.sets import ROLES, AssociationTest
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.associate.effect import Array, associations, unit
+from kgbias.associate.result import (
+    Association,
+    Contexts,
+    SetUse,
+    Statistics,
+    conclude,
+    need_words,
+)
+from kgbias.associate.sets import ROLES, AssociationTest, WordSet, fill, templates
 from kgbias.models.base import ModelInfo
+from kgbias.models.embed import LAST, Encoding, Span
 from kgbias.models.vectors import Found
+from kgbias.parameters import WrongValue
 
 
 class WordVectors(Protocol):
@@ -44,3 +62,161 @@ def weat(
         sets,
         statistics or Statistics(),
     )
+
+
+SeatMethod = Literal["s-seat", "w-seat"]
+InContexts = Callable[[Encoding, int], tuple[dict[str, Contexts], dict[str, Any]]]
+
+
+class Embedder(Protocol):
+    """A model that embeds words and sentences."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    @property
+    def sentence_encoding(self) -> Encoding: ...
+
+    def embed(
+        self, spans: Sequence[Span], encoding: Encoding, layer: int = LAST
+    ) -> NDArray[np.float32]: ...
+
+
+def seat(
+    test: AssociationTest,
+    model: Embedder,
+    method: SeatMethod = "s-seat",
+    statistics: Statistics | None = None,
+    *,
+    encoding: Encoding | None = None,
+    layer: int = LAST,
+    in_contexts: InContexts | None = None,
+) -> Association:
+    """The sentence encoder association test.
+
+    Each word is put into the templates of its set's slot. s(sentence, A, B) is the mean cosine to
+    all sentences of A minus that to all of B; by default it is averaged over a word's sentences,
+    and the permutations exchange words (`Statistics.unit`). `encoding` None is the model's own for
+    s-SEAT and "word-average" for w-SEAT. `in_contexts` finds and embeds other contexts than
+    templates, such as sentences of a corpus (`kgbias.associate.contexts.embed_contexts`); a word
+    that has none is left out. Raises UsageError for an encoding of the other kind.
+    """
+    statistics = statistics or Statistics()
+    encoding = encoding or (model.sentence_encoding if method == "s-seat" else "word-average")
+    if encoding.startswith("word") != (method == "w-seat"):
+        raise WrongValue(method, "encoding", encoding)
+    if in_contexts is not None:
+        return _in_contexts(test, model.info, method, statistics, *in_contexts(encoding, layer))
+    spans = {role: in_templates(words) for role, words in test.sets.items()}
+    flat = [span for role in ROLES for row in spans[role] for span in row]
+    vectors = unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
+    tables = _split(vectors, spans)
+    direction = tables["a"].mean(axis=(0, 1)) - tables["b"].mean(axis=(0, 1))
+    x, y = (_units(tables[role] @ direction, statistics.unit) for role in "xy")
+    return conclude(
+        test,
+        method,
+        model.info,
+        x,
+        y,
+        {role: SetUse(test.sets[role].words) for role in ROLES},
+        statistics,
+        settings={
+            "encoding": encoding,
+            "layer": layer,
+            "unit": statistics.unit,
+            "templates": {role: len(spans[role][0]) for role in ROLES},
+        },
+    )
+
+
+def _in_contexts(
+    test: AssociationTest,
+    model: ModelInfo,
+    method: SeatMethod,
+    statistics: Statistics,
+    contexts: Mapping[str, Contexts],
+    settings: Mapping[str, Any],
+) -> Association:
+    """SEAT on words with any number of contexts each."""
+    sets = {role: SetUse(contexts[role].words, contexts[role].missing) for role in ROLES}
+    need_words(test, sets, model)
+    rows = {role: [unit(table) for table in contexts[role].tables] for role in ROLES}
+    a, b = (np.mean([table.mean(axis=0) for table in rows[role]], axis=0) for role in "ab")
+    s = {role: [table @ (a - b) for table in rows[role]] for role in "xy"}
+    x, y = (
+        np.array([row.mean() for row in s[role]])
+        if statistics.unit == "word"
+        else np.concatenate(s[role])
+        for role in "xy"
+    )
+    used = {**settings, "unit": statistics.unit}
+    return conclude(test, method, model, x, y, sets, statistics, settings=used)
+
+
+def in_templates(words: WordSet) -> list[list[Span]]:
+    """Each word in each template of its slot: a list for each word."""
+    rows = []
+    for word in words.words:
+        filled = [fill(template, word) for template in templates(words.slot)]
+        rows.append([Span(text, start, start + len(word)) for text, start in filled])
+    return rows
+
+
+def _split(vectors: Array, spans: Mapping[str, list[list[Span]]]) -> dict[str, Array]:
+    """The rows as [words, templates, d] by role."""
+    tables, start = {}, 0
+    for role in ROLES:
+        shape = (len(spans[role]), len(spans[role][0]))
+        tables[role] = vectors[start : start + shape[0] * shape[1]].reshape(*shape, -1)
+        start += shape[0] * shape[1]
+    return tables
+
+
+def _units(s: Array, unit: str) -> Array:
+    return s.mean(axis=1) if unit == "word" else s.ravel()
+
+
+class SetVectors(Protocol):
+    """Anything that has vectors for the words of a set."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+
+    def find_set(self, words: WordSet) -> Found: ...
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSets:
+    """Vectors that words have by themselves, whatever their set."""
+
+    vectors: WordVectors
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.vectors.info
+
+    def find_set(self, words: WordSet) -> Found:
+        return self.vectors.find(words.words)
+
+
+@dataclass(frozen=True, slots=True)
+class WordsInTemplates:
+    """A language model as a table of word vectors: the mean of each word over bleached sentences,
+    those of its set's slot."""
+
+    model: Embedder
+    encoding: Encoding = "word-average"
+    layer: int = LAST
+
+    @property
+    def info(self) -> ModelInfo:
+        return self.model.info
+
+    def find_set(self, words: WordSet) -> Found:
+        """The vectors of all the words: a language model has one for any text."""
+        spans = in_templates(words)
+        flat = [span for row in spans for span in row]
+        vectors = self.model.embed(flat, self.encoding, self.layer).astype(np.float64)
+        rows = unit(vectors, self.info.name).reshape(len(spans), len(spans[0]), -1)
+        return Found({word: word for word in words.words}, rows.mean(axis=1), ())

@@ -25,7 +25,7 @@ from kgbias.io.progress import working
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
-    from kgbias.associate.from_graph import RegardAgreement
+    from kgbias.associate.graph import RegardAgreement
     from kgbias.associate.grid import GridCost, GridResult
 
 

@@ -16,7 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
 from kgbias.measures import values_of
-from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs
+from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs, kendall_tau
 
 _DRAWS = 1000
 FEWEST = 5
@@ -173,13 +173,5 @@ def rank_agreement(
     except ModuleNotFoundError as error:
         raise MissingExtra("scipy", extra="stats") from error
     first, second = (np.array([Sample.of(pair[side]).mean for pair in pairs]) for side in (0, 1))
-    tau = bootstrap_pairs(first, second, tau_b, draws=_DRAWS, seed=seed)
+    tau = bootstrap_pairs(first, second, kendall_tau, draws=_DRAWS, seed=seed)
     return Agreement(measure, tau, float(kendalltau(first, second).pvalue))
-
-
-def tau_b(first: Values, second: Values) -> float:
-    """Kendall's tau-b: concordant minus discordant pairs over the geometric mean of the pairs that
-    are not tied in each; NaN where all are tied in one."""
-    from scipy.stats import kendalltau
-
-    return float(kendalltau(first, second).statistic)

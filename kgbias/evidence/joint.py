@@ -145,6 +145,7 @@ SAID_AND_BELIEVED = "said and believed"
 ONLY_SAID = "only said"
 NEVER_SAID = "believed but never said"
 REFUSED = "refused but believed"
+ARE_BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
 NOT_PROBED = "said, not probed"
 
 REFUSING = 0.1

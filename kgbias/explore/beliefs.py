@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from kgbias.evidence import Evidence, joint, telling
-from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED
+from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED, Evidence, joint, telling
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.selection import Selection

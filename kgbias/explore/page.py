@@ -1,13 +1,14 @@
 """The explorer's page: one self-contained HTML file that works offline and asks no one for
 anything; or the same page from a server, which it asks for its columns."""
 
+import base64
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
+from kgbias.errors import MissingExtra
 from kgbias.explore import beliefs, choices, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
@@ -24,7 +25,7 @@ from kgbias.measures import Measure
 
 MOST = 600  # dots
 _WIDE, _INK, _DISC, _LINE = 900.0, "#1c2530", "#eceff2", "#c4ccd5"
-_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in page/style.css
+_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in io/page/style.css
 _NEITHER = "#98a3af"
 
 
@@ -70,9 +71,8 @@ def drawn(found: Statements, by_group: Map) -> str:
 
 FORMAT = 4  # of the data in the page, and of what a server keeps of it: a change of either counts
 SCRIPTS = (
-    "data", "state", "rows", "draw", "map", "pictures", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs",
-    "details", "exports", "app",
+    "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
+    "origins", "choices", "beliefs", "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in the order in which they stand in it: one script."""
 
@@ -139,29 +139,25 @@ def render(
 
 def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
     """The page and its Content-Security-Policy; without `blocks` it fetches them."""
-    vendor = _read("vendor", "libraries.min.js")
-    app = "\n".join(
-        ['"use strict";', "(() => {", *(_read("page", f"{s}.js") for s in SCRIPTS), "})();"]
-    )
+    vendor = Markup(pages.read("kgbias.explore", "vendor", "libraries.min.js"))
+    own = [_read(f"{name}.js") for name in SCRIPTS]
+    app = pages.script(*pages.shared(*pages.STATEMENTS), *own)
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {pages.allowed(vendor, app)}"
     ) + ("; connect-src 'self'" if blocks is None else "")
-    page = (
-        pages.environment()
-        .from_string(_read("page", "page.html"))
-        .render(
-            title=about["title"],
-            total=about["rows"],
-            warning=CONTENT_WARNING,
-            statement=SAMPLE_STATEMENT,
-            style=Markup(pages.style(_read("page", "style.css"))),
-            about=Markup(json_in_html({**about, "served": blocks is None})),
-            blocks={name: Markup(block) for name, block in (blocks or {}).items()},
-            vendor=Markup(vendor),
-            app=Markup(app),
-            policy=Markup(policy),
-        )
+    page = pages.filled(
+        _read("page.html"),
+        title=about["title"],
+        total=about["rows"],
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(_read("style.css")),
+        about=Markup(json_in_html({**about, "served": blocks is None})),
+        blocks={name: Markup(block) for name, block in (blocks or {}).items()},
+        vendor=vendor,
+        app=app,
+        policy=Markup(policy),
     )
     return page, policy
 
@@ -204,5 +200,77 @@ def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
     }
 
 
-def _read(folder: str, name: str) -> str:
-    return files("kgbias.explore").joinpath(folder, name).read_text("utf-8")
+def _read(name: str) -> str:
+    return pages.read("kgbias.explore", "page", name)
+
+
+_HEIGHT = 820  # pixels of the frame
+_SHOW = """
+export default {
+  render({ model, el }) {
+    const frame = document.createElement("iframe");
+    frame.setAttribute("sandbox", "allow-scripts allow-downloads");
+    frame.title = "kgbias explorer";
+    frame.style = `width: 100%; height: ${model.get("height")}px; border: 1px solid #8884`;
+    frame.srcdoc = model.get("page");
+    el.append(frame);
+  },
+};
+"""
+
+
+class Explorer:
+    """What `Run.explore` returns: in a notebook, the explorer itself (an anywidget; the page runs
+    in a frame of its own, which can reach neither the notebook nor a network), and a picture of
+    its map where no script runs.
+
+    Attributes:
+        page: the page as HTML.
+        picture: its map by group as SVG.
+    """
+
+    def __init__(self, page: str, picture: str) -> None:
+        self.page, self.picture = page, picture
+        self._widget: Any = None
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file, whole or not at all; returns its path."""
+        write_text(Path(path), self.page)
+        return Path(path)
+
+    @property
+    def widget(self) -> Any:
+        """The anywidget. Raises MissingExtra where anywidget is not installed."""
+        if self._widget is None:
+            try:
+                import anywidget
+                import traitlets
+            except ImportError as error:
+                raise MissingExtra("anywidget", "notebook") from error
+
+            class Page(anywidget.AnyWidget):
+                _esm = _SHOW
+                page = traitlets.Unicode().tag(sync=True)
+                height = traitlets.Int(_HEIGHT).tag(sync=True)
+
+            self._widget = Page(page=self.page)
+        return self._widget
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self.picture.encode("utf-8", "replace")).decode("ascii")
+        return (
+            f'<img alt="The map of the run, by group" style="max-width: 100%" '
+            f'src="data:image/svg+xml;base64,{data}"><p><small>{html(CONTENT_WARNING)}</small></p>'
+        )
+
+    def _repr_mimebundle_(self, **_: Any) -> Any:
+        still = {"text/plain": repr(self), "text/html": self._repr_html_()}
+        try:
+            shown = self.widget._repr_mimebundle_()
+        except MissingExtra as error:
+            return still | {"text/html": f"{still['text/html']}<p>{html(str(error))}</p>"}
+        data, metadata = shown if isinstance(shown, tuple) else (shown, {})
+        return {**data, **still}, metadata
+
+    def __repr__(self) -> str:
+        return f"<Explorer, {len(self.page) / 1e6:.1f} MB>"

@@ -174,18 +174,7 @@ def _read(
     topic = _topics(found, run, triple)
     progress.advance()
 
-    seeds = {g.id: place for place, g in enumerate(run.groups)}
-    places = np.full(len(found.groups), len(seeds))
-    for id, number in found.groups.items():
-        places[number] = seeds.get(id, len(seeds))
-    order = np.lexsort(  # as stores put triples (`kgbias.graph.said.in_order`)
-        (
-            _ranks(found.objects)[thing],
-            _ranks(found.predicates)[predicate],
-            _ranks(found.groups)[group],
-            places[group],
-        )
-    )
+    order = _in_order(found, run, group, predicate, thing)
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     names, _, threshold = scope(run, selection, arms.texts, measured=measured)
@@ -202,6 +191,22 @@ def _read(
             np.bincount(of_row, minlength=len(rows)),
             ids_of_answers[own], np.stack(said, axis=1)[own],
         )  # fmt: skip
+
+
+def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, thing: Ints) -> Ints:
+    """The order in which stores put triples (`kgbias.graph.said.in_order`)."""
+    seeds = {g.id: place for place, g in enumerate(run.groups)}
+    places = np.full(len(found.groups), len(seeds))
+    for id, number in found.groups.items():
+        places[number] = seeds.get(id, len(seeds))
+    return np.lexsort(
+        (
+            _ranks(found.objects)[thing],
+            _ranks(found.predicates)[predicate],
+            _ranks(found.groups)[group],
+            places[group],
+        )
+    )
 
 
 def _number(dictionary: Dictionary[str], id: str, text: str) -> int:

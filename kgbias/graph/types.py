@@ -142,7 +142,7 @@ class ChosenEdge(StatementEdge):
     Where the group was offered by `names` of its own, the `lift` is over those names and held
     against the other groups', and `verdict` is "chosen more", "leaning", "bound to a word" or "".
     Where it was offered by one name, the lift is the share over the base rate, and `verdict` is "of
-    this name" or "" (`kgbias.probe.choice.figures`). Each figure is None where it is not defined.
+    this name" or "" (`kgbias.probe.choice.result`). Each figure is None where it is not defined.
     """
 
     offered: Annotated[int, "questions in which the group was an option"]

@@ -1,23 +1,42 @@
-"""What every page that kgbias writes shares: its colours and type, how its template is filled, and
-how it names the scripts that it may run."""
+"""What every page that kgbias writes shares: colours and type, pictures and tables of statements
+(`page/`), how its template is filled, and how it names the scripts that it may run."""
 
 import base64
 from hashlib import sha256
-from pathlib import Path
+from importlib.resources import files
+from typing import Any
 
 import jinja2
+from markupsafe import Markup
 
-_STYLE = Path(__file__).with_name("pages.css")
+STATEMENTS = ("draw", "statements", "pictures", "table")
+"""The scripts of `page/`: a page that draws statements has all of them, before its own."""
 
 
-def style(own: str) -> str:
+def read(package: str, *path: str) -> str:
+    """The text of a file that ships in a package."""
+    return files(package).joinpath(*path).read_text("utf-8")
+
+
+def shared(*names: str) -> list[str]:
+    """Scripts of `page/`."""
+    return [read("kgbias.io", "page", f"{name}.js") for name in names]
+
+
+def style(own: str) -> Markup:
     """A page's style sheet: the shared colours and type, light and dark, then its own."""
-    return f"{_STYLE.read_text('utf-8')}{own}"
+    return Markup(read("kgbias.io", "page", "style.css") + own)
 
 
-def environment() -> jinja2.Environment:
-    """Templates in which text is escaped, and a name that was not given is an error."""
-    return jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+def script(*parts: str) -> Markup:
+    """One script of several files, which know each other's names; nobody else knows them."""
+    return Markup("\n".join(['"use strict";', "(() => {", *parts, "})();"]))
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with its values. Text is escaped, and a name that was not given is an error."""
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    return environment.from_string(template).render(values)
 
 
 def allowed(*scripts: str) -> str:

@@ -25,10 +25,10 @@ from kgbias.probe.result import (
     SetProbes,
     Statement,
     TextSurprisals,
+    surprisals,
 )
 from kgbias.probe.sofa import Bias, CategoryBias
 from kgbias.probe.stream import probe_sets
-from kgbias.probe.texts import surprisals
 
 __all__ = [
     "Agreement",

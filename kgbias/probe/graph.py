@@ -25,8 +25,17 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
-from kgbias.probe.outcome import keep, run_set, sofa_result
-from kgbias.probe.result import Agreement, Probed, RunProbes, ScoredBy, Statement, Watch
+from kgbias.probe.result import (
+    Agreement,
+    Probed,
+    RunProbes,
+    ScoredBy,
+    Statement,
+    Watch,
+    keep,
+    run_set,
+    sofa_result,
+)
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened
@@ -152,14 +161,7 @@ def probe_run(
             groups, [s for s in statements if any((*s.key, g.id) not in known for g in groups)]
         )
     ]
-    if new:
-        probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
-        told.stage(f"SoFa of {scorer.info.name}", probes)
-    asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
-    for number, part in grids(scorer, asked, told):
-        watch.saw(part)
-        groups, chunk = new[number]
-        edges = _edges(groups, chunk, part, ranks(normalised(part, measure)))
+    for edges in _computed(new, scorer, measure, ending, watch, told):
         run.save_probes(probing, edges)
         known |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
     for category, groups, statements, said in plan:
@@ -205,12 +207,7 @@ def probe_run(
         "measure": measure,
         "ending": ending,
         "sofa": bias.score.value,
-        "mrr": agreement.mrr.value,
-        "mrr_low": agreement.mrr.low,
-        "mrr_high": agreement.mrr.high,
-        "mrr_expected": agreement.expected,
-        "p_value": agreement.p_value,
-        "triples": agreement.mrr.n,
+        **_of_agreement(agreement),
     }
     run.save_probing(replace(probing, record=record))
     if not as_published:  # which is one statement's variance; last, for a benchmark asks no more
@@ -221,6 +218,37 @@ def probe_run(
         )
         keep(run.store, run.id, probe_set, result)
     return RunProbes(run.name, ScoredBy.of(scorer), tuple(found), bias, agreement)
+
+
+def _computed(
+    new: Sequence[tuple[Sequence[Group], Sequence[Statement]]],
+    scorer: Scoring,
+    measure: str,
+    ending: str,
+    watch: Watch,
+    told: Progress,
+) -> Iterator[Sequence[ProbedEdge]]:
+    """The edges of each chunk of groups and statements, as it is computed."""
+    if new:
+        probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
+        told.stage(f"SoFa of {scorer.info.name}", probes)
+    asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
+    for number, part in grids(scorer, asked, told):
+        watch.saw(part)
+        yield _edges(*new[number], part, ranks(normalised(part, measure)))
+
+
+def _of_agreement(agreement: Agreement) -> dict[str, Any]:
+    """The part of a probing's record that says how well what was said agrees with it."""
+    mrr = agreement.mrr
+    return {
+        "mrr": mrr.value,
+        "mrr_low": mrr.low,
+        "mrr_high": mrr.high,
+        "mrr_expected": agreement.expected,
+        "p_value": agreement.p_value,
+        "triples": mrr.n,
+    }
 
 
 def said_and_probable(

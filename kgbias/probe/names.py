@@ -21,10 +21,10 @@ from kgbias.probe.apx import (
     check_axes,
     flags,
     read_apx,
+    validate,
     write_apx,
 )
 from kgbias.probe.items import Items, Scored, each_answered, item, spent
-from kgbias.probe.labelled import validate
 from kgbias.probe.result import ApxFlags, ScoredBy
 from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
 from kgbias.probe.stream import Row, opened

@@ -95,7 +95,7 @@ def check_precision(
     error = np.abs(coarse.whole.perplexities / fine.whole.perplexities - 1)
     measure = measure_for(scorer.convention.kind)
     columns = zip(normalised(fine, measure).T, normalised(coarse, measure).T, strict=True)
-    taus = [kendall_tau(a.tolist(), b.tolist()) for a, b in columns]
+    taus = [kendall_tau(a, b) for a, b in columns]
     return Precision(
         scorer.info.name, dtype, float(np.median(error)), float(error.max()),
         bootstrap(np.array(taus), mean), seconds / less,

@@ -1,22 +1,33 @@
-"""What the probes give back. Each result knows its JSON (`as_dict`): plain data, null where a
-figure is not defined."""
+"""What the probes give back, and the form in which the graph keeps it. Each result knows its JSON
+(`as_dict`): plain data, null where a figure is not defined."""
 
 import math
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from kgbias.graph.sofa import (
+    ProbePart,
+    ProbeSet,
+    ProbeStatement,
+    SofaCategory,
+    SofaGroup,
+    SofaResult,
+    SofaStatement,
+)
+from kgbias.graph.store import Store
 from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id
 from kgbias.io.text import html
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.score.base import Array, Convention, Counts, Grid
+from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.spread import Scoring
-from kgbias.probe.apx import LEVEL, ApxTable
-from kgbias.probe.labelled import Validation
-from kgbias.probe.sofa import Bias, CategoryBias
+from kgbias.probe.apx import LEVEL, ApxTable, Validation
+from kgbias.probe.sofa import Bias, CategoryBias, measure_for
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import proportion
 
@@ -345,3 +356,97 @@ def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
     """The statements of the lowest DDS: stereotypes that all groups share."""
     order = dds.argsort()[:EXTREMES]
     return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
+
+
+def surprisals(scorer: TextScorer, texts: Sequence[str]) -> TextSurprisals:
+    """The surprisal of each token of each text, -log2 p(token | the tokens before it), in bits;
+    for a masked model, given all other tokens. Raises DataError for a text that cannot be
+    scored."""
+    found = tuple((text, scorer.surprisals(text)) for text in texts)
+    return TextSurprisals(ScoredBy.of(scorer), found)
+
+
+_QUANTILES = np.linspace(0, 1, 101)
+
+
+def run_set(
+    name: str, parts: Iterable[tuple[str, Sequence[Group], Sequence[Statement]]]
+) -> ProbeSet:
+    """The groups and statements of a run, category by category, as a set of its name."""
+    return ProbeSet(
+        name,
+        tuple(
+            ProbePart(
+                category,
+                tuple(group.name for group in groups),
+                tuple(ProbeStatement(s.id, s.text) for s in statements),
+            )
+            for category, groups, statements in parts
+        ),
+    )
+
+
+def sofa_result(
+    probe_set: ProbeSet,
+    model: ScoredBy,
+    bias: Bias,
+    *,
+    measure: str | None = None,
+    settings: Settings | None = None,
+    seed: int = 0,
+    took: Took | None = None,
+) -> SofaResult:
+    """SoFa of a model on a set, whose groups and statements are those of `bias`, in its order.
+
+    `measure` is what `likeliest` went by (None: the default of the model's kind), `settings` what
+    it was asked with where that is more than the model's own, `took` what the probes took."""
+    statements = {part.category: part.statements for part in probe_set.parts}
+    return SofaResult(
+        probe_set.id,
+        model.info,
+        model.settings if settings is None else settings,
+        measure or measure_for(model.convention.kind),
+        bias.score,
+        tuple(_as_kept(part, statements[part.category]) for part in bias.categories),
+        {"tier": model.convention.tier, "seed": seed, **_taken(took)},
+    )
+
+
+def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
+    """Write a result with its set. Of a set that is there, what is known of it stays; so does what
+    a result took, where nothing was computed anew."""
+    if all(known.id != probe_set.id for known in store.probe_sets()):
+        store.save_probe_set(probe_set)
+    elif "seconds" not in result.record:
+        before = next((r.record for r in store.sofa() if r.id == result.id), {})
+        result = replace(result, record={**before, **result.record})
+    store.save_sofa(run_id, [result])
+
+
+def _taken(took: Took | None) -> dict[str, float]:
+    if took is None:
+        return {}
+    known = {} if math.isnan(took.seconds) else {"seconds": round(took.seconds, 3)}
+    return {"tokens": took.tokens, **known}
+
+
+def _as_kept(part: CategoryBias, statements: Sequence[ProbeStatement]) -> SofaCategory:
+    star = part.star
+    lowest = star == star.min(axis=0)
+    return SofaCategory(
+        part.category,
+        part.score,
+        tuple(np.quantile(star, _QUANTILES).tolist()),
+        tuple(SofaGroup(group, part.shares[group], part.likeliest[group]) for group in part.groups),
+        tuple(
+            SofaStatement(
+                s.id,
+                s.text,
+                float(part.dds[n]),
+                float(star[:, n].var(ddof=1)),
+                float(star[:, n].mean()),
+                tuple(g for g, first in zip(part.groups, lowest[:, n], strict=True) if first),
+            )
+            for n, s in enumerate(statements)
+        ),
+    )

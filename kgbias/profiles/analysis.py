@@ -7,7 +7,7 @@ to length 1, so that one with many values does not weigh more than one with few.
 words; docs/methods/profiles.md says what was tried, and what gives the published accuracies.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,16 @@ import numpy as np
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
 from kgbias.io.progress import Progress, Silent
-from kgbias.profiles.classify import KERNELS, Kernel, Trials, chance, permuted, splits, trials
+from kgbias.profiles.classify import (
+    KERNELS,
+    Kernel,
+    Split,
+    Trials,
+    chance,
+    permuted,
+    splits,
+    trials,
+)
 from kgbias.profiles.words import DRAWS, Word, as_records, shifts
 from kgbias.stats.estimate import Estimate
 
@@ -160,7 +169,7 @@ def analyse(
     progress: Progress | None = None,
 ) -> ProfileAnalysis:
     """Whether groups can be told apart by their profiles, which carry their labels
-    (`kgbias.profiles.labels`), and by which words.
+    (`kgbias.profiles.config`), and by which words.
 
     `attributes` are those to look at (none: all), `groups` the labels of the groups to
     tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random
@@ -189,46 +198,13 @@ def analyse(
     strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
     by_profile = list(splits(strata, names, repeats, seed=seed))
     by_name = list(splits(strata, names, repeats, by="name", seed=seed))
-    found = {}
-    whole = features.matrix(chosen)
-    for kind in kinds:
-        labels = labels_of(profiles, kind)
-        full = trials(whole, labels, by_profile, kernel)
-        told.advance()
-        across = trials(whole, labels, by_name, kernel)
-        told.advance()
-        without: dict[str, Trials] = {}
-        alone: dict[str, Trials] = {}
-        for attribute in chosen if more else ():
-            rest = features.matrix([a for a in chosen if a != attribute])
-            without[attribute] = trials(rest, labels, by_profile, kernel)
-            only = features.matrix([attribute])
-            alone[attribute] = trials(only, labels, by_profile[:FEW], kernel)
-            told.advance(2)
-        dealt, p = permuted(
-            whole,
-            labels,
-            names,
-            by_profile,
-            permutations=permutations,
-            seed=seed,
-            kernel=kernel,
-            step=told.advance,
+    found = {
+        kind: _told(
+            kind, labels_of(profiles, kind), names, features, chosen, by_profile, by_name,
+            permutations=permutations, kernel=kernel, seed=seed, step=told.advance,
         )
-        found[kind] = Told(
-            kind,
-            full.estimate(),
-            full.spread(),
-            len(set(labels)),
-            chance(labels, by_profile),
-            dealt,
-            p,
-            across.estimate(),
-            {a: t.estimate() for a, t in without.items()},
-            {a: full.less(t) for a, t in without.items()},
-            {a: t.estimate() for a, t in alone.items()},
-            full.recognised(),
-        )
+        for kind in kinds
+    }  # fmt: skip
     words = shifts(profiles, strata, chosen, draws=draws, seed=seed, progress=told)
     return ProfileAnalysis(
         len(profiles),
@@ -243,6 +219,55 @@ def analyse(
             "kernel": kernel,
             "seed": seed,
         },
+    )
+
+
+def _told(
+    kind: str,
+    labels: Sequence[str],
+    names: Sequence[str],
+    features: Features,
+    chosen: Sequence[str],
+    by_profile: Sequence[Split],
+    by_name: Sequence[Split],
+    *,
+    permutations: int,
+    kernel: Kernel,
+    seed: int,
+    step: Callable[..., None],
+) -> Told:
+    """How well the labels of one kind can be told, from all attributes, without each and by each
+    alone; `step` is told of each set of trials that is done."""
+    whole = features.matrix(chosen)
+    full = trials(whole, labels, by_profile, kernel)
+    step()
+    across = trials(whole, labels, by_name, kernel)
+    step()
+    without: dict[str, Trials] = {}
+    alone: dict[str, Trials] = {}
+    for attribute in chosen if len(chosen) > 1 else ():
+        rest = features.matrix([a for a in chosen if a != attribute])
+        without[attribute] = trials(rest, labels, by_profile, kernel)
+        only = features.matrix([attribute])
+        alone[attribute] = trials(only, labels, by_profile[:FEW], kernel)
+        step(2)
+    dealt, p = permuted(
+        whole, labels, names, by_profile, permutations=permutations, seed=seed, kernel=kernel,
+        step=step,
+    )  # fmt: skip
+    return Told(
+        kind,
+        full.estimate(),
+        full.spread(),
+        len(set(labels)),
+        chance(labels, by_profile),
+        dealt,
+        p,
+        across.estimate(),
+        {a: t.estimate() for a, t in without.items()},
+        {a: full.less(t) for a, t in without.items()},
+        {a: t.estimate() for a, t in alone.items()},
+        full.recognised(),
     )
 
 

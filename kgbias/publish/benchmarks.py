@@ -14,8 +14,8 @@ from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.files import whole_folder
 from kgbias.io.text import defused
 from kgbias.publish.evaluations import record, uncertainty
-from kgbias.report.benchmark_tables import records, tables
-from kgbias.report.latex import latex
+from kgbias.report.benchmark import records, tables
+from kgbias.report.tables import latex
 
 TITLE = "kgbias benchmark"
 

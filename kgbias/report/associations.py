@@ -1,12 +1,19 @@
-"""Association tests as files: a LaTeX table and a figure for a paper, and CSV."""
+"""Association tests as files: a LaTeX table and a figure for a paper, and CSV; and the tables and
+figures of "Mind Your Bias" (2022) from a grid of them, as a folder of files."""
 
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import Any
 
-from kgbias.associate.compare import Row, agreements, distinct_methods
+import numpy as np
+
+from kgbias.associate.compare import Row, agreements, distinct_methods, pearson, spearman
+from kgbias.associate.grid import ENCODINGS, WORDS
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import whole_file, write_text
 from kgbias.io.text import defused, latex
@@ -117,3 +124,385 @@ def write(rows: Sequence[Row], path: Path) -> None:
 
 def _figure(value: float, star: bool = False) -> str:
     return "n/a" if math.isnan(value) else f"${value:.2f}$" + ("*" if star else "")
+
+
+LEVEL = 0.05
+# Of the columns of each axis.
+_ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS))
+METHODS = {"s-seat": "s-SEAT", "w-seat": "w-SEAT", "ceat": "CEAT", "lpbs": "LPBS",
+           "ceat-lpbs": "CEAT over LPBS"}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class GridTable:
+    """A table: `name` is its file's, `title` says what it compares and which table of the paper it
+    is; `rows` of cells, numbers as numbers (NaN: no such cell)."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    marked: frozenset[tuple[int, int]] = frozenset()
+
+    def as_csv(self) -> str:
+        file = io.StringIO()
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*self.columns])
+        for number, row in enumerate(self.rows):
+            cells = [
+                "" if isinstance(v, float) and math.isnan(v) else
+                f"{v:.4f}" + ("*" if (number, place) in self.marked else "")
+                if isinstance(v, float) else defused(v)
+                for place, v in enumerate(row)
+            ]  # fmt: skip
+            writer.writerow(cells)
+        return file.getvalue()
+
+    def as_latex(self) -> str:
+        """A booktabs table; * where the p-value, corrected by Holm over the grid, is at most 5%."""
+        words = sum(isinstance(value, str) for value in self.rows[0]) if self.rows else 1
+        lines = [
+            f"% {self.title}",
+            r"% needs \usepackage{booktabs,graphicx}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{'l' * words}{'r' * (len(self.columns) - words)}}}",
+            r"\toprule",
+            " & ".join(map(latex, self.columns)) + r" \\",
+            r"\midrule",
+        ]
+        for number, row in enumerate(self.rows):
+            cells = [
+                self._cell(value, (number, place) in self.marked) for place, value in enumerate(row)
+            ]
+            lines.append(" & ".join(cells) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}}", ""])
+
+    @staticmethod
+    def _cell(value: Any, star: bool) -> str:
+        if isinstance(value, float):
+            return "n/a" if math.isnan(value) else f"${value:.2f}$" + ("*" if star else "")
+        return latex(str(value))
+
+
+Axis = Callable[[Row], str]
+
+
+def tables(rows: Sequence[Row]) -> list[GridTable]:
+    """Tables 3 to 5 and 11 to 14, and the counts of significant tests. A table whose axis the grid
+    did not vary has one column of it."""
+    return [
+        _pivot("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
+        _pivot("table-4-lpbs-words", "LPBS by word sets (table 4)", _of(rows, "lpbs"), _words,
+               {"words": ...}),
+        _correlations(rows),
+        _pivot("table-11-targets", "Names against terms (table 11)", rows, _targets,
+               {"targets": ...}, only=lambda r: bool(_targets(r))),
+        _pivot("table-12-contexts", "Templates against a corpus (table 12)", rows, _contexts,
+               {"contexts": ...}),
+        _pivot("table-13-encodings", "Sentence against word encodings (table 13)",
+               _of(rows, "s-seat", "w-seat", "ceat"), _encoding, {"encoding": ...},
+               method=lambda r: "CEAT" if r["method"] == "ceat" else "SEAT"),
+        _pivot("table-14-metrics", "Cosine against probability in CEAT, by word sets (table 14)",
+               _of(rows, "ceat", "ceat-lpbs"), _words, {"words": ...},
+               method=lambda r: "cosine" if r["method"] == "ceat" else "probability"),
+        _counts(rows),
+        _settings(rows),
+    ]  # fmt: skip
+
+
+def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write every table (.tex, .csv) and figure (.svg) and return the paths. Tables and figures of
+    which the grid has nothing to show are left out."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for table in (table for table in tables(rows) if table.rows):
+        for suffix, text in ((".tex", table.as_latex()), (".csv", table.as_csv())):
+            path = folder / f"{table.name}{suffix}"
+            write_text(path, text)
+            written.append(path)
+    for name, draw in figures(rows):
+        path = folder / f"{name}.svg"
+        _draw(path, draw)
+        written.append(path)
+    return written
+
+
+def base(rows: Sequence[Row], **free: Any) -> list[Row]:
+    """The rows in the setting that tables hold fixed: templates, full word sets, names, words
+    averaged, except for what is `free`."""
+    return [row for row in rows if _is_base(row, free)]
+
+
+def _is_base(row: Row, free: Mapping[str, Any]) -> bool:
+    cell = row["cell"]
+    wanted = {
+        "contexts": ("templates",),
+        "words": ("full",),
+        "encoding": ("word-average",) if row["method"] in ("w-seat", "ceat") else ("sentence", ""),
+        "apart": (0, 18),
+    }
+    fixed = all(cell[name] in values for name, values in wanted.items() if name not in free)
+    return fixed and ("targets" in free or _targets(row) != "terms")
+
+
+def _targets(row: Row) -> str:
+    return {"-name": "names", "-term": "terms"}.get(row["cell"]["test"][-5:], "")
+
+
+def _concept(row: Row) -> str:
+    return str(row["cell"]["test"]).removesuffix("-name").removesuffix("-term")
+
+
+def _model(row: Row) -> str:
+    return str(row["cell"]["model"])
+
+
+def _contexts(row: Row) -> str:
+    return str(row["cell"]["contexts"])
+
+
+def _words(row: Row) -> str:
+    return str(row["cell"]["words"])
+
+
+def _encoding(row: Row) -> str:
+    return str(row["cell"]["encoding"])
+
+
+def _of(rows: Sequence[Row], *methods: str) -> list[Row]:
+    return [row for row in rows if row["method"] in methods]
+
+
+def _pivot(
+    name: str,
+    title: str,
+    rows: Sequence[Row],
+    across: Axis,
+    free: Mapping[str, Any],
+    *,
+    method: Axis = lambda row: METHODS[row["method"]],
+    only: Axis | Callable[[Row], bool] = lambda row: True,
+) -> GridTable:
+    """Tests and methods down; models and the axis across."""
+    kept = [row for row in base(rows, **free) if only(row)]
+    by_model = across is _model
+    models = list(dict.fromkeys(_model(row) for row in kept))
+    columns: list[tuple[str, ...]] = [(name,) for name in models]
+    if not by_model:
+        columns = sorted(
+            {(_model(row), across(row)) for row in kept},
+            key=lambda column: (models.index(column[0]), _ORDER.index(column[1])),
+        )
+    lines = dict.fromkeys((_concept(row), method(row)) for row in kept)
+    cells: dict[tuple[str, str, tuple[str, ...]], Row] = {
+        (_concept(r), method(r), (across(r),) if by_model else (_model(r), across(r))): r
+        for r in kept
+    }
+    table, marked = [], set()
+    for number, line in enumerate(sorted(lines)):
+        values: list[Any] = [*line]
+        for place, column in enumerate(columns, len(line)):
+            row = cells.get((*line, column))
+            values.append(float("nan") if row is None else float(row["effect_size"]))
+            if row is not None and row["p_holm"] <= LEVEL:
+                marked.add((number, place))
+        table.append(tuple(values))
+    heads = (" ".join(column) for column in columns)
+    return GridTable(name, title, ("test", "method", *heads), tuple(table), frozenset(marked))
+
+
+def _correlations(rows: Sequence[Row]) -> GridTable:
+    """Table 5: Pearson's correlation of each pair of methods over tests, all and significant."""
+    kept = base(rows)
+    table = []
+    for model in dict.fromkeys(map(_model, kept)):
+        mine = {(row["method"], _concept(row)): row for row in kept if _model(row) == model}
+        for one, other in combinations(dict.fromkeys(method for method, _ in mine), 2):
+            pairs = [
+                (mine[one, test], mine[other, test])
+                for method, test in mine
+                if method == one and (other, test) in mine
+            ]
+            both = [p for p in pairs if max(row["p_holm"] for row in p) <= LEVEL]
+            table.append(
+                (model, f"{METHODS[one]} | {METHODS[other]}", *_pearson(pairs), *_pearson(both))
+            )
+    columns = ("model", "methods", "all", "n", "Holm p <= 5%", "n of these")
+    return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
+
+
+def _pearson(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, int]:
+    x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
+    return pearson(x, y), len(pairs)
+
+
+def _settings(rows: Sequence[Row]) -> GridTable:
+    """How far the settings of one method agree: for each pair of values of an axis, all else equal,
+    the correlations of the effect sizes, how often the sign is the same, and the mean change."""
+    axes: dict[str, Axis] = {
+        "targets": _targets, "contexts": _contexts, "encoding": _encoding, "words": _words,
+    }  # fmt: skip
+    table = []
+    for axis, value in axes.items():
+        by_rest: dict[tuple[str, ...], dict[str, Row]] = {}
+        for row in (row for row in rows if row["cell"]["apart"] in (0, 18) and value(row)):
+            rest = tuple(f(row) for name, f in axes.items() if name != axis)
+            at = (_model(row), row["method"], _concept(row), *rest)
+            by_rest.setdefault(at, {})[value(row)] = row
+        keys = dict.fromkeys((at[0], at[1]) for at in by_rest)
+        for model, method in keys:
+            here = [values for at, values in by_rest.items() if at[:2] == (model, method)]
+            names = dict.fromkeys(name for values in here for name in values)
+            for one, other in combinations(names, 2):
+                pairs = [(v[one], v[other]) for v in here if one in v and other in v]
+                if pairs:
+                    table.append((model, METHODS[method], axis, f"{one} | {other}", *_agree(pairs)))
+    columns = ("model", "method", "axis", "settings", "pearson", "spearman", "same sign",
+               "mean change", "n")  # fmt: skip
+    return GridTable("settings", "Agreement of settings", columns, tuple(table))
+
+
+def _agree(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, float, float, float, int]:
+    x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
+    return (
+        pearson(x, y),
+        spearman(x, y),
+        float(np.mean(np.sign(x) == np.sign(y))),
+        float(np.mean(np.abs(x - y))),
+        len(pairs),
+    )
+
+
+def _counts(rows: Sequence[Row]) -> GridTable:
+    """Significant cells, corrected and uncorrected side by side."""
+    table = []
+    for model, method in dict.fromkeys((_model(row), row["method"]) for row in rows):
+        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        counts = [
+            sum(row[key] <= LEVEL for row in mine)
+            for key in ("p_value", "p_test", "p_bh", "p_holm")
+        ]
+        table.append((model, METHODS[method], len(mine), *counts))
+    columns = ("model", "method", "tests", "p as published", "permutation p", "BH", "Holm")
+    return GridTable(
+        "significant",
+        "Tests with p of at most 5%, by correction over the grid",
+        columns,
+        tuple(table),
+    )
+
+
+Draw = Callable[[Any], None]
+
+
+def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
+    """Figures 1 and 3 to 5, as functions that draw into a matplotlib figure."""
+    named = [row for row in base(rows, targets=...) if _targets(row)]
+    paired = [
+        ("names", "terms", _matched(named, _targets, "names", "terms")),
+        ("templates", "corpus",
+         _matched(base(rows, contexts=...), _contexts, "templates", "corpus")),
+    ]  # fmt: skip
+    if any(pairs for _, _, pairs in paired):
+        yield "figure-1-targets-and-contexts", lambda figure: _pairs(figure, paired)
+    shapes = [
+        row for row in base(rows, words=...)
+        if row["cell"]["test"] == "C1" and "quantiles" in row
+    ]  # fmt: skip
+    if shapes:
+        yield "figure-3-word-sets", lambda figure: _distributions(figure, shapes)
+    windows = [r for r in base(rows, contexts=..., apart=...) if r["cell"]["apart"]]
+    if windows:
+        yield "figure-4-windows", lambda figure: _windows(figure, windows)
+    methods = [m for m in METHODS if any(row["method"] == m for row in base(rows))]
+    if len(methods) > 1:
+        both = [
+            (METHODS[one], METHODS[other],
+             _matched(base(rows), lambda row: row["method"], one, other))
+            for one, other in combinations(methods, 2)
+        ]  # fmt: skip
+        yield "figure-5-methods", lambda figure: _pairs(figure, both)
+
+
+def _matched(rows: Sequence[Row], axis: Axis, one: str, other: str) -> list[tuple[Row, Row]]:
+    """Pairs of rows that differ in the axis alone: the same model and test, and the same method
+    unless that is the axis."""
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in rows:
+        method = "" if row["method"] == axis(row) else row["method"]
+        key = (_model(row), method, _concept(row))
+        found.setdefault(key, {})[axis(row)] = row
+    return [(v[one], v[other]) for v in found.values() if one in v and other in v]
+
+
+def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[Row, Row]]]]) -> None:
+    """Scatter plots of effect sizes; filled where both are significant, a colour for each model."""
+    shown = [each for each in paired if each[2]]
+    across = min(3, len(shown))
+    down = math.ceil(len(shown) / across)
+    figure.set_size_inches(3.6 * across, 3.4 * down)
+    models = dict.fromkeys(_model(row) for _, _, pairs in shown for pair in pairs for row in pair)
+    colors = {model: f"C{number}" for number, model in enumerate(models)}
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for panel, (one, other, pairs) in zip(panels, shown, strict=False):
+        for x, y in pairs:
+            color = colors[_model(x)]
+            filled = max(x["p_holm"], y["p_holm"]) <= LEVEL
+            panel.plot(x["effect_size"], y["effect_size"], "o", color=color, markersize=5,
+                       markerfacecolor=color if filled else "white")  # fmt: skip
+        panel.axline((0, 0), slope=1, color="0.8", linewidth=0.8)
+        panel.axhline(0, color="0.8", linewidth=0.8)
+        panel.axvline(0, color="0.8", linewidth=0.8)
+        panel.set(xlabel=f"d, {one}", ylabel=f"d, {other}", xlim=(-2.1, 2.1), ylim=(-2.1, 2.1))
+    for panel in panels[len(shown) :]:
+        panel.axis("off")
+    for model, color in colors.items():
+        panels[0].plot([], [], "o", color=color, label=model.replace("$", r"\$"))
+    panels[0].legend(fontsize=7)
+
+
+def _distributions(figure: Any, rows: Sequence[Row]) -> None:
+    """The draws of each word set, by method and model: the middle half, 95% and the median."""
+    groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
+    figure.set_size_inches(3.6 * len(groups), 3)
+    panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+    for panel, (model, method) in zip(panels, groups, strict=True):
+        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        for place, row in enumerate(mine):
+            q = row["quantiles"]
+            panel.plot([place, place], [q[1], q[-2]], color="C0", linewidth=1)
+            panel.plot([place, place], [q[10], q[30]], color="C0", linewidth=7)
+            panel.plot(place, q[20], "o", color="white", markersize=3)
+        panel.axhline(0, color="0.8", linewidth=0.8)
+        panel.set_xticks(range(len(mine)), [_words(row) for row in mine])
+        panel.set_title(f"{METHODS[method]}, {model}".replace("$", r"\$"), fontsize=9)
+    panels[0].set_ylabel("d of a draw (C1)")
+
+
+def _windows(figure: Any, rows: Sequence[Row]) -> None:
+    """LPBS in a corpus by the number of words between the stimuli."""
+    groups = dict.fromkeys((_model(row), row["method"]) for row in rows)
+    figure.set_size_inches(3.8 * len(groups), 3.2)
+    panels = figure.subplots(1, len(groups), squeeze=False, sharey=True)[0]
+    for panel, (model, method) in zip(panels, groups, strict=True):
+        mine = [row for row in rows if (_model(row), row["method"]) == (model, method)]
+        for test in dict.fromkeys(map(_concept, mine)):
+            line = sorted((r["cell"]["apart"], r["effect_size"]) for r in mine
+                          if _concept(r) == test)  # fmt: skip
+            panel.plot([x for x, _ in line], [y for _, y in line], "o-", label=test, linewidth=1)
+        panel.axhline(0, color="0.8", linewidth=0.8)
+        panel.set_title(f"{METHODS[method]}, {model}".replace("$", r"\$"), fontsize=9)
+        panel.set_xlabel("words between the stimuli, at most")
+    panels[0].set_ylabel("d")
+    panels[0].legend(fontsize=7)
+
+
+def _draw(path: Path, draw: Draw) -> None:
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError as error:
+        raise MissingExtra("matplotlib", extra="figures") from error
+    figure = Figure(layout="constrained")
+    draw(figure)
+    with whole_file(path) as partial:
+        figure.savefig(partial)

@@ -2,18 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 from markupsafe import Markup
 
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.report.findings import Screen
-from kgbias.report.latex import latex
-from kgbias.report.run_data import Exhibit
-from kgbias.report.style import in_arm, inline_svg, unlinked
-from kgbias.report.tables import Table, as_csv, intervals, minus, numeric_columns
+from kgbias.report.style import in_arm, inline_svg, template, unlinked
+from kgbias.report.tables import Exhibit, Table, as_csv, intervals, latex, minus, numeric_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +109,7 @@ def picture(exhibit: Exhibit, *, linked: bool = True) -> Markup:
 
 def render(groups: Sequence[Group]) -> Markup:
     """The groups as HTML."""
-    template = files("kgbias.report").joinpath("templates", "card.html").read_text("utf-8")
-    return Markup(pages.environment().from_string(template).render(groups=groups))
-
-
-def told(screen: Screen) -> Markup:
-    """The sentences of the first screen as HTML."""
-    template = files("kgbias.report").joinpath("templates", "findings.html").read_text("utf-8")
-    return Markup(pages.environment().from_string(template).render(screen=screen))
+    return Markup(pages.filled(template("card.html"), groups=groups))
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:

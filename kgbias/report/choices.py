@@ -10,10 +10,10 @@ import numpy as np
 
 from kgbias.graph.types import ChosenEdge, node_id, triple_id
 from kgbias.io.text import p_value
-from kgbias.probe.choice.figures import over_statements
-from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.tables import Table, cells
-from kgbias.report.topic_figures import share_bars
+from kgbias.probe.choice.result import over_statements
+from kgbias.report.figures import share_bars
+from kgbias.report.run_data import RunData
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
 TABLED = 25  # statements in one table

@@ -17,34 +17,42 @@ associations, agreement, scorers, variance | beyond the paper |
 
 import math
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kgbias.graph.types import TopicModel
+import numpy as np
+
+from kgbias.compare import GroupTest, arm_values
+from kgbias.compare.families import tested
+from kgbias.graph.between import too_dear
+from kgbias.graph.types import TopicModel, TripleView, node_id
+from kgbias.io.text import p_value
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
-from kgbias.measures import MEASURES, Figure, columns
-from kgbias.report.beliefs import beliefs
-from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.measures import MEASURES, Figure, columns, known
+from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
-from kgbias.report.compared import arms, echoed, group_tests, remarks
-from kgbias.report.evidence import agreement, scorer_agreement
-from kgbias.report.figures import regard_bars, regard_toxicity_scatter, toxicity_boxes
-from kgbias.report.inside import association_tests, associations, probes
-from kgbias.report.profiles import profile_exhibits
-from kgbias.report.run_data import ArmData, Exhibit, RunData
-from kgbias.report.said_believed import said_believed
-from kgbias.report.sofa import sofa_exhibits
-from kgbias.report.tables import Table, cells
-from kgbias.report.topic_figures import (
+from kgbias.report.evidence import agreement, said_believed, scorer_agreement
+from kgbias.report.figures import (
+    SHOWN,
+    arm_boxes,
     axes_scatter,
     called,
     entropy_bars,
     mean_bars,
+    regard_bars,
+    regard_toxicity_scatter,
+    share_bars,
     topic_bars,
+    toxicity_boxes,
 )
-from kgbias.stats.inference import Estimate
+from kgbias.report.profiles import profile_exhibits
+from kgbias.report.run_data import ArmData, RunData
+from kgbias.report.sofa import sofa_exhibits
+from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.variance import deviation
 
 
@@ -405,6 +413,236 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             ),
             tabled=False,
         )  # fmt: skip
+
+
+def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """Per model: how often each group has the lowest perplexity before a statement, and how highly
+    each group ranks among the groups before the statements that were made about it."""
+    groups = data.groups(category)
+    for number, (probing, edges) in enumerate(data.whole.probes):
+        ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+        for edge in edges:
+            ranks[edge.predicate_id, edge.object_id][edge.group_id] = edge.rank
+        ids = {g.id for g in groups}
+        grids = [r for r in ranks.values() if ids <= r.keys()]
+        if len(groups) < 2 or not grids:
+            continue
+        rows, shares = [], []
+        for g in groups:
+            first = proportion(sum(r[g.id] == 1 for r in grids), len(grids))
+            statements = [_statement(t) for t in data.triples if t.group_id == g.id]
+            own = [ranks[s][g.id] for s in statements if s in ranks and g.id in ranks[s]]
+            reciprocal = bootstrap(1 / np.array(own, dtype=np.float64), mean)
+            shares.append((g.name, first))
+            mrr = cells(reciprocal, ".3f") if own else ["", ""]
+            rows.append([g.name, *_percent(first), str(len(own)), *mrr])
+        key = f"{place}-probes" + (f"-{number}" if number else "")
+        made = probing.record
+        draw = partial(share_bars, shares, "statements before which its name has the lowest")
+        yield Exhibit(
+            key, category, f"Lowest perplexity before a statement, {probing.model.name}", "", draw,
+            Table(
+                key, f"{len(grids)} statements about {category} under {probing.model.name}.",
+                ("Group", "lowest", "95% interval", "own triples", "MRR",
+                 "95% interval"),
+                rows,
+                f"{_RANKED.get(made['measure'], '')} Each group by one name; intervals are over "
+                "statements, of these names. Lowest: the share of statements before which the "
+                "group ranks first. MRR: mean over the group's own triples of 1 / its rank among "
+                "the groups. "
+                f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
+                f"{made['mrr_expected']:.3f} (p {p_value(made['p_value'])}).",
+            ),
+        )  # fmt: skip
+
+
+def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """SC-WEAT of each group beside its overall regard."""
+    rows = []
+    for g in data.groups(category):
+        if found := data.scores.get((g.id, "sc_weat")):
+            regard = data.scores.get((g.id, "overall_regard"))
+            beside = cells(regard, "+.0f") if regard else ["", ""]
+            rows.append([g.name, *cells(found, "+.3f"), *beside])
+            how = found.method
+    if rows:
+        key = f"{place}-sc-weat"
+        yield Exhibit(
+            key, category, "Association of each group, beside its regard", "", None,
+            Table(
+                key, f"Single-category association and overall regard of {category}.",
+                ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"), rows,
+                f"{how}. Above 0: nearer to the words of positive regard; where an interval holds "
+                "0, neither is shown.",
+            ),
+        )  # fmt: skip
+
+
+def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
+    """The association tests of the run, which belong to no category."""
+    rows = []
+    for node in data.associations:
+        d = Estimate(node.effect_size, node.low, node.high, 0)
+        if not math.isnan(node.effect_size):
+            words = "+".join(str(node.record["n"][role]) for role in "xyab")
+            adjusted = p_value(node.record["p_holm"])
+            figures = [*cells(d, "+.3f"), p_value(node.p_value), adjusted]
+            rows.append([node.test, node.method, node.model.name, words, *figures])
+    if rows:
+        key = f"{place}-association-tests"
+        yield Exhibit(
+            key, "", "Association tests", "", None,
+            Table(
+                key, "Association tests of the run.",
+                ("Test", "method", "model", "words", "d", "95% interval", "p", "p Holm"), rows,
+                "Above 0: the first targets go with the first attributes. Words are those of X, Y, "
+                "A and B; below 8 a set represents its concept poorly. Holm corrects for the tests "
+                "of one call.",
+            ),
+        )  # fmt: skip
+
+
+def _statement(triple: TripleView) -> tuple[str, str]:
+    return node_id("predicate", triple.predicate), node_id("object", triple.object)
+
+
+_RANKED = {
+    "conditional": "Groups are ranked by the perplexity of the statement's words after the group: "
+    "how likely the group's name is by itself does not count (in SoFa's PPL* it does).",
+    "whole": "Groups are ranked by the perplexity of the group and the statement together: how "
+    "likely the group's name is by itself counts in full.",
+    "sofa": "Groups are ranked by PPL*, which divides by the perplexity of the group's name: a "
+    "name that is unlikely by itself comes first before nearly everything.",
+}
+"""What the ranks of groups are normalised by, in words."""
+
+
+def _percent(share: Estimate) -> list[str]:
+    return [f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}%"]
+
+
+FORMS = ("chosen", "raw")  # of a difference, beside the standardised one
+
+
+def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The arms side by side: what they say, and the tests of section 6.1."""
+    tests = [t for t in data.arm_tests if t.category == category]
+    if not tests:
+        return
+    of = {g.id: g.category for g in data.run.groups}
+    regard, toxic = (
+        arm_values(data.triples, measure, of).get(category, {})
+        for measure in ("regard", "toxicity")
+    )
+    rows = []
+    for arm in data.counted.arms:
+        said = [t for t in data.counted.of(arm) if of.get(t.group_id) == category]
+        cells_of = [arm, str(sum(t.count for t in said)), str(len(said)), *_cells(regard, arm)]
+        rows.append([*cells_of, *_quartiles(toxic, arm)])
+    yield Exhibit(
+        f"{place}-arms-beside", category, "The arms side by side", "Section 6.1", None,
+        Table(
+            f"{place}-arms-beside", f"Statements about {category} in each augmentation arm.",
+            ("Arm", "n", "distinct", "mean regard", "95% interval", "median toxicity", "quartiles",
+             "mean toxicity", "95% interval"), rows,
+            "Regard is -1, 0 or 1. Arms are never added up.",
+        ),
+    )  # fmt: skip
+    yield Exhibit(
+        f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
+        (lambda: arm_boxes(toxic)) if len(toxic) > 1 else None,
+        _tests_table(f"{place}-arms", f"Augmentation arms of {category} compared.", tests),
+    )  # fmt: skip
+
+
+def _cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
+    sample = samples.get(arm)
+    return cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
+
+
+def _quartiles(samples: Mapping[str, Sample], arm: str) -> list[str]:
+    sample = samples.get(arm)
+    if not sample:
+        return [""] * 4
+    q1, median, q3 = (bootstrap(sample, STATISTICS[n]).value for n in ("q1", "median", "q3"))
+    of_mean = cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
+    return [f"{median:.3f}", f"{q1:.3f} to {q3:.3f}", *of_mean]
+
+
+def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    tests = [t for t in data.group_tests if t.category == category]
+    if len(data.groups(category)) > SHOWN:
+        tests.sort(key=lambda t: (t.omnibus_p, t.p_adjusted))
+        tests = tests[:SHOWN]
+    if tests:
+        yield Exhibit(
+            f"{place}-group-tests", category, "Do the groups differ?", "", None,
+            _tests_table(
+                f"{place}-group-tests", f"Groups of {category} compared.", tests, remarks(data)
+            ),
+        )  # fmt: skip
+
+
+def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """What asking echoes anew does to the means of groups: those that would lie outside of their
+    intervals."""
+    rows, asked, compared = [], 0, 0
+    for measure in tested(data.held.triples):
+        for group in data.groups(category):
+            value, echoes = data.with_echoes(group, measure)
+            if not echoes:
+                continue
+            found, form = data.mean(group, measure), f"+{known(measure).form.lstrip('+')}"
+            asked, compared = max(asked, echoes), compared + 1
+            if found.has_interval and not found.low <= value <= found.high:
+                rows.append([measure, group.name, str(found.n), *cells(found, form),
+                             f"{value:{form}}", str(echoes)])  # fmt: skip
+    if not compared:
+        return
+    said = (
+        f"Of {compared} means, these would lie outside of their intervals."
+        if rows
+        else f"None of {compared} means would lie outside of its interval."
+    )
+    yield Exhibit(
+        f"{place}-echoed", category, "What asking echoes anew does", "", None,
+        Table(
+            f"{place}-echoed", f"Means of statements about {category}, had echoes counted.",
+            ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"), rows,
+            "An answer that repeats an example of its prompt is asked anew, so figures are of what "
+            "the model says when it does not repeat. With echoes: had the first answer of each "
+            "place counted, an echo as the mean of the examples that its prompt showed. " + said,
+        ),
+    )  # fmt: skip
+
+
+def remarks(data: ArmData) -> str:
+    """What is to be known of the scores by which groups are held against each other."""
+    lines = (*data.held.remarks, *too_dear(data.whole.metrics).values())
+    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
+
+
+def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
+    rows = [
+        [
+            t.measure, t.first, t.second, f"{t.n[0]}, {t.n[1]}", *cells(t.difference, "+.3f"),
+            *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
+            p_value(t.omnibus_p), p_value(t.p_adjusted),
+        ]
+        for t in tests
+    ]  # fmt: skip
+    method = "Holm" if tests[0].correction == "holm" else "Benjamini-Hochberg"
+    return Table(
+        label, caption,
+        ("Measure", "First", "Second", "n", "difference", "95% interval", "predicate chosen",
+         "all as they are", "p of all", "p"),
+        rows,
+        "Differences are of means, at one mix of the predicates that prompts give; beside them "
+        "those of statements whose predicate the model chose, and of all as they are. Tests "
+        "permute whole prompts: first of all together (p of all), then of each, two-sided, "
+        f"corrected by {method} over the tests of a measure. None is named where p of all is above "
+        f"0.05. {note}".strip(),
+    )  # fmt: skip
 
 
 _BUILDERS = (

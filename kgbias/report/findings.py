@@ -18,13 +18,13 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
-from kgbias.evidence import Evidence
-from kgbias.evidence.joint import NEVER_SAID, REFUSED, SAID_AND_BELIEVED
+from kgbias.evidence.joint import ARE_BELIEVED, Evidence
+from kgbias.io import pages
 from kgbias.io.text import number, p_value
 from kgbias.measures import known
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import explored, statements
+from kgbias.report.style import explored, statements, template
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
 
@@ -118,7 +118,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     if found.believing is None or not found.floor["tested"]:
         return None
     floor = found.floor
-    held = [row for row in found.rows if row.verdict in _BELIEVED]
+    held = [row for row in found.rows if row.verdict in ARE_BELIEVED]
     held.sort(key=lambda row: (row.p_value, -row.lift.value, row.id))
     naming = {
         id for line in found.believing.record.get("categories", ()) for id in line["naming"]
@@ -158,9 +158,6 @@ def _belief(row: Evidence, model: str) -> Finding:
         "What it believes", said, tested, _said(row), [link, every] if row.count else [every],
         row.p_value, size(row.lift),
     )  # fmt: skip
-
-
-_BELIEVED = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED)
 
 
 def _said(row: Evidence) -> str:
@@ -351,3 +348,8 @@ def of_all(count: int, tests: str, *, by: str = "Holm") -> str:
 def in_words(p: float) -> str:
     shown = p_value(p)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def told(screen: Screen) -> Markup:
+    """The sentences of the first screen as HTML."""
+    return Markup(pages.filled(template("findings.html"), screen=screen))

@@ -9,7 +9,6 @@ names.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +36,13 @@ from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import MEASURES, Measure, columns
 from kgbias.report import cards
-from kgbias.report.cards import copied, told
+from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import exhibits
-from kgbias.report.findings import findings
-from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import Section
+from kgbias.report.findings import findings, told
+from kgbias.report.run_data import RunData
+from kgbias.report.style import Section, template
+from kgbias.report.tables import Exhibit
 
 TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
 _ATTRIBUTIONS_SHOWN = 40
@@ -219,11 +219,7 @@ def _attribution(data: RunData) -> str:
             for token, effect in zip(a.tokens, a.effects, strict=True)
         ]
         rows.append({"words": words[:60], "score": f"{a.score:+z.3f}"})
-    return (
-        pages.environment()
-        .from_string(_ATTRIBUTION)
-        .render(found=sorted(found.items()), methods=_METHODS)
-    )
+    return pages.filled(_ATTRIBUTION, found=sorted(found.items()), methods=_METHODS)
 
 
 MAX_PROBES = 20_000  # in a page, of one model
@@ -313,44 +309,42 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
     """The page as text. `explorer` is where the explorer of the run is, "" where there is none."""
     run, summary, triples = data.run, data.summary, data.triples
     found = list(exhibits(data))
-    scripts = [_read("vendor", "cytoscape.min.js")]
-    scripts += [_read("templates", f"{name}.js") for name in SCRIPTS]
+    script = pages.script(
+        *pages.shared(*pages.STATEMENTS), *(template(f"{name}.js") for name in SCRIPTS)
+    )
     standard = {section.anchor: section for section in standard_sections(data, found)}
     beliefs, figures = standard.pop("beliefs", None), standard.pop("figures", None)
-    return (
-        pages.environment()
-        .from_string(_read("templates", "page.html"))
-        .render(
-            run=run,
-            summary=summary,
-            took="" if summary.seconds is None else duration(summary.seconds),
-            shares=_shares(summary),
-            arms=data.arms,
-            several=data.counted.several,
-            metrics=data.metrics,
-            method=next((s.method for s in data.scores), ""),
-            measures=columns(data.metrics),
-            categories=data.categories,
-            settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
-            highlights=highlights(triples, data.metrics),
-            measured=bool(data.scores),
-            shown=min(len(triples), MAX_TRIPLES),
-            total=len(triples),
-            distinct=len({t.id for t in triples}),
-            told=told(findings(data, explorer)),
-            first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
-            beliefs=beliefs,
-            figures=figures,
-            sections=[ask_section(data), *standard.values(), *extra_sections],
-            warning=CONTENT_WARNING,
-            statement=SAMPLE_STATEMENT,
-            style=Markup(pages.style(_read("templates", "style.css"))),
-            data=Markup(json_in_html(page_data(data))),
-            exhibits=Markup(json_in_html(copied((e.table for e in found), run.name))),
-            scripts=[Markup(script) for script in scripts],
-            script_hashes=pages.allowed(*scripts),
-            explorer=explorer,
-        )
+    return pages.filled(
+        template("page.html"),
+        run=run,
+        summary=summary,
+        took="" if summary.seconds is None else duration(summary.seconds),
+        shares=_shares(summary),
+        arms=data.arms,
+        several=data.counted.several,
+        metrics=data.metrics,
+        method=next((s.method for s in data.scores), ""),
+        measures=columns(data.metrics),
+        categories=data.categories,
+        settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
+        highlights=highlights(triples, data.metrics),
+        measured=bool(data.scores),
+        shown=min(len(triples), MAX_TRIPLES),
+        total=len(triples),
+        distinct=len({t.id for t in triples}),
+        told=told(findings(data, explorer)),
+        first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
+        beliefs=beliefs,
+        figures=figures,
+        sections=[ask_section(data), *standard.values(), *extra_sections],
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(template("style.css")),
+        data=Markup(json_in_html(page_data(data))),
+        exhibits=Markup(json_in_html(copied((e.table for e in found), run.name))),
+        script=script,
+        allowed=pages.allowed(script),
+        explorer=explorer,
     )
 
 
@@ -452,7 +446,3 @@ def _value(triple: TripleView, measure: str) -> float | None:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-
-
-def _read(folder: str, name: str) -> str:
-    return files("kgbias.report").joinpath(folder, name).read_text("utf-8")

@@ -1,19 +1,29 @@
-"""Exhibits of profiles: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, and a picture
-of the words of each attribute."""
+"""Profiles in the report: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, a picture of
+the words of each attribute, and a page that puts two given names side by side."""
 
 import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
-from kgbias.io.text import p_value
+from markupsafe import Markup
+
+from kgbias.errors import UsageError
+from kgbias.graph.profiles import Profile, attributes_of
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
+from kgbias.io.text import json_in_html, p_value
 from kgbias.profiles import ProfileAnalysis, Word
+from kgbias.profiles.agreement import Agreed, Agreement
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.run_data import Exhibit, RunData
-from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style
-from kgbias.report.tables import Table, cells
+from kgbias.report.run_data import RunData
+from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style, template
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
 _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
@@ -177,3 +187,122 @@ def _figure(value: float) -> str:
 
 def _p(value: float) -> str:
     return "-" if math.isnan(value) else p_value(value)
+
+
+_LONGEST = 300  # characters of a value that are shown
+
+
+def write_profile_page(
+    run: StoredRun,
+    profiles: Sequence[Profile],
+    path: Path,
+    *,
+    names: Sequence[str] = (),
+    title: str | None = None,
+) -> None:
+    """Write the page, whole or not at all. Raises UsageError for a name that has no profile, and
+    for more than two."""
+    there = list(dict.fromkeys(p.name for p in profiles))
+    if missing := [name for name in names if name not in there]:
+        raise UsageError(f"run {run.name!r} has no profile of the name {missing[0]!r}")
+    if len(names) > 2:
+        raise UsageError("two names stand side by side: leave the others out of `name`")
+    attributes = attributes_of(profiles)
+    first = profiles[0]
+    other = next((p for p in profiles if p.labels.get("group") != first.labels.get("group")), first)
+    begin = [*names, *(n for n in (first.name, other.name, *there) if n not in names)]
+    data = {
+        "attributes": list(attributes),
+        "begin": (begin * 2)[:2],
+        "profiles": [_record(p, attributes) for p in profiles],
+    }
+    script = pages.script(*pages.shared("draw"), template("profiles.js"))
+    page = pages.filled(
+        template("profiles.html"),
+        title=title or f"Profiles of {run.name}",
+        model=f"{run.model.name} {run.model.revision}".strip(),
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(""),
+        data=Markup(json_in_html(data)),
+        script=script,
+        script_hash=pages.allowed(script),
+    )
+    write_text(path, page)
+
+
+def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": profile.name,
+        "group": profile.labels.get("group", ""),
+        "values": [[v[:_LONGEST] for v in profile.values(a)] for a in attributes],
+    }
+
+
+DRAWN = 40  # words of a picture; the table has all
+_LISTED = 3  # groups of a word, in the table
+
+
+def agreement_exhibits(found: Sequence[Agreement]) -> list[Exhibit]:
+    """Each agreement of profiles with another view of the same groups, as a picture and a table
+    (Table 7)."""
+    return [_agreement(own, key) for own, key in zip(found, _keys(found), strict=True)]
+
+
+def _agreement(found: Agreement, key: str) -> Exhibit:
+    """An agreement as figure and table."""
+    rows = [
+        [
+            row.attribute.replace("_", " "), row.word, ", ".join(row.written[:_LISTED]),
+            ", ".join(row.other[:_LISTED]), f"{row.rank:g}",
+        ]
+        for row in found.rows
+    ]  # fmt: skip
+    source = Path(found.source).stem
+    drawn = found.rows[:DRAWN]
+    more = "" if len(drawn) == len(found.rows) else f"Drawn: the first {len(drawn)} words. "
+    return Exhibit(
+        key, "", f"What profiles say beside {source}", "Table 7",
+        partial(_ranks, drawn, found),
+        Table(
+            key,
+            "Words that are more of one group in profiles, and the groups that come first for them "
+            f"in {source}.",
+            ("Attribute", "Word", "Profiles", source, "rank"), rows,
+            f"{more}Rank: of the first group of the profiles among the {found.groups} of {source}; "
+            "the dashed line is chance. No rank is tested by itself, only their mean. "
+            f"Mean reciprocal rank {found.mrr.value:.3f} [{found.mrr.interval('.3f')}], by chance "
+            f"{found.expected:.3f}, p = {found.p_value:.3f}.",
+        ),
+    )  # fmt: skip
+
+
+def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
+    """At which rank the other view has the group that each word is most typical of; the line is the
+    rank that chance would give. All have one colour: no single rank is tested."""
+    with figure_style():
+        ordered = list(reversed(rows))
+        figure, axes = draw_rows(len(ordered))
+        ranks = [row.rank for row in ordered]
+        axes.hlines(range(len(ordered)), 1, ranks, color=NEUTRAL, linewidth=0.8)
+        axes.scatter(ranks, range(len(ordered)), color=INK, s=14, zorder=3)
+        axes.axvline(1 / found.expected, color=INK, linewidth=0.6, linestyle="--")
+        axes.set_yticks(
+            range(len(ordered)), [f"{short(r.word)} · {short(r.written[0], 18)}" for r in ordered]
+        )
+        axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
+        axes.set_xlim(0.5, found.groups + 0.5)
+        axes.set_xticks([1, *range(5, found.groups + 1, 5)])
+        axes.set_xlabel(f"rank among {found.groups} groups")
+        return figure
+
+
+def _keys(found: Sequence[Agreement]) -> list[str]:
+    """A safe name of files for each; no two are the same."""
+    keys: list[str] = []
+    for agreement in found:
+        stem = Path(agreement.source).stem.lower()
+        name = re.sub(r"[^a-z0-9]+", "-", stem).strip("-") or "view"
+        key = f"agreement-{name}"
+        keys.append(key if key not in keys else f"{key}-{len(keys) + 1}")
+    return keys

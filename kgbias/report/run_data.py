@@ -2,16 +2,16 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
 
 from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
-from kgbias.evidence import Beside, Joint, NameTable, Parts, joined, name_tables, read_beliefs
+from kgbias.evidence.beside import Beside
+from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
@@ -41,28 +41,10 @@ from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
-from kgbias.profiles.labels import labelled
+from kgbias.profiles.config import labelled
 from kgbias.report.figures import GroupFigures
-from kgbias.report.tables import Table
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.variance import Components
-
-
-@dataclass(frozen=True, slots=True)
-class Exhibit:
-    """Something to show of one category: a figure, a table or both. `key` is a safe file name;
-    `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
-    is of, "" in a run of one arm and where arms are compared; `tabled` says whether the report
-    shows the table, and not only copies it."""
-
-    key: str
-    category: str
-    title: str
-    paper: str
-    draw: Callable[[], Any] | None
-    table: Table
-    arm: str = ""
-    tabled: bool = True
 
 
 class RunData:

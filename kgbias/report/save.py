@@ -11,15 +11,15 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.files import manifest, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent
-from kgbias.profiles import SPLITS
+from kgbias.profiles import SPLITS, Agreement
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import latex
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.profiles import agreement_exhibits
+from kgbias.report.run_data import RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.sofa import Beside, sofa_exhibits
 from kgbias.report.style import figure_style, unlinked
-from kgbias.report.tables import as_csv
+from kgbias.report.tables import Exhibit, as_csv, latex
 
 FORMATS = ("svg", "pdf", "png")
 _DPI = 300
@@ -105,12 +105,18 @@ def save_sofa(
     return _save_all(found, folder, compared.probe_set.name, about, progress, csv=True)
 
 
+def write_agreement(found: Sequence[Agreement], folder: Path, run: str) -> list[Path]:
+    """Write each agreement of profiles to `folder`: its figure as SVG, PDF and PNG, and its LaTeX
+    table. Returns the files, sorted."""
+    return _save_all(agreement_exhibits(found), folder, run)
+
+
 def _save_all(
     found: Sequence[Exhibit],
     folder: Path,
     run: str,
-    about: Any,
-    progress: Progress,
+    about: Any = None,
+    progress: Progress | None = None,
     *,
     csv: bool = False,
 ) -> list[Path]:
@@ -120,8 +126,10 @@ def _save_all(
             if csv:
                 path = partial / f"{exhibit.key}.csv"
                 path.write_text(as_csv(exhibit.table), encoding="utf-8", newline="")
-            progress.advance()
-        write_json(partial / "manifest.json", about)
+            if progress is not None:
+                progress.advance()
+        if about is not None:
+            write_json(partial / "manifest.json", about)
         names = sorted(file.name for file in partial.iterdir())
     return [folder / name for name in names]
 

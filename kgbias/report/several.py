@@ -4,7 +4,6 @@ the runs say the same, and where they differ."""
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean
@@ -23,7 +22,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, number, p_value
 from kgbias.measures import Measure
 from kgbias.report import cards
-from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.beliefs import beliefs_beside
 from kgbias.report.figures import short
 from kgbias.report.findings import (
     Finding,
@@ -36,9 +35,9 @@ from kgbias.report.findings import (
     scale_of,
     screen,
     size,
+    told,
     upwards,
 )
-from kgbias.report.run_data import Exhibit
 from kgbias.report.several_data import THRESHOLD, SeveralData
 from kgbias.report.style import (
     COLUMN,
@@ -51,8 +50,9 @@ from kgbias.report.style import (
     explored,
     figure_style,
     subplots,
+    template,
 )
-from kgbias.report.tables import Table, cells
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate, proportion
 
 PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
@@ -552,29 +552,20 @@ def render(data: SeveralData, explorer: str = "") -> str:
                 groups.append(cards.group(category, own, [e.table for e in own], linked=False))
         if groups:
             sections.append((anchor, title, about, cards.render(groups)))
-    script = _read("copy.js")
+    script = pages.script(*pages.shared("draw"), template("copy.js"))
     models = dict.fromkeys(side.run.model.name for side in data.sides)
-    return (
-        pages.environment()
-        .from_string(_read("several.html"))
-        .render(
-            models=list(models),
-            categories=list(data.categories),
-            sides=data.sides,
-            told=cards.told(several_findings(data, explorer)),
-            sections=sections,
-            warning=CONTENT_WARNING,
-            statement=SAMPLE_STATEMENT,
-            style=Markup(pages.style(_read("style.css"))),
-            exhibits=Markup(
-                json_in_html(cards.copied((e.table for e in found), "-".join(data.names)))
-            ),
-            script=Markup(script),
-            allowed=pages.allowed(script),
-            explorer=explorer,
-        )
+    return pages.filled(
+        template("several.html"),
+        models=list(models),
+        categories=list(data.categories),
+        sides=data.sides,
+        told=told(several_findings(data, explorer)),
+        sections=sections,
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.style(template("style.css")),
+        exhibits=Markup(json_in_html(cards.copied((e.table for e in found), "-".join(data.names)))),
+        script=script,
+        allowed=pages.allowed(script),
+        explorer=explorer,
     )
-
-
-def _read(name: str) -> str:
-    return files("kgbias.report").joinpath("templates", name).read_text("utf-8")

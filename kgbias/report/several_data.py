@@ -13,7 +13,7 @@ from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
 from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.evidence import Beside, Side
+from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView

@@ -9,9 +9,8 @@ from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, ran
 from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
 from kgbias.io.text import p_value
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.run_data import Exhibit
 from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
-from kgbias.report.tables import Table, cells
+from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, "#3d8a6f", "#b8912f", "#8c8c8c")

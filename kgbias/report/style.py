@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kgbias.errors import MissingExtra
+from kgbias.io import pages
 from kgbias.io.text import html
 
 
@@ -21,6 +22,11 @@ class Section:
     title: str
     html: str
     anchor: str
+
+
+def template(name: str) -> str:
+    """The text of a file of `templates/`."""
+    return pages.read("kgbias.report", "templates", name)
 
 
 STATEMENTS = "#statements?"

@@ -86,7 +86,7 @@ class Asked:
 
     @classmethod
     def recrawled(cls, parts: Sequence["Asked"]) -> "Asked":
-        """The same of crawls that repeat each other (`kgbias.stats.samples.repeated`)."""
+        """The same of crawls that repeat each other (`kgbias.stats.inference.repeated`)."""
         return replace(cls.pooled(parts), sample=repeated([a.sample for a in parts]))
 
     @property

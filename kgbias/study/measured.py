@@ -127,7 +127,7 @@ class Measured(OfRun):
             name: one line of at most 80 characters; "" takes the name back, so that its words name
                 it again.
         """
-        from kgbias.associate.from_graph import find_topic
+        from kgbias.associate.graph import find_topic
 
         given = name.strip()
         if given != printable(given) or len(given) > _LONGEST:
@@ -504,7 +504,7 @@ class Measured(OfRun):
             triples = list(select(other).triples)
             agreed.append(with_crawl(words, triples, labels, source=other.name, seed=seed))
         if output is not None:
-            from kgbias.report.profile_agreement import write_agreement
+            from kgbias.report.save import write_agreement
 
             write_agreement(agreed, Path(output), self.name)
         return agreed

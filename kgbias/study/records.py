@@ -498,7 +498,7 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
 def profile_rows(run: StoredRun) -> Rows[Profile]:
     """The profiles of a run, each with its group and a column for each attribute."""
     from kgbias.graph.profiles import attributes_of
-    from kgbias.profiles.labels import labelled
+    from kgbias.profiles.config import labelled
 
     names = {g.id: g.name for g in run.groups}
     found = labelled(run.profiles(), names)

@@ -354,7 +354,7 @@ class Run(Held, Measured, Probed):
             name: the names to begin with, one or two (none: the first of two groups).
             title: of the page (None: the name of the run).
         """
-        from kgbias.report.profile_page import write_profile_page
+        from kgbias.report.profiles import write_profile_page
 
         write_profile_page(
             self.stored, profiles_of(self.stored), Path(path), names=as_names(name), title=title

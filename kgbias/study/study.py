@@ -28,7 +28,7 @@ from kgbias.study.series import Series
 from kgbias.study.tested import Tested
 
 if TYPE_CHECKING:
-    from kgbias.compare.planned import Asked
+    from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
@@ -90,7 +90,7 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
 def shows(config: CrawlConfig) -> dict[str, float]:
     """For each category of two groups or more, the smallest difference in mean regard that a crawl
     would find (`kgbias.compare.planned`)."""
-    from kgbias.compare.planned import planned
+    from kgbias.compare.paired import planned
 
     sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
     asked = _asked(config)
@@ -100,7 +100,7 @@ def shows(config: CrawlConfig) -> dict[str, float]:
 
 def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
     """The prompts of a group in an arm, by what they supply."""
-    from kgbias.compare.planned import Asked
+    from kgbias.compare.paired import Asked
 
     first, *others = config.steps
     asked: dict[Hashable, Asked] = {

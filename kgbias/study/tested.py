@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
     from kgbias.probe import ApxFlags, SetProbes
-    from kgbias.probe.build.construct import Judge, SofaSet
-    from kgbias.probe.build.source import Stereotypes
+    from kgbias.probe.build import Judge, SofaSet, Stereotypes
     from kgbias.probe.sets import Descriptor
     from kgbias.probe.stream import Sets
 
@@ -85,7 +84,7 @@ class Tested(OfStudy):
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
-        from kgbias.probe.outcome import keep, sofa_result
+        from kgbias.probe.result import keep, sofa_result
 
         named = listed(models)
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
@@ -369,7 +368,7 @@ class Tested(OfStudy):
                 progress=progress,
             )
         if output is not None:
-            from kgbias.report.grid import write_grid
+            from kgbias.report.associations import write_grid
 
             write_grid(found.rows, Path(output))
         return found
@@ -460,9 +459,7 @@ def build_sofa(
         MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
     """
     from kgbias.models.english import load
-    from kgbias.probe.build.construct import construct
-    from kgbias.probe.build.rules import Rules
-    from kgbias.probe.build.source import read_stereotypes
+    from kgbias.probe.build import Rules, construct, read_stereotypes
     from kgbias.probe.sets import read_identities
 
     if identities is None and not isinstance(source, Run):
@@ -525,7 +522,7 @@ def _groups(run: StoredRun) -> dict[str, list[str]]:
 
 
 def _of_run(run: StoredRun, renamed: bool, selection: Selection) -> "Stereotypes":
-    from kgbias.probe.build.source import CRAWLED, mapped
+    from kgbias.probe.build import CRAWLED, mapped
 
     category = {group.id: group.category for group in run.groups}
     said = (

@@ -465,7 +465,7 @@ READERS = (
     Reader("records", "kgbias.faithfulness.metrics:read_records", {"jsonl": RECORDS.encode()}),
     Reader(
         "stereotypes",
-        "kgbias.probe.build.source:read_stereotypes",
+        "kgbias.probe.build:read_stereotypes",
         {
             "csv": SBIC.encode(),
             "tsv": b"statement\tcategory\nare kind\tgender\n",

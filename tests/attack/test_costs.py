@@ -139,11 +139,10 @@ def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
 ) -> None:
     """The value is that of the expanded list exactly; the interval that of the same bootstrap."""
     from kgbias.stats import inference as statistics
-    from kgbias.stats import samples
 
     values = np.array([0.1, 0.9, 0.4, -1.0, 0.0])
     counts = np.array([3, 1, 7, 2, 40])
-    monkeypatch.setattr(samples, "_LISTED", 10)  # from here on by counts
+    monkeypatch.setattr(statistics, "_LISTED", 10)  # from here on by counts
     for statistic in statistics.STATISTICS.values():
         plain = statistics.bootstrap(np.repeat(values, counts), statistic, draws=4000)
         counted = statistics.bootstrap(statistics.Sample(values, counts), statistic, draws=4000)

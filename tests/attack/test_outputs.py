@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.report.latex import latex
-from kgbias.report.tables import Table
+from kgbias.report.tables import Table, latex
 from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS, measuring
 from tests.conftest import lacking

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate import AssociationTest, WordSet, axes
-from kgbias.associate.axes import METHODS, TESTS, Cell, cells
-from kgbias.associate.grid import Grid, cost, plan, run_grid
-from kgbias.associate.seat import seat
+from kgbias.associate import AssociationTest, WordSet
+from kgbias.associate.grid import METHODS, TESTS, Cell, Grid, cells, cost, plan, run_grid
+from kgbias.associate.grid import tests_of as named_tests
 from kgbias.associate.sets import Frames
+from kgbias.associate.weat import seat
 from kgbias.cli.associate import associate
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -75,14 +75,14 @@ def test_the_cells_are_the_valid_settings() -> None:
 
 
 def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
-    assert [test.name for test in axes.tests_of(())] == list(TESTS)
-    assert not any(test.few for test in axes.tests_of(()))
-    assert [test.name for test in axes.tests_of(["C3", "weat1", "C6-term"])] == [
+    assert [test.name for test in named_tests(())] == list(TESTS)
+    assert not any(test.few for test in named_tests(()))
+    assert [test.name for test in named_tests(["C3", "weat1", "C6-term"])] == [
         "C3-name", "C3-term", "weat1", "C6-term",
     ]  # fmt: skip
-    assert [test.name for test in axes.tests_of(["C9"])] == ["C9-name"]  # the terms are too few
+    assert [test.name for test in named_tests(["C9"])] == ["C9-name"]  # the terms are too few
     with pytest.raises(UsageError, match="fewer than 8 words"):
-        axes.tests_of(["weat9"])
+        named_tests(["weat9"])
 
 
 @pytest.mark.parametrize(

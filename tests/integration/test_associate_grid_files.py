@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.associate.axes import cells
-from kgbias.associate.grid import Grid, run_grid
+from kgbias.associate.grid import Grid, cells, run_grid
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.report.grid import base, tables, write_grid
+from kgbias.report.associations import base, tables, write_grid
 from tests.conftest import needs
 from tests.integration.test_associate_grid import NAMES, TERMS, gpt2, grid  # noqa: F401
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kgbias.associate import METHODS, associate
-from kgbias.associate.scores import SCORES
+from kgbias.associate.methods import SCORES
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun

@@ -12,7 +12,7 @@ from kgbias.associate.grid import EmbeddedOnce, PredictedOnce
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
-from kgbias.associate.seat import SeatMethod, seat
+from kgbias.associate.weat import SeatMethod, seat
 from kgbias.models.embed import open_encoder
 from kgbias.models.predict import open_predictor
 from kgbias.reference import load_truth, path

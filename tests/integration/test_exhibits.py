@@ -33,12 +33,11 @@ from kgbias.measure.topics.run import ENTROPIES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.exhibits import exhibits
-from kgbias.report.latex import latex
 from kgbias.report.page import standard_sections
-from kgbias.report.run_data import Exhibit, RunData
+from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from kgbias.report.several import overlap_matrix
-from kgbias.report.tables import Table
+from kgbias.report.tables import Exhibit, Table, latex
 from kgbias.stats.inference import proportion
 from tests.conftest import needs
 from tests.hostile import HOSTILE

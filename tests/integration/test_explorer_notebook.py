@@ -9,7 +9,7 @@ import nbformat
 import pytest
 
 import kgbias
-from kgbias.explore import notebook
+from kgbias.explore import page as explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
 from tests.report_data import measured_run
@@ -38,7 +38,7 @@ def test_the_widget_shows_the_page(chromium: Any, store: SQLiteStore, tmp_path: 
     with kgbias.open(store.url, progress=False) as study:
         shown = study.run(run.name).explore()
     model = json.dumps({"page": shown.page, "height": 600}).replace("</", "<\\/")
-    script = notebook._SHOW.replace("export default", "const widget =")
+    script = explorer._SHOW.replace("export default", "const widget =")
     host = tmp_path / "host.html"
     host.write_text(
         f"<!doctype html><meta charset='utf-8'><body><script type='module'>{script}"

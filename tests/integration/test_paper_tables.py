@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.report.latex import latex
-from kgbias.report.tables import Table
+from kgbias.report.tables import Table, latex
 
 pytestmark = pytest.mark.integration
 NARROW = Table(

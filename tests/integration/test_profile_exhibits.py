@@ -14,10 +14,9 @@ from kgbias.probe.apx import ApxTable
 from kgbias.profiles import with_apx, with_crawl
 from kgbias.profiles.agreement import group_labels
 from kgbias.profiles.words import shifts
-from kgbias.report.profile_agreement import write_agreement
-from kgbias.report.profile_page import write_profile_page
-from kgbias.report.profiles import profile_exhibits
+from kgbias.report.profiles import profile_exhibits, write_profile_page
 from kgbias.report.run_data import RunData
+from kgbias.report.save import write_agreement
 from tests.unit.test_profiles import people
 
 pytestmark = pytest.mark.integration

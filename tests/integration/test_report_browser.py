@@ -75,7 +75,7 @@ def test_search_sort_and_provenance(window: Window) -> None:
     page.select_option("#filter-label", "positive")
     assert set(
         page.locator("#table td:nth-child(5)").evaluate_all("cells => cells.map(c => c.className)")
-    ) == {"positive"}
+    ) == {"number positive"}
     rows.first.press("Enter")
     assert page.locator("#provenance").is_visible()
     told = page.locator("#origins").inner_text()
@@ -128,24 +128,33 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
 
 def test_the_graph_shows_a_group_and_what_two_share(window: Window) -> None:
     page = window.page
-    graph = "document.getElementById('canvas').kgbias"
-    assert page.evaluate(f"{graph}.nodes('[kind=\"group\"]').map(n => n.data('label'))") == [
-        "Women"
-    ]
-    assert page.evaluate(f"{graph}.elements().every(e => e.visible())")
+    groups, others = page.locator("#picture .pill"), page.locator("#picture .node:not(.pill)")
+    names = page.locator("#picture .pill text")
+    assert names.all_text_contents() == ["Women"]
+    assert others.count() == page.locator("#picture path").count() > 5
+    assert all(node.is_visible() for node in others.all())
+    page.fill("#graph-limit", "6")
+    assert others.count() == 6
+    others.first.focus()  # the keyboard reaches what is drawn
+    page.keyboard.press("Enter")
+    assert page.locator("#provenance").is_visible()
+    assert page.inner_text("#provenance-title").startswith("Women ")
+    page.keyboard.press("Escape")
     page.select_option("#graph-group", label="Sikhs")
     page.select_option("#graph-other", label="Men")
-    labels = page.evaluate(f"{graph}.nodes('[kind=\"group\"]').map(n => n.data('label'))")
-    assert labels == ["Sikhs", "Men"]
-    edge = page.evaluate(
-        f"(() => {{const m = {graph}.edges()[0].renderedMidpoint();return [m.x, m.y]}})()"
-    )
-    box = page.locator("#canvas").bounding_box()
-    page.locator("#canvas").scroll_into_view_if_needed()
-    box = page.locator("#canvas").bounding_box()
-    page.mouse.click(box["x"] + edge[0], box["y"] + edge[1])
+    assert sorted(names.all_text_contents()) == ["Men", "Sikhs"]
+    shared = others.filter(has_text="music").first
+    told = shared.get_attribute("aria-label") or ""
+    assert "Sikhs" in told and "Men" in told
+    shared.hover()
+    assert shared.locator("title").text_content() == told
+    shared.click()
     page.locator("#chosen li button").first.click()
     assert page.locator("#provenance").is_visible()
+    page.keyboard.press("Escape")
+    groups.filter(has_text="Men").click()
+    assert names.all_text_contents() == ["Men"]
+    assert page.input_value("#graph-other") == ""
     assert window.complaints == []
 
 

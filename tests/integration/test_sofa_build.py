@@ -14,9 +14,16 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Scores
-from kgbias.probe.build.construct import SofaSet, construct
-from kgbias.probe.build.rules import REASONS, Rules
-from kgbias.probe.build.source import SBIC, Stereotypes, mapped, read_stereotypes
+from kgbias.probe.build import (
+    REASONS,
+    SBIC,
+    Rules,
+    SofaSet,
+    Stereotypes,
+    construct,
+    mapped,
+    read_stereotypes,
+)
 from kgbias.probe.sets import read_identities, read_statements
 from tests.conftest import needs
 

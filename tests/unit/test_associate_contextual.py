@@ -20,7 +20,7 @@ from kgbias.associate.ceat import (
 from kgbias.associate.effect import effect_size
 from kgbias.associate.lpbs import biases, lpbs
 from kgbias.associate.result import Statistics, as_published
-from kgbias.associate.seat import in_templates, seat
+from kgbias.associate.weat import in_templates, seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoding, Span

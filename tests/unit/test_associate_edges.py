@@ -3,12 +3,11 @@
 import pytest
 
 from kgbias.associate.family import records
-from kgbias.associate.from_graph import groups_test, topic_sets
+from kgbias.associate.graph import groups_test, save, topic_sets
 from kgbias.associate.indicators import shipped
 from kgbias.associate.permutation import PValue
 from kgbias.associate.result import Association, SetUse
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests, published
-from kgbias.associate.to_graph import save
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import AssociationNode, Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.models.base import ModelInfo

@@ -10,14 +10,14 @@ from click.testing import CliRunner
 
 from kgbias.associate.compare import agreements, pearson, spearman
 from kgbias.associate.family import Asked
-from kgbias.associate.from_graph import (
+from kgbias.associate.graph import (
     group_associations,
     regard_words,
     targets_of,
     topic_sets,
 )
 from kgbias.associate.indicators import read_indicators, shipped
-from kgbias.associate.set_vectors import StaticSets
+from kgbias.associate.weat import StaticSets
 from kgbias.cli.associate import associate
 from kgbias.crawl.seeds import published
 from kgbias.errors import DataError, UsageError

@@ -12,8 +12,8 @@ from kgbias.associate.contexts import CorpusContexts, TemplateContexts, embed_co
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure
 from kgbias.associate.result import Statistics
-from kgbias.associate.seat import seat
 from kgbias.associate.sets import AssociationTest, WordSet
+from kgbias.associate.weat import seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Span

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kgbias.associate import AssociationTest, WordSet, associate
-from kgbias.associate.scores import SCORES, ect, mac, ripa, rnd, rnsb, score
+from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found, load_vectors

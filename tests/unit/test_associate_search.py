@@ -10,8 +10,8 @@ import pytest
 
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
-from kgbias.associate.seat import seat
 from kgbias.associate.sets import AssociationTest, WordSet
+from kgbias.associate.weat import seat
 from kgbias.errors import DataError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Place, Span

@@ -32,8 +32,7 @@ from kgbias.probe.benchmarks import (
     StereoSet,
 )
 from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
-from kgbias.report.benchmark import render
-from kgbias.report.benchmark_tables import tables
+from kgbias.report.benchmark import render, tables
 from kgbias.stats.units import Units, ratio
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file

@@ -21,7 +21,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.measure.swapped import TRIED, effects, reads_names, texts_to_read
 from kgbias.models.base import ModelInfo
-from kgbias.report.compared import echoed
+from kgbias.report.exhibits import echoed
 from kgbias.report.run_data import RunData
 from tests.conftest import needs
 

@@ -28,7 +28,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices
 from kgbias.probe.choice.ask import questions
 from kgbias.probe.choice.config import read_choice
-from kgbias.probe.choice.figures import Shares, lifts, over_statements, p_values
+from kgbias.probe.choice.result import Shares, lifts, over_statements, p_values
 from kgbias.report.choices import choices as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData

@@ -21,7 +21,6 @@ from kgbias.compare import (
     two_sample,
 )
 from kgbias.compare.families import REST
-from kgbias.compare.runs import tau_b
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -29,7 +28,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Lines
 from kgbias.models.base import ModelInfo
-from kgbias.stats.inference import resampled_means
+from kgbias.stats.inference import kendall_tau, resampled_means
 from tests.conftest import needs
 
 needs("scipy")
@@ -241,10 +240,10 @@ def test_groups_are_tested_within_an_arm(store: SQLiteStore) -> None:
 def test_kendalls_tau_by_hand() -> None:
     # Six pairs of four groups: five agree, one does not.
     a, b = np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 4, 3])
-    assert tau_b(a, b) == pytest.approx(4 / 6)
+    assert kendall_tau(a, b) == pytest.approx(4 / 6)
     # A tie on one side leaves 5 of 6 pairs there: 5 / sqrt(5 * 6).
-    assert tau_b(np.array([1.0, 1, 2, 3]), a) == pytest.approx(5 / math.sqrt(30))
-    assert math.isnan(tau_b(np.zeros(3), a[:3]))
+    assert kendall_tau(np.array([1.0, 1, 2, 3]), a) == pytest.approx(5 / math.sqrt(30))
+    assert math.isnan(kendall_tau(np.zeros(3), a[:3]))
     # Ten pairs of five groups: nine agree, one does not.
     a, b = np.array([1.0, 2, 3, 4, 5]), np.array([1.0, 2, 4, 3, 5])
     pairs = [(np.full(20, x), np.full(20, y)) for x, y in zip(a, b, strict=True)]

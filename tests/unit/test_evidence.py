@@ -30,10 +30,10 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
 from kgbias.report import write_several
-from kgbias.report.beliefs_beside import beliefs_beside
+from kgbias.report.beliefs import beliefs_beside
+from kgbias.report.evidence import Pair, difference, pairs, said_believed
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
-from kgbias.report.said_believed import Pair, difference, pairs, said_believed
 from kgbias.report.several_data import SeveralData
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")

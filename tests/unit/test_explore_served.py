@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.explore import render, served, server
+from kgbias.explore import render, server
 from kgbias.explore.origins import origin_of
 from kgbias.explore.server import Application, checked_token
 from kgbias.graph.selection import Selection
@@ -38,7 +38,7 @@ async def away(read: Callable[[], Any]) -> Any:
     raise TimeoutError
 
 
-def application(view: served.ServedPage, read: Any, token: str | None = None) -> Application:
+def application(view: server.ServedPage, read: Any, token: str | None = None) -> Application:
     app = Application(read, token=token)
     app.show(view)
     return app
@@ -78,17 +78,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRun]:
 
 
 @pytest.fixture(scope="module")
-def view(run: StoredRun) -> served.ServedPage:
-    return served.render_served([run])
+def view(run: StoredRun) -> server.ServedPage:
+    return server.render_served([run])
 
 
 @pytest.fixture(scope="module")
-def app(view: served.ServedPage) -> Any:
+def app(view: server.ServedPage) -> Any:
     return application(view, at_once)
 
 
 def test_it_gives_the_columns_of_the_file(
-    run: StoredRun, view: served.ServedPage, app: Any
+    run: StoredRun, view: server.ServedPage, app: Any
 ) -> None:
     written, _ = render([run])
     status, head, page = asked(app)
@@ -106,7 +106,7 @@ def test_it_gives_the_columns_of_the_file(
 
 
 def test_a_statement_comes_with_its_prompts_and_answers(
-    run: StoredRun, view: served.ServedPage, app: Any
+    run: StoredRun, view: server.ServedPage, app: Any
 ) -> None:
     found = view.placed
     most = max(run.triples(), key=lambda t: t.count)
@@ -159,7 +159,7 @@ def test_names_of_this_machine_are_answered(app: Any, host: str) -> None:
     assert asked(app, host=host)[0] == 200
 
 
-def test_a_token_opens_everything_and_nothing_else_does(view: served.ServedPage) -> None:
+def test_a_token_opens_everything_and_nothing_else_does(view: server.ServedPage) -> None:
     app = application(view, at_once, token=TOKEN)
     for path in ("/", "/data/core", "/statement/0", "/nowhere"):
         for wrong in ("", TOKEN[:-1], TOKEN + "0", "x" * 5000, "é" * 16):
@@ -179,7 +179,7 @@ def test_a_token_opens_everything_and_nothing_else_does(view: served.ServedPage)
 
 
 def test_secrets_are_compared_in_constant_time(
-    view: served.ServedPage, monkeypatch: pytest.MonkeyPatch
+    view: server.ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compared: list[tuple[int, int]] = []
 
@@ -194,7 +194,7 @@ def test_secrets_are_compared_in_constant_time(
     assert len(compared) == 4 and set(compared) == {(32, 32)}
 
 
-def test_every_answer_has_its_headers(view: served.ServedPage) -> None:
+def test_every_answer_has_its_headers(view: server.ServedPage) -> None:
     app = application(view, at_once, token=TOKEN)
     for headers in ({}, {"authorization": f"Bearer {TOKEN}"}):
         for path in ("/", "/data/core", "/statement/0", "/nowhere"):
@@ -217,7 +217,7 @@ def test_what_is_known_is_not_sent_again(app: Any) -> None:
         assert status == 304 and body == b""
 
 
-def test_it_says_that_it_reads(view: served.ServedPage) -> None:
+def test_it_says_that_it_reads(view: server.ServedPage) -> None:
     app = Application(at_once)
     for path in ("/", "/data/core", "/statement/0"):
         status, head, body = asked(app, path)
@@ -228,14 +228,14 @@ def test_it_says_that_it_reads(view: served.ServedPage) -> None:
     assert asked(app)[0] == 200
 
 
-def test_a_store_that_does_not_answer(view: served.ServedPage) -> None:
+def test_a_store_that_does_not_answer(view: server.ServedPage) -> None:
     status, _, body = asked(application(view, away), "/statement/0")
     assert status == 503 and body == b"the store cannot be read now"
 
 
 @pytest.fixture
 def listening(
-    view: served.ServedPage, monkeypatch: pytest.MonkeyPatch
+    view: server.ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, int]]:
     """The address of a server that shows the view; it may have 20 connections, and waits a fifth of
     a second for a request."""
@@ -312,11 +312,11 @@ def test_listening_elsewhere_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> N
 def test_large_graphs_leave_out_what_takes_minutes(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served, "AT_ONCE", 3)
-    about = served.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
+    monkeypatch.setattr(server, "AT_ONCE", 3)
+    about = server.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
     assert "community" not in json.loads(about)["maps"]
     assert "said.echo" not in json.loads(about)["columns"]["core"]
-    asked_for = served.render_served([run], selection=Selection(without_echoes=True))
+    asked_for = server.render_served([run], selection=Selection(without_echoes=True))
     assert '"said.echo"' in asked_for.page
 
 
@@ -325,12 +325,12 @@ def keeping(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[StoredRun, list[str]]]:
     """A run whose page is kept, and what was read of its store so far."""
-    monkeypatch.setattr(served, "WORTH_KEEPING", 0)
+    monkeypatch.setattr(server, "WORTH_KEEPING", 0)
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
     readings: list[str] = []
-    read = served.statements.read
+    read = server.statements.read
     monkeypatch.setattr(
-        served.statements, "read", lambda *given: (readings.append("read"), read(*given))[1]
+        server.statements, "read", lambda *given: (readings.append("read"), read(*given))[1]
     )
     with SQLiteStore(str(tmp_path / "kgbias.db")) as store:
         yield StoredRun(store, measured_run(store, GROUPS, ["food", "rain", HOSTILE[0]])), readings
@@ -344,28 +344,28 @@ def test_what_was_read_is_kept_while_the_store_stays_as_it_is(
     keeping: tuple[StoredRun, list[str]],
 ) -> None:
     run, readings = keeping
-    first, second = served.render_served([run]), served.render_served([run])
+    first, second = server.render_served([run]), server.render_served([run])
     assert readings == ["read"] and len(kept()) == 1
     assert first.page == second.page and first.blocks == second.blocks
     for row in range(first.placed.rows):
         assert origin_of(second.placed, row) == origin_of(first.placed, row)
-    served.render_served([run], selection=Selection(without_echoes=True))
+    server.render_served([run], selection=Selection(without_echoes=True))
     assert len(readings) == 2 and len(kept()) == 2, "another selection is another page"
     run.store.keep_triples([Triple("Women", "like", "snow")])
-    served.render_served([run])
+    server.render_served([run])
     assert len(readings) == 3 and len(kept()) == 1, "of another state nothing is kept"
 
 
 def test_a_damaged_page_is_made_again(keeping: tuple[StoredRun, list[str]]) -> None:
     run, readings = keeping
-    whole = served.render_served([run])
+    whole = server.render_served([run])
     (file,) = kept()
     right = file.read_bytes()
     places = [0, 40, len(right) // 2, len(right) - 1]
     flips = [right[:p] + bytes([right[p] ^ 16]) + right[p + 1 :] for p in places]
     for number, wrong in enumerate([b"", right[:-1], *flips], 2):
         file.write_bytes(wrong)
-        again = served.render_served([run])
+        again = server.render_served([run])
         assert len(readings) == number and again.blocks == whole.blocks
         assert file.read_bytes() == right
 
@@ -374,15 +374,15 @@ def test_a_store_that_changes_meanwhile_is_not_kept(
     keeping: tuple[StoredRun, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, _ = keeping
-    read = served.statements.read
+    read = server.statements.read
 
     def changing(*given: Any) -> Any:
         with SQLiteStore(run.store.url) as other:
             other.keep_triples([Triple("Women", "like", "snow")])
         return read(*given)
 
-    monkeypatch.setattr(served.statements, "read", changing)
-    served.render_served([run])
+    monkeypatch.setattr(server.statements, "read", changing)
+    server.render_served([run])
     assert kept() == []
 
 
@@ -391,5 +391,5 @@ def test_where_nothing_can_be_written_nothing_is_kept(
 ) -> None:
     run, readings = keeping
     cache_folder().write_text("in the way")
-    assert served.render_served([run]).page == served.render_served([run]).page
+    assert server.render_served([run]).page == server.render_served([run]).page
     assert len(readings) == 2

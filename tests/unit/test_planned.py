@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.compare.paired import Drawn, permutation_p
-from kgbias.compare.planned import PLANNED, Asked, _prompts, planned
+from kgbias.compare.paired import PLANNED, Asked, Drawn, _prompts, permutation_p, planned
 from tests.unit.test_cli import run
 
 DEMO = {"are": Asked("initialise", 15, 4), "chosen": Asked("predicate", 32, 4)}

@@ -21,6 +21,7 @@ from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe.apx import (
     ApxTable,
     adjusted_perplexity,
+    against_labels,
     bias_scores,
     can_flag,
     flags,
@@ -28,7 +29,6 @@ from kgbias.probe.apx import (
     z_scores,
 )
 from kgbias.probe.graph import probe_run, said_and_probable
-from kgbias.probe.labelled import against_labels
 from kgbias.probe.result import Probed, Statement
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (

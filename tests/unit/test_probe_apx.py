@@ -17,9 +17,9 @@ from kgbias.probe.apx import (
     by_chance,
     flags,
     read_apx,
+    validate,
     write_apx,
 )
-from kgbias.probe.labelled import validate
 from kgbias.probe.names import Sentences, flag_apx, probe_apx
 from kgbias.probe.sets import Descriptor, people_of, read_descriptors, read_labels, read_names
 from tests.conftest import needs

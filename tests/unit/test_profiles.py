@@ -21,10 +21,10 @@ from kgbias.models.base import Request
 from kgbias.profiles import analyse
 from kgbias.profiles.analysis import encode
 from kgbias.profiles.classify import permuted, splits, trials
-from kgbias.profiles.labels import given_names, named_groups
+from kgbias.profiles.config import given_names, named_groups
 from kgbias.profiles.pack import Attribute, fields, load_profile_pack
-from kgbias.profiles.read import read_profile, read_value
 from kgbias.profiles.words import contributions, divergence, shifts, top_words
+from kgbias.profiles.write import read_profile, read_value
 from tests.scripted import ScriptedModel
 
 TABLE = """\

@@ -24,7 +24,7 @@ from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence.replicate import _again
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
-from kgbias.probe.choice.figures import Shares
+from kgbias.probe.choice.result import Shares
 from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render

@@ -14,8 +14,7 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.measure.clusters import cluster_texts, telling_words
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
-from kgbias.probe.outcome import sofa_result
-from kgbias.probe.result import ScoredBy
+from kgbias.probe.result import ScoredBy, sofa_result
 from kgbias.probe.sofa import category_bias, overall
 from kgbias.study.tested import read_benchmarks
 

@@ -4,8 +4,7 @@ import csv
 import io
 
 from kgbias.report.cards import Shown, sizes
-from kgbias.report.latex import label_of, latex
-from kgbias.report.tables import Table, as_csv, joined, numeric_columns
+from kgbias.report.tables import Table, as_csv, joined, label_of, latex, numeric_columns
 
 TABLE = Table(
     "01-regard", "Regard of <people>.", ("Group", "n", "overall", "95% interval", "p"),

@@ -1,6 +1,8 @@
 // The page put together: controls write the state, and every change of it draws what is in sight.
 const histograms = {};
 
+const announce = (text) => { by("status").textContent = text; };
+
 // Filters
 
 const checks = (id, names, key, tone) => {
@@ -122,19 +124,6 @@ const chip = (name, text, undo) => {
 
 // Choices of groups and sources
 
-const fillGroups = (id) => {
-  const select = by(id), parts = new Map();
-  texts.group.forEach((name, n) => {
-    const category = about.categories[n] || "other";
-    if (!parts.has(category)) {
-      const part = make("optgroup");
-      part.label = category;
-      parts.set(category, part);
-      select.append(part);
-    }
-    parts.get(category).append(option(short(name, 60), n));
-  });
-};
 const wire = (id, key, value = Number) => by(id).addEventListener("input", () => set({ [key]: value(by(id).value) }));
 
 // Drawing
@@ -152,7 +141,6 @@ const settle = () => {  // what a view needs and the state lacks
     state[key] = key === "with" ? order.find((g) => g !== state.group) ?? 0 : order[0] ?? 0;
   }
 };
-let mapDrawn = false;
 const draw = (changes = {}) => {
   settle();
   if (!maps && state.view === "map") return;  // it is drawn when it has been unpacked
@@ -176,9 +164,8 @@ const draw = (changes = {}) => {
       if (map.renderer) {
         map.renderer.resize();
         drawMap(true);
-        mapDrawn = true;
       }
-    } else PICTURES[state.view]();
+    } else by("caption").textContent = PICTURES[state.view]();
     drawChips();
     syncMeasures();
     syncChecks("regard-filter", "regard", row.label);
@@ -209,8 +196,8 @@ const start = async () => {
   by("source-choice").hidden = about.sources.length < 2;
   document.querySelector('[data-tab="differences"]').hidden = about.sources.length < 2;
   about.maps.forEach((kind) => by("by").append(option({ group: "groups", community: "communities", topic: "topics", predicate: "predicates" }[kind], kind)));
-  fillGroups("group");
-  fillGroups("with");
+  fillGroups(by("group"), about.categories);
+  fillGroups(by("with"), about.categories);
   by("topic").append(option("all", -1), ...texts.topic.slice(1).map((name, n) => option(short(name, 50), n + 1)));
   by("topic-choice").hidden = texts.topic.length < 2;
   const places = ["negative", "neutral", "positive", "other", ""], place = (n) => (places.indexOf(core.label[n]) + 5) % 5;
@@ -261,13 +248,7 @@ const start = async () => {
   });
   addEventListener("hashchange", () => { Object.assign(state, read(location.hash.slice(1))); current = null; draw(); });
   addEventListener("popstate", () => { Object.assign(state, read(location.hash.slice(1))); current = null; draw(); });
-  let wide = by("stage").clientWidth, resized = 0;
-  new ResizeObserver(() => {
-    if (by("stage").clientWidth === wide) return;
-    wide = by("stage").clientWidth;
-    clearTimeout(resized);
-    resized = setTimeout(() => draw({ resized: true }), 120);
-  }).observe(by("stage"));
+  onWidth(by("stage"), () => draw({ resized: true }));
   dark.addEventListener("change", () => { palette = undefined; draw({ dark: true }); });
   startSearch();
   startTimeline();

@@ -1,7 +1,5 @@
 // What the page is about: a JSON head, and blocks of columns that are unpacked when they are needed. They
 // stand in the page, or come from the server that the page came from.
-// Text of models reaches the page only through textContent, or as a label on a canvas.
-const by = (id) => document.getElementById(id);
 const about = JSON.parse(by("about").textContent);
 const ARRAYS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i16: Int16Array, i32: Int32Array };
 

@@ -44,30 +44,8 @@ const originsOf = (n, answers) => {
   return part;
 };
 
-const FULL = 16;  // bits at which a token's mark is at its strongest
-const probesOf = (n, probings) => probings.map(({ model, rows }) => {
-  const table = make("table", null, "probes"), body = make("tbody");
-  for (const { group: of, rank, bits, pieces, surprisal } of rows) {
-    const line = make("tr", null, of === row.group[n] ? "own" : "");
-    const head = make("th", texts.group[of], "said");
-    head.scope = "row";
-    const tokens = make("td", null, "pieces");
-    if (!pieces.length) tokens.textContent = `${bits.toFixed(1)} bits`;
-    pieces.forEach((piece, t) => {
-      const token = make("ruby", piece, "said");
-      token.style.setProperty("--weight", `${Math.round(70 * Math.min(1, surprisal[t] / FULL))}%`);
-      token.append(make("rt", surprisal[t].toFixed(1)));
-      tokens.append(make("wbr"), token);
-    });
-    line.append(make("td", rank, "number"), head, tokens);
-    body.append(line);
-  }
-  table.append(body);
-  const scroll = make("div", null, "scroll");
-  scroll.append(table);
-  return group(`What ${model} finds likely`,
-    make("p", "The groups before this statement, each by one name, the likeliest first: what is of the name and what of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), scroll);
-});
+const probesOf = (n, probings) => probings.map(({ model, rows }) => group(`What ${model} finds likely`,
+  make("p", "The groups before this statement, each by one name, the likeliest first: what is of the name and what of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), probeTable(rows, row.group[n])));
 const associationsOf = (n) => {
   const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
   const tests = about.associations.filter((t) => t.about.some(([, kind, place]) => ties.some(([k, p]) => k === kind && p === place)));

@@ -1,11 +1,4 @@
 // What is selected, for elsewhere: pictures, rows, and the query or command that makes the same subgraph.
-const save = (name, kind, parts) => {
-  const link = make("a");
-  link.href = URL.createObjectURL(new Blob(parts, { type: kind }));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-};
 const fileName = (end) => `${about.sources[state.source].run.replace(/[^\w.-]+/g, "-").slice(0, 60) || "run"}-${state.view}.${end}`;
 
 // The picture on the screen as one SVG with its caption and its colours.

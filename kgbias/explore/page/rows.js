@@ -1,11 +1,10 @@
 // Which statements pass the filters, and what they add up to. Always of one source: the counts of two
 // arms or runs are never added up.
-let core, texts, lowered, row, said, saidAt, totals, place;  // set by `ready`
-const NO_VALUE = -32768;
-const ORDERS = { group: 0, predicate: 0, object: 0, count: 0 };
+let core, lowered, said, saidAt, totals;  // set by `ready`
 
 const ready = (columns) => {
   core = columns;
+  measures = about.measures;
   texts = { group: core.group, predicate: core.predicate, object: core.object, topic: ["", ...core.topic] };
   row = {};
   for (const name of ["group", "predicate", "object", "topic", "label"]) row[name] = core[`row.${name}`];
@@ -17,21 +16,14 @@ const ready = (columns) => {
   totals = new Uint32Array(about.rows);
   for (let n = 0; n < about.rows; n++) for (let k = saidAt[n]; k < saidAt[n + 1]; k++) totals[n] += said.count[k];
   row.sign = new Int8Array(about.rows);
-  const signs = core.label.map((label) => (label === "positive" ? 1 : label === "negative" ? -1 : 0));
+  const signs = core.label.map((label) => SIGNS[label] ?? 0);
   for (let n = 0; n < about.rows; n++) row.sign[n] = signs[row.label[n]];
   BASE.to = state.to = Math.max(0, lastRound());
 };
 const lastRound = () => said.iteration.reduce((most, n) => Math.max(most, n), 0);
-const measureOf = (name) => about.measures.find((m) => m.name === name);
-const valueOf = (name, n) => {
-  const value = row.measures[name]?.[n];
-  return value === undefined || value === NO_VALUE ? null : value / measureOf(name).scale;
-};
-const shownValue = (name, n) => {
-  const m = measureOf(name), value = valueOf(name, n);
-  return value === null ? "–" : (m.signed && value > 0 ? "+" : "") + value.toFixed(m.digits).replace("-", "−");
-};
-const sentence = (n) => [texts.group[row.group[n]], texts.predicate[row.predicate[n]], texts.object[row.object[n]]].filter(Boolean).join(" ");
+const labelOf = (n) => core.label[row.label[n]];
+const openRows = ([n]) => set({ row: n });
+const openGroup = (g) => set({ view: "group", group: g });
 
 // For each word, which entries of a dictionary hold it.
 const held = new Map();

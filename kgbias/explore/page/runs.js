@@ -48,7 +48,7 @@ const besideHead = () => {
 };
 const drawBeside = () => {
   const found = besideOrdered(), several = about.sources.length;
-  by("head").replaceChildren(besideHead());
+  putHeads(besideHead());
   by("body").replaceChildren(...onPage(found).map(({ n, key, counts, sources }) => {
     const line = statementLine(n);
     line.append(make("td", `${sources} of ${several}`, "number"));

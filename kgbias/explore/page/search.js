@@ -1,6 +1,6 @@
 // Search: what is typed is completed to groups, predicates, topics and objects, typing errors and all;
 // Enter without a choice finds the statements that hold the words.
-const KINDS = { g: "group", p: "predicate", t: "topic", o: "object" };
+const LETTERS = { g: "group", p: "predicate", t: "topic", o: "object" };
 const found = { index: null, options: [], at: -1 };
 
 // Of a dictionary with more names, those that stand in most statements are completed; a search for words
@@ -14,9 +14,9 @@ const searchIndex = () => {
   const index = new libraries.MiniSearch({ fields: ["text"], searchOptions: { prefix: true, fuzzy: (word) => (word.length > 4 ? 0.2 : 0), combineWith: "AND" } });
   const often = { o: new Uint32Array(texts.object.length), p: new Uint32Array(texts.predicate.length), g: new Uint32Array(texts.group.length), t: new Uint32Array(texts.topic.length) };
   for (let n = 0; n < about.rows; n++) {
-    for (const [letter, kind] of Object.entries(KINDS)) often[letter][row[kind][n]] += 1;
+    for (const [letter, kind] of Object.entries(LETTERS)) often[letter][row[kind][n]] += 1;
   }
-  for (const [letter, kind] of Object.entries(KINDS)) {
+  for (const [letter, kind] of Object.entries(LETTERS)) {
     const least = leastOf(often[letter], INDEXED);
     texts[kind].forEach((text, n) => { if (text && often[letter][n] > least) index.add({ id: letter + n, text: text.slice(0, 200) }); });
   }
@@ -27,7 +27,7 @@ const BOOST = { g: 8, t: 3, p: 2, o: 1 };
 const complete = (text) => {
   if (!text.trim()) return [];
   const boost = (id) => BOOST[id[0]] * (1 + Math.log2(1 + found.often[id[0]][id.slice(1)]) / 8);
-  return searchIndex().search(text, { boostDocument: boost }).slice(0, 9).map(({ id }) => ({ kind: KINDS[id[0]], n: Number(id.slice(1)) }));
+  return searchIndex().search(text, { boostDocument: boost }).slice(0, 9).map(({ id }) => ({ kind: LETTERS[id[0]], n: Number(id.slice(1)) }));
 };
 const choose = ({ kind, n }) => {
   by("search").value = "";

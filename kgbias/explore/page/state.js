@@ -64,7 +64,7 @@ const read = (text) => {
     } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
     else if (["count", "from", "to", "page", "limit", "row", "community"].includes(key)) {
       next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
-    } else if (key === "sort") next.sort = Object.hasOwn(ORDERS, value) || sortedSource(value) >= 0 || about.measures.some((m) => m.name === value) ? value : BASE.sort;
+    } else if (key === "sort") next.sort = COLUMNS.includes(value) || sortedSource(value) >= 0 || about.measures.some((m) => m.name === value) ? value : BASE.sort;
     else if (key === "table") next.table = Object.hasOwn(TABLES, value) ? value : null;
   }
   if (next.row >= about.rows) next.row = -1;

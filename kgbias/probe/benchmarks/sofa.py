@@ -14,7 +14,7 @@ from kgbias.models.score.spread import Scoring
 from kgbias.probe.benchmarks.base import OVERALL, Benchmark, FigureInfo, Measured, Result
 from kgbias.probe.graph import probe_run, set_of_run
 from kgbias.probe.items import Held
-from kgbias.probe.outcome import keep, sofa_result
+from kgbias.probe.result import keep, sofa_result
 from kgbias.probe.sofa import measure_for
 from kgbias.probe.stream import Sets, probe_sets
 from kgbias.stats.inference import Values

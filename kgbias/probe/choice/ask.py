@@ -19,8 +19,7 @@ from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import FAILED, LETTERS, REFUSED, ChoiceConfig, read_choice
-from kgbias.probe.choice.figures import Shares
-from kgbias.probe.choice.result import CategoryChoices, RunChoices
+from kgbias.probe.choice.result import CategoryChoices, RunChoices, Shares
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import finite

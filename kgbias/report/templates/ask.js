@@ -1,8 +1,6 @@
 // The report's search in plain words, as kgbias.ask reads questions: offline, by shared words.
-"use strict";
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const own = JSON.parse(document.getElementById("ask-data").textContent);
+  const own = JSON.parse(by("ask-data").textContent);
   const aside = new Set(own.aside), ordinary = new Set(own.ordinary), persons = new Set(own.persons);
   const WORD = /[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu;
   const SHOWN = 20, NEAREST = 5;
@@ -59,7 +57,7 @@
 
   // The index: for each stem, the statements that hold it.
   const index = new Map();
-  data.triples.forEach((t, n) => {
+  triples.forEach((t, n) => {
     for (const word of new Set(topic(`${t.predicate} ${t.object}`).map(stem))) {
       if (!index.has(word)) index.set(word, []);
       index.get(word).push(n);
@@ -71,28 +69,27 @@
     const about = (t) => !groups.size || groups.has(t.group);
     if (!wanted.length)
       return { groups, wanted, found: groups.size
-        ? data.triples.filter(about).map((t) => [t, 0, []]).sort((a, b) => b[0].count - a[0].count) : [] };
+        ? triples.filter(about).map((t) => [t, 0, []]).sort((a, b) => b[0].count - a[0].count) : [] };
     const scores = new Map();
     for (const word of wanted) {
       const rows = index.get(stem(word)) || [];
-      const weight = Math.log(1 + data.triples.length / (1 + rows.length));
-      for (const n of rows) if (about(data.triples[n])) {
+      const weight = Math.log(1 + triples.length / (1 + rows.length));
+      for (const n of rows) if (about(triples[n])) {
         const [score, held] = scores.get(n) || [0, []];
         scores.set(n, [score + weight, [...held, word]]);
       }
     }
-    const found = [...scores].map(([n, [score, held]]) => [data.triples[n], score, held]);
+    const found = [...scores].map(([n, [score, held]]) => [triples[n], score, held]);
     found.sort((a, b) => b[1] - a[1] || b[0].count - a[0].count);
     return { groups, wanted, found };
   };
 
-  const node = (name, text, parent) => {
-    const made = document.createElement(name);
-    if (text !== undefined) made.textContent = text;
-    if (parent) parent.append(made);
-    return made;
+  const node = (tag, text, parent) => {
+    const element = make(tag, text);
+    parent.append(element);
+    return element;
   };
-  const group = (t) => (data.groups[t.group] || { name: "?" }).name;
+  const group = (t) => texts.group[t.group] ?? "?";
 
   const source = (from, parent) => {
     const item = node("li", undefined, parent);
@@ -107,7 +104,7 @@
     const ordered = node("ol", undefined, parent);
     triples.forEach((t, n) => {
       const more = node("details", undefined, node("li", undefined, ordered));
-      const arm = data.arms.length ? ` [${data.arms[t.arm]}]` : "";
+      const arm = arms.length ? ` [${arms[t.arm]}]` : "";
       const line = node("summary", `${group(t)} ${t.predicate} ${t.object}`, more);
       const why = (held[n] || []).length ? `, says ${held[n].join(", ")}` : "";
       node("small", ` said ${t.count}${arm}${why}`, line);
@@ -118,24 +115,24 @@
   };
 
   const show = (question) => {
-    const panel = document.getElementById("ask-answer");
+    const panel = by("ask-answer");
     const { groups, wanted, found } = retrieve(question);
     panel.hidden = false;
     panel.replaceChildren();
-    const named = [...groups].map((g) => data.groups[g].name).join(" and ");
+    const named = [...groups].map((g) => texts.group[g]).join(" and ");
     if (!found.length) {
       const what = wanted.length ? `: ${wanted.join(", ")}` : "";
       node("p", named || wanted.length
         ? `No statement ${named ? `about ${named}` : "here"} has a word of the question${what}. ` +
           "Other words for it are not known here; kgbias ask knows some."
         : "The question names no group of this run and no topic.", panel);
-      const often = data.triples.filter((t) => groups.has(t.group)).sort((a, b) => b.count - a.count);
+      const often = triples.filter((t) => groups.has(t.group)).sort((a, b) => b.count - a.count);
       if (!often.length) return;
       node("p", `What was said most often about ${named}, whatever it is about:`, panel);
       list(often.slice(0, NEAREST), panel);
       return;
     }
-    const total = data.triples.filter((t) => !groups.size || groups.has(t.group))
+    const total = triples.filter((t) => !groups.size || groups.has(t.group))
       .reduce((n, t) => n + t.count, 0);
     const said = found.reduce((n, [t]) => n + t.count, 0);
     node("p", `${said} of ${total} statements${named ? ` about ${named}` : ""} match` +
@@ -144,8 +141,8 @@
     if (found.length > SHOWN) node("p", `${found.length - SHOWN} more: the table below finds them.`, panel);
   };
 
-  document.getElementById("ask-form").addEventListener("submit", (event) => {
+  by("ask-form").addEventListener("submit", (event) => {
     event.preventDefault();
-    show(document.getElementById("ask-question").value);
+    show(by("ask-question").value);
   });
 })();

@@ -1,18 +1,10 @@
-"use strict";
 // Copies exhibits: a picture as PNG, the numbers as LaTeX or CSV. Where the browser gives no
 // clipboard, the same is saved as a file.
 (() => {
   const texts = JSON.parse(document.getElementById("exhibits").textContent);
   const SCALE = 3;  // pixels for each unit of a picture
-  const save = (blob, name) => {
-    const link = document.createElement("a");
-    link.href = URL.createObjectURL(blob);
-    link.download = name;
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
-  };
   const canvasOf = (width, height) => {
-    const canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+    const canvas = make("canvas"), pen = canvas.getContext("2d");
     Object.assign(canvas, { width: Math.ceil(width * SCALE), height: Math.ceil(height * SCALE) });
     pen.fillStyle = getComputedStyle(document.body).backgroundColor;
     pen.fillRect(0, 0, canvas.width, canvas.height);
@@ -68,7 +60,7 @@
       await navigator.clipboard.write([new ClipboardItem({ [type]: blob })]);
       said.textContent = "Copied.";
     } catch {
-      save(blob, `${key}.${end}`);
+      save(`${key}.${end}`, type, [blob]);
       said.textContent = "Saved: this browser has no clipboard for pages from files.";
     }
     setTimeout(() => { said.textContent = ""; }, 4000);

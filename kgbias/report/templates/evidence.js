@@ -1,18 +1,9 @@
-"use strict";
 // The picture of the report's first section: said against believed, coloured by regard. Model text
 // reaches it only as text nodes.
 (() => {
-  const { make, by, groups, arms, triples, evidence, showOrigins } = document.kgbias;
   if (!evidence || !by("quadrants")) return;
   const { verdicts, cuts, points } = evidence;
   const REFUSED = verdicts.length - 1, ONLY = 1;
-  const NS = "http://www.w3.org/2000/svg";
-  const shape = (tag, attributes, text) => {
-    const element = document.createElementNS(NS, tag);
-    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-    if (text !== undefined) element.textContent = text;
-    return element;
-  };
   const signed = (x, digits = 1) => (x > 0 ? "+" : "") + x.toFixed(digits);
   const range = ([value, low, high]) =>
     signed(value) + (low === null ? "" : ` (${signed(low)} to ${signed(high)})`);
@@ -44,14 +35,9 @@
   }
 
   const category = by("evidence-category"), group = by("evidence-group"), arm = by("evidence-arm");
-  const option = (text, value) => {
-    const element = make("option", text);
-    element.value = value;
-    return element;
-  };
   const offer = () => group.replaceChildren(option("all", ""), ...groups.flatMap((g, n) =>
     (g.category === category.value ? [option(g.name, n)] : [])));
-  if (arm) arm.replaceChildren(option("all", ""), ...arms.map((name, n) => option(name, n)));
+  if (arm) arm.replaceChildren(option("all", ""), ...arms.map(option));
 
   // A place between 0 and 1 that follows from the number: points of one lane would hide each other.
   const spread = (n) => (Math.imul(n + 1, 2654435761) >>> 8) / 16777216;
@@ -84,11 +70,11 @@
     const y = (count, n) => (count
       ? floor - 8 - (Math.log2(count) + 0.12 + 0.76 * spread(n)) * ((floor - top - 8) / rungs)
       : floor + 24 + spread(n) * (lane - 34));
-    const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "application", tabindex: 0,
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "application", tabindex: 0,
       "aria-label": "Said against believed. Arrow keys go from point to point, Enter opens one; the lists below name the most telling." });
     const text = (x, y, words, anchor, className) =>
-      svg.append(shape("text", { x, y, "text-anchor": anchor ?? "start", class: className ?? "" }, words));
-    const line = (x1, y1, x2, y2, className) => svg.append(shape("line", { x1, y1, x2, y2, class: className }));
+      picture.append(svg("text", { x, y, "text-anchor": anchor ?? "start", class: className ?? "" }, words));
+    const line = (x1, y1, x2, y2, className) => picture.append(svg("line", { x1, y1, x2, y2, class: className }));
     line(left, floor, width - 10, floor, "axis");
     line(x(0), top, x(0), height - bottom, "grid");
     const cut = cuts[category.value];
@@ -111,11 +97,11 @@
     kept.sort(([a], [b]) => (a.verdict === ONLY ? 0 : 1) - (b.verdict === ONLY ? 0 : 1) || a.lift[0] - b.lift[0]);
     shown = kept.map(([point, n]) => {
       const kind = point.verdict === REFUSED ? "refused" : point.regard in marks ? point.regard : "neutral";
-      const mark = shape("path", { d: marks[kind](point.verdict === ONLY ? radius : radius + 1.4),
+      const mark = svg("path", { d: marks[kind](point.verdict === ONLY ? radius : radius + 1.4),
         transform: `translate(${x(point.lift[0]).toFixed(1)} ${y(point.count, n).toFixed(1)})`,
         class: `${point.regard} ${point.verdict === ONLY ? "only" : "held"}` });
-      mark.append(shape("title", {}, sentence(point)));
-      svg.append(mark);
+      mark.append(svg("title", {}, sentence(point)));
+      picture.append(mark);
       return { point, mark };
     });
     shown.forEach(({ point, mark }, n) => {
@@ -123,7 +109,7 @@
       mark.addEventListener("pointerenter", () => tell(n));
     });
     shown.order = shown.map((_, n) => n).sort((a, b) => shown[a].point.lift[0] - shown[b].point.lift[0]);
-    svg.addEventListener("keydown", (event) => {
+    picture.addEventListener("keydown", (event) => {
       const move = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
       if (move && shown.length) {
         const at = shown.order.indexOf(chosen);
@@ -133,15 +119,12 @@
       if (event.key === "Enter" && chosen >= 0) { open(shown[chosen].point); event.preventDefault(); }
     });
     chosen = -1;
-    place.replaceChildren(svg);
+    place.replaceChildren(picture);
   };
   offer();
   category.addEventListener("input", () => { offer(); draw(); });
   group.addEventListener("input", draw);
   arm?.addEventListener("input", draw);
-  let last = 0;
-  new ResizeObserver(() => {
-    const now = by("quadrants").clientWidth;
-    if (now !== last) { last = now; draw(); }
-  }).observe(by("quadrants"));
+  draw();
+  onWidth(by("quadrants"), draw);
 })();

@@ -1,4 +1,6 @@
 // Elements, colours and numbers, the same everywhere.
+// Text of models reaches a page only through textContent, or as a label on a canvas.
+const by = (id) => document.getElementById(id);
 const make = (tag, text, className) => {
   const element = document.createElement(tag);
   if (text !== undefined && text !== null) element.textContent = text;
@@ -22,6 +24,16 @@ const option = (text, value) => {
   const element = make("option", text);
   element.value = value;
   return element;
+};
+// What is done when an element has another width, once it keeps it.
+const onWidth = (element, action) => {
+  let wide = element.clientWidth, waiting = 0;
+  new ResizeObserver(() => {
+    if (element.clientWidth === wide) return;
+    wide = element.clientWidth;
+    clearTimeout(waiting);
+    waiting = setTimeout(action, 120);
+  }).observe(element);
 };
 const number = (n) => n.toLocaleString("en");
 const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
@@ -49,7 +61,6 @@ const netColour = (value) => {
   if (value === null) return neutral;
   return mix(neutral, value < 0 ? negative : positive, Math.min(1, Math.abs(value) * 1.6));
 };
-const signColour = (n) => colours()[row.sign[n] > 0 ? "positive" : row.sign[n] < 0 ? "negative" : "neutral"];
 const netText = (value) => (value === null ? "not measured" : `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value * 100).toFixed(0)} in 100`);
 
 const pen = make("canvas").getContext("2d");
@@ -69,4 +80,23 @@ const fitting = (text, width, font) => {
   }
   return short(text, low);
 };
-const announce = (text) => { by("status").textContent = text; };
+const save = (name, kind, parts) => {
+  const link = make("a");
+  link.href = URL.createObjectURL(new Blob(parts, { type: kind }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+};
+// An optgroup for each category, with its groups.
+const fillGroups = (select, categories) => {
+  const parts = new Map();
+  categories.forEach((category, n) => {
+    if (!parts.has(category)) {
+      const part = make("optgroup");
+      part.label = category || "other";
+      parts.set(category, part);
+      select.append(part);
+    }
+    parts.get(category).append(option(short(texts.group[n], 60), n));
+  });
+};

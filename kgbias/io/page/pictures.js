@@ -1,7 +1,5 @@
 // The pictures of a few statements: columns of words with lines between them. Everything in them can be
 // reached with the keyboard, and their words are text.
-const words = (list) => [...new Set(list.map((n) => texts.predicate[row.predicate[n]]))].join(", ");
-
 // In a narrow window the columns of statements stand below each other, and beside them the names that
 // they are of.
 const stacked = (columns, links, high) => {
@@ -80,41 +78,35 @@ const nodeOf = ({ dataset }) => [...document.querySelectorAll("#picture .node")]
 const wide = (count) => Math.min(6, 1.2 + Math.log2(1 + count) * 0.8);
 const linkTo = (from, to, n, count) => ({ from, to, tone: signColour(n), wide: wide(count), dashed: row.sign[n] < 0 });
 const groupNode = (id, g, tone) => ({
-  id, label: texts.group[g], pill: true, tone, told: `${texts.group[g]}: open this group`,
-  open: () => set({ view: "group", group: g }),
+  id, label: texts.group[g], pill: true, tone, told: `${texts.group[g]}: open this group`, open: () => openGroup(g),
 });
-// Rows as objects {n, count}: of all that pass, those that are meant.
-const counted = ({ rows, counts }, meant = () => true) => {
-  const list = [];
-  for (let k = 0; k < rows.length; k++) if (meant(rows[k])) list.push({ n: rows[k], count: counts[k] });
-  return list;
+const drawNone = (text) => {
+  by("picture").replaceChildren(make("p", text, "empty"));
+  return "";
 };
-const bySaid = (a, b) => b.count - a.count || Math.abs(valueOf("regard", b.n) ?? 0) - Math.abs(valueOf("regard", a.n) ?? 0) || a.n - b.n;
-const empty = (text) => by("picture").replaceChildren(make("p", text, "empty"));
 
+// Each of these draws statements {n, count} and gives back its caption.
 // A group's statements, said most first, from the most negative at the left to the most positive.
-const drawGroup = () => {
-  const g = state.group;
-  const own = counted(passingBut("inGroup"), (n) => row.group[n] === g).sort(bySaid);
-  if (!own.length) return empty("No statement of this group passes the filters.");
-  const kept = own.slice(0, state.limit);
+const groupPicture = (g, own, most) => {
+  if (!own.length) return drawNone("No statement of this group passes the filters.");
+  const kept = own.toSorted(bySaid).slice(0, most);
   const order = kept.toSorted((a, b) => row.sign[a.n] - row.sign[b.n] || (valueOf("regard", a.n) ?? 0) - (valueOf("regard", b.n) ?? 0) || a.n - b.n);
   const half = Math.ceil(order.length / 2);
   const node = ({ n, count }) => ({
-    id: n, lead: texts.predicate[row.predicate[n]], label: texts.object[row.object[n]],
-    told: `${sentence(n)}, said ${count}×, regard ${shownValue("regard", n)}`, open: () => set({ row: n }),
+    id: n, lead: textOf("predicate", n), label: textOf("object", n),
+    told: `${sentence(n)}, said ${count}×${row.measures.regard ? `, regard ${shownValue("regard", n)}` : ""}`, open: () => openRows([n]),
   });
   layered([
     { share: 0.3, room: 0.3, align: "end", nodes: order.slice(0, half).map(node) },
     { share: 0.5, room: 0.26, align: "middle", nodes: [groupNode("g", g)] },
     { share: 0.7, room: 0.3, align: "start", nodes: order.slice(half).reverse().map(node) },
   ], order.map(({ n, count }) => linkTo("g", n, n, count)), `What is said of ${plain(texts.group[g])}`);
-  by("caption").textContent = `${plural(kept.length, "statement")} of ${number(own.length)}, those said most; the more negative half at the left.`;
+  return `${plural(kept.length, "statement")} of ${number(own.length)}, those said most; the more negative half at the left.`;
 };
 
 // Two sets of statements side by side: what only one has, and what both have. `ever` are the keys of all
 // that each side says, whatever the filters: what the other side says and a filter hides is nobody's alone.
-const beside = (sets, ever, keyOf, pills, labelOf, toneOf, caption) => {
+const besidePicture = ({ sets, ever, keyOf, pills, labelOf, toneOf, caption, most }) => {
   const keyed = sets.map((list) => {
     const found = new Map();
     for (const entry of list) {
@@ -129,107 +121,34 @@ const beside = (sets, ever, keyOf, pills, labelOf, toneOf, caption) => {
   const both = [...keyed[0]].filter(([key]) => keyed[1].has(key)).map(([key, list]) => [key, list, keyed[1].get(key)])
     .sort((a, b) => Math.min(weight(b[1]), weight(b[2])) - Math.min(weight(a[1]), weight(a[2])) || a[1][0].n - b[1][0].n);
   const totals = { first: only[0].length, both: both.length, second: only[1].length };
-  if (!totals.first && !totals.both && !totals.second) return empty("No statement passes the filters.");
-  const most = Math.max(6, Math.ceil(state.limit / 2)), links = [];
+  if (!totals.first && !totals.both && !totals.second) return drawNone("No statement passes the filters.");
+  const links = [];
   const node = (side) => ([key, list]) => {
-    const { n } = list[0], id = `${side}${key}`;
+    const id = `${side}${key}`;
     for (const s of [0, 1]) for (const entry of list.filter((e) => sets[s].includes(e))) links.push({ ...linkTo(`pill${s}`, id, entry.n, entry.count), ...toneOf(s, side, entry.n) });
-    return { id, ...labelOf(list), told: list.map((e) => `${sentence(e.n)}, said ${e.count}×`).join("; "), open: () => set({ row: n }) };
+    return { id, ...labelOf(list), told: list.map((e) => `${sentence(e.n)}, said ${e.count}×`).join("; "), open: () => openRows(list.map((e) => e.n)) };
   };
+  const [at, room] = only[0].length || only[1].length ? [0.335, 0.19] : [0.12, 0.6];  // what both have gets the room that is left
   const shared = both.slice(0, most).map(([key, a, b]) => node("both")([key, [...a, ...b]]));
   layered([
     { share: 0, room: 0.25, align: "start", nodes: only[0].slice(0, most).map(node("first")) },
-    { share: 0.335, room: 0.14, align: "middle", nodes: [pills[0]] },
-    { share: 0.5, room: 0.19, align: "middle", nodes: shared },
-    { share: 0.665, room: 0.14, align: "middle", nodes: [pills[1]] },
+    { share: at, room: 0.14, align: "middle", nodes: [pills[0]] },
+    { share: 0.5, room, align: "middle", nodes: shared },
+    { share: 1 - at, room: 0.14, align: "middle", nodes: [pills[1]] },
     { share: 1, room: 0.25, align: "end", nodes: only[1].slice(0, most).map(node("second")) },
   ], links, caption(totals));
-  by("caption").textContent = caption(totals);
-  return totals;
+  return caption(totals);
 };
-
-const drawTwo = () => {
-  const sets = [state.group, state.with].map((g) => counted(passingBut("inGroup"), (n) => row.group[n] === g).sort(bySaid));
-  const [a, b] = [state.group, state.with].map((g) => short(texts.group[g], 40));
-  const { start, end } = about.sources[state.source], ever = [new Set(), new Set()];
-  for (let n = start; n < end; n++) [state.group, state.with].forEach((g, s) => { if (row.group[n] === g) ever[s].add(row.object[n]); });
-  beside(sets, ever, (n) => row.object[n],
-    [{ ...groupNode("pill0", state.group), id: "pill0" }, { ...groupNode("pill1", state.with), id: "pill1" }],
-    (list) => ({ lead: words(list.map((e) => e.n)), label: texts.object[row.object[list[0].n]] }), () => ({}),
-    (t) => `${plural(t.first, "object")} only of ${a}, ${number(t.both)} of both, ${number(t.second)} only of ${b}; those said most are drawn.`);
+const words = (list) => [...new Set(list.map(({ n }) => textOf("predicate", n)))].join(", ");
+// What is said of two groups, and what of both: `sets` of what each says, `ever` the objects that each says at all.
+const twoPicture = (pair, sets, ever, most) => {
+  const [a, b] = pair.map((g) => short(texts.group[g], 40));
+  return besidePicture({
+    sets: sets.map((list) => list.toSorted(bySaid)), ever, most,
+    keyOf: (n) => row.object[n],
+    pills: pair.map((g, s) => groupNode(`pill${s}`, g)),
+    labelOf: (list) => ({ lead: words(list), label: textOf("object", list[0].n) }),
+    toneOf: () => ({}),
+    caption: (t) => `${plural(t.first, "object")} only of ${a}, ${number(t.both)} of both, ${number(t.second)} only of ${b}; those said most are drawn.`,
+  });
 };
-
-const sourceName = (n) => {
-  const s = about.sources[n], arms = about.sources.filter((o) => o.run === s.run).length > 1;
-  return arms ? `${s.run} · ${s.arm}` : s.run;
-};
-const tripleKey = (n) => (row.group[n] * texts.predicate.length + row.predicate[n]) * texts.object.length + row.object[n];
-const drawDifferences = () => {
-  const { first, second, neutral } = colours();
-  const sets = [state.source, state.other].map((s) => counted(passing(s)).sort(bySaid));
-  const pill = (s, id, tone) => ({ id, label: sourceName(s), pill: true, tone, told: `${sourceName(s)}, ${about.sources[s].model}`, open: () => set({ source: s, view: "map" }) });
-  beside(sets, [state.source, state.other].map(rowsByKey), tripleKey, [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
-    ([{ n }]) => ({ lead: state.inGroup < 0 ? texts.group[row.group[n]] : "", label: [texts.predicate[row.predicate[n]], texts.object[row.object[n]]].join(" ") }),
-    (s, side) => ({ tone: side === "both" ? neutral : s ? second : first, dashed: side === "second" }),
-    (t) => `${plural(t.first, "statement")} only in ${short(sourceName(state.source), 40)}, ${number(t.both)} in both, ${number(t.second)} only in ${short(sourceName(state.other), 40)}; those said most are drawn.`);
-};
-
-// The shortest ways from one group to another, over objects that were said of both ends of each step.
-const drawPath = () => {
-  if (state.group === state.with) {
-    by("caption").textContent = "";
-    return empty("Choose two groups: a path leads from one to another.");
-  }
-  const found = counted(passingBut("inGroup")), near = { g: new Map(), o: new Map() };
-  for (const { n, count } of found) {
-    const g = row.group[n], o = row.object[n];
-    if (!near.g.has(g)) near.g.set(g, new Map());
-    if (!near.o.has(o)) near.o.set(o, new Map());
-    const best = near.g.get(g).get(o);
-    if (!best || best.count < count) { near.g.get(g).set(o, { n, count }); near.o.get(o).set(g, { n, count }); }
-  }
-  const levels = [new Map([[state.group, null]])], seen = { g: new Set([state.group]), o: new Set() };
-  let kind = "g";
-  while (levels.at(-1).size && !(kind === "g" && levels.at(-1).has(state.with))) {
-    const next = new Map(), other = kind === "g" ? "o" : "g";
-    for (const id of levels.at(-1).keys()) for (const end of near[kind].get(id)?.keys() ?? []) if (!seen[other].has(end)) next.set(end, null);
-    for (const id of next.keys()) seen[other].add(id);
-    levels.push(next);
-    kind = other;
-  }
-  const a = short(texts.group[state.group], 40), b = short(texts.group[state.with], 40);
-  if (!levels.at(-1).size) {
-    by("caption").textContent = "";
-    return empty(`No path leads from ${a} to ${b} over the statements that pass the filters.`);
-  }
-  // Back from the end: only what leads there, and of that the strongest of each level.
-  levels[levels.length - 1] = new Map([[state.with, null]]);
-  const strength = (kind, id, ends) => Math.max(0, ...[...ends].map((end) => near[kind].get(id).get(end)?.count ?? 0));
-  for (let level = levels.length - 2; level > 0; level--) {
-    const k = level % 2 ? "o" : "g", after = levels[level + 1], ends = new Set(after.keys());
-    const leading = [...levels[level].keys()].filter((id) => [...near[k].get(id).keys()].some((end) => ends.has(end)));
-    leading.sort((x, y) => strength(k, y, ends) - strength(k, x, ends) || x - y);
-    levels[level] = new Map(leading.slice(0, Math.max(4, Math.round(state.limit / 2))).map((id) => [id, null]));
-  }
-  for (let level = 1; level < levels.length; level++) {  // what no longer leads from the start
-    const k = level % 2 ? "o" : "g", before = levels[level - 1];
-    for (const id of [...levels[level].keys()]) if (![...near[k].get(id).keys()].some((end) => before.has(end))) levels[level].delete(id);
-  }
-  const links = [], last = levels.length - 1;
-  const columns = levels.map((level, at) => ({
-    share: at / last, room: 0.9 / levels.length, align: at === 0 ? "start" : at === last ? "end" : "middle",
-    nodes: [...level.keys()].map((id) => {
-      const k = at % 2 ? "o" : "g";
-      if (at > 0) for (const end of levels[at - 1].keys()) {
-        const tie = near[k].get(id).get(end);
-        if (tie) links.push(linkTo(`${at - 1} ${end}`, `${at} ${id}`, tie.n, tie.count));
-      }
-      if (k === "g") return { ...groupNode(`${at} ${id}`, id), id: `${at} ${id}` };
-      const rows = [...near.o.get(id).values()];
-      return { id: `${at} ${id}`, label: texts.object[id], told: `${texts.object[id]}: ${rows.slice(0, 6).map((e) => sentence(e.n)).join("; ")}`, open: () => openObject(id) };
-    }),
-  }));
-  layered(columns, links, `Paths from ${a} to ${b}`);
-  by("caption").textContent = `The shortest paths from ${a} to ${b}: ${plural(last, "step")}, over what is said of both ends of each.`;
-};
-const PICTURES = { group: drawGroup, two: drawTwo, differences: drawDifferences, path: drawPath };

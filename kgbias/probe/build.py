@@ -1,0 +1,572 @@
+"""SoFa's probes from a corpus of stereotypes, one filter after the other (Marchiori Manerba et al.
+2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC, another table, or a text
+file.
+
+Rules bring a stereotype into one form, a statement that follows any group: "Women are bad drivers"
+and "is bad drivers" both become "are bad drivers". What cannot be brought into this form is left
+out, with the reason (appendix B.1). The paper names the rules and not their code; where it is
+silent, the stricter reading is taken: a statement begins with its verb, in the present tense.
+"""
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kgbias.errors import DataError, UsageError
+from kgbias.io.files import whole_folder, write_json, write_text
+from kgbias.io.progress import Progress, Silent
+from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.io.text import defused
+from kgbias.models.score.base import Array, TextScorer
+from kgbias.probe.sets import read_identities
+
+REASONS = {
+    "empty": "it is empty",
+    "historical": "it refers to a historical event",
+    "terminology": "it is about how people are called",
+    "offence": "it describes an offence or a joke",
+    "no verb": "it has no verb",
+    "gerund": "its only verbs are gerunds",
+    "no subject": "it expects no subject that is a group",
+    "tense": "it does not begin with a verb in the present tense",
+    "target": "it names a target itself",
+}
+_DATA = Path(__file__).parent / "data"
+_WORDS, _TARGETS = _DATA / "sofa_rules.toml", _DATA / "sofa_targets.toml"
+_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+_AUXILIARIES = ("aux", "auxpass")
+_PRESENT = ("VBP", "VBZ")
+_PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
+_NUMBERS = (("man", "men"), ("y", "ies"), ("", "s"))  # how one and many of a group end
+# Which name a group before "people" alone: "little people", but "little money".
+_ORDINARY = frozenset("little normal brown colored coloured english".split())
+_EDGE = " \t\"'“”‘’.,;:!?*-()[]"
+_NOT = ("n't", "n’t", "nt")
+_IRREGULAR = {
+    **dict.fromkeys(("is", "are", "am", "ai", "'s", "’s", "'re", "’re"), "are"),
+    **dict.fromkeys(("has", "have", "'ve", "’ve"), "have"),
+    **dict.fromkeys(("does", "do"), "do"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    """A stereotype as the rules left it: the statement, or "" with the `reason` (`REASONS`)."""
+
+    source: str
+    statement: str
+    reason: str = ""
+
+
+class Rules:
+    """The rules. No statement may name a target: an identity of SoFa, a people, a place or a faith
+    (sofa_targets.toml), or one of the groups that statements will follow.
+
+    Args:
+        parser: spaCy's English model with its parser (`kgbias.models.english.load`).
+        targets: the groups that statements will follow.
+    """
+
+    def __init__(self, parser: Any, targets: Iterable[str]) -> None:
+        self._parser = parser
+        self._verbs = frozenset(
+            parser.get_pipe("lemmatizer").lookups.get_table("lemma_index")["verb"]
+        )
+        self._targets = _any_of(_forms((*targets, *_known_targets())))
+
+    def apply(self, stereotypes: Sequence[str]) -> Iterator[Ruled]:
+        """Each stereotype as the rules leave it, in order."""
+        texts = [" ".join(text.split()).strip(_EDGE).lower() for text in stereotypes]
+        plain = self._parser.pipe(texts, batch_size=256)
+        # A statement without a subject is parsed as what it will be: something said of them.
+        told = self._parser.pipe((f"they {text}." for text in texts), batch_size=256)
+        for source, text, own, after in zip(stereotypes, texts, plain, told, strict=True):
+            statement, reason = self._rule(text, own, after)
+            yield Ruled(source, statement, reason)
+
+    def _rule(self, text: str, own: Any, after: Any) -> tuple[str, str]:
+        if not text:
+            return "", "empty"
+        for reason, pattern in _patterns().items():
+            if pattern.search(text):
+                return "", reason
+        with_subject = _subject(own)
+        verbs = any(t.pos_ in ("VERB", "AUX") for t in after[1:])
+        if with_subject is None and (not verbs or _is_adjective(own)):
+            return "", "no verb"
+        rest, reason = self._after(own, with_subject) if with_subject else self._said(after)
+        if reason == "no subject" and not self._said(after)[1]:
+            rest, reason = self._said(after)  # "hate being late", where "hate" looks like a noun
+        if not reason and self._targets.search(rest):
+            reason = "target"
+        return ("" if reason else rest), reason
+
+    def _after(self, doc: Any, subject: Any) -> tuple[str, str]:
+        """What is said of a subject that the sentence has itself."""
+        if subject.dep_ == "expl" or not _is_group(subject):
+            return "", "no subject"
+        return self._from_verb(doc, subject.right_edge.i + 1, subject.head)
+
+    def _said(self, doc: Any) -> tuple[str, str]:
+        """What is said of them, in a sentence that begins with "they"."""
+        root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
+        verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
+        if all(t.tag_ == "VBG" for t in verbs):
+            return "", "gerund"
+        return self._from_verb(doc, 1, root)
+
+    def _from_verb(self, doc: Any, start: int, root: Any) -> tuple[str, str]:
+        """The text from its verb on, the verb in the plural; where it begins with another word, or
+        the verb is of another tense, the reason."""
+        finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
+        first = doc[start] if start < len(doc) else None
+        if first is None or finite.tag_ == "VBG":
+            return "", "gerund" if finite.tag_ == "VBG" else "no verb"
+        if first.i != finite.i or not self._is_present(finite):
+            return "", "tense"
+        after = doc[finite.i + 1 :]
+        if len(after) and after[0].text in _NOT:
+            return f"{_plural(finite)}n't {after[1:].text}".strip(_EDGE), ""
+        return f"{_plural(finite)}{finite.whitespace_}{after.text}".strip(_EDGE), ""
+
+    def _is_present(self, verb: Any) -> bool:
+        """Whether a verb is of the present tense. A tagger takes "born" and much else for one: it
+        has to be a form of a verb that there is (WordNet's, by which the parser lemmatises)."""
+        if verb.tag_ not in _PRESENT:
+            return False
+        plain = verb.lower_ if verb.tag_ == "VBP" else verb.lemma_
+        return plain in self._verbs or verb.lower_ in _IRREGULAR
+
+
+def _subject(doc: Any) -> Any:
+    """The subject of the main verb, where the sentence begins with it."""
+    for root in (t for t in doc if t.dep_ == "ROOT" and t.pos_ in ("VERB", "AUX")):
+        for child in root.lefts:
+            if child.dep_ in (*_SUBJECTS, "expl") and child.left_edge.i == 0:
+                return child
+    return None
+
+
+def _is_adjective(doc: Any) -> bool:
+    """Whether a text is an adjective, "dumb" or "fat and lazy", which a parser takes for a verb
+    behind "they"."""
+    if len(doc) == 1:
+        return doc[0].pos_ not in ("VERB", "AUX")
+    return bool(doc[0].dep_ == "ROOT" and doc[0].pos_ == "ADJ")
+
+
+def _plural(verb: Any) -> str:
+    """A verb of the present in the plural: "is" becomes "are", "steals" "steal"."""
+    return _IRREGULAR.get(verb.text) or str(verb.lemma_ if verb.tag_ == "VBZ" else verb.text)
+
+
+def _is_group(subject: Any) -> bool:
+    """Whether a subject is a group of people: "they", a plural, "the poor", or one person for all
+    of them; not what is somebody's ("their eyes")."""
+    if any(t.dep_ == "poss" for t in subject.lefts):
+        return False
+    if subject.tag_ in ("NNS", "NNPS") or subject.lemma_.lower() in _PERSONS:
+        return True
+    return subject.tag_ in ("JJ", "VBN") and any(t.lower_ == "the" for t in subject.lefts)
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    return {reason: _any_of(words) for reason, words in read_toml(_WORDS).items()}
+
+
+def _any_of(words: Iterable[str]) -> re.Pattern[str]:
+    """Any of these as whole words, in any case; a * stands for any ending."""
+    ordered = sorted(set(words), key=lambda word: (-len(word), word))
+    each = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in ordered)
+    return re.compile(rf"(?<!\w)(?:{each})(?!\w)", re.IGNORECASE)
+
+
+@cache
+def _known_targets() -> tuple[str, ...]:
+    """What names a target whoever is probed."""
+    identities, words = read_identities("sofa"), read_toml(_TARGETS)
+    return tuple(name for names in (*identities.values(), *words.values()) for name in names)
+
+
+def _forms(targets: Iterable[str]) -> set[str]:
+    """A target as a statement may name it: "Asian people" also as "asian" and "asians", "Women" as
+    "woman", "gypsy" as "gypsies"."""
+    found = set()
+    for target in targets:
+        plain = target.lower().removesuffix(" people").removesuffix(" folks").strip()
+        found |= {target.lower(), plain}
+        for one, many in _NUMBERS:
+            if plain.endswith(many):
+                found.add(plain.removesuffix(many) + one)
+            elif plain.endswith(one):
+                found.add(plain.removesuffix(one) + many)
+    return {form for form in found if len(form) > 2 and form not in _ORDINARY}
+
+
+# SBIC's categories as SoFa names them (section 3.2); its victim, social and body have no lexicon.
+SBIC: Mapping[str, str] = {
+    "gender": "gender",
+    "race": "nationality",
+    "culture": "religion",
+    "disabled": "disability",
+}
+# The categories of a crawl as SoFa names them: race and country are one.
+CRAWLED: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
+_SBIC_COLUMNS = ("targetStereotype", "targetCategory")
+_STATEMENTS = ("statement", "stereotype", "text")
+
+
+@dataclass(frozen=True, slots=True)
+class Stereotypes:
+    """Stereotypes as (category, text), "" for a category that all share; `unmapped` counts those
+    whose category has no identities, by category."""
+
+    rows: Sequence[tuple[str, str]]
+    unmapped: Mapping[str, int]
+    name: str
+
+
+def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
+    """The stereotypes of a file: SBIC as it is published (CSV, one annotation or the list of them
+    in a row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
+    file with one in each line.
+
+    Raises DataError for a file that cannot be read, UsageError for a column that is not there.
+    """
+    if path.suffix.lower() not in (".csv", ".tsv"):
+        if column is not None:
+            raise UsageError(f"`column` is of a table, and {path} is none")
+        lines = [line.strip() for line in read_text(path).splitlines()]
+        return Stereotypes([("", line) for line in lines if line], {}, path.name)
+    header, rows = read_table(path, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    if column is None and set(_SBIC_COLUMNS) <= set(header):
+        said = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
+        return mapped(_annotations(said), SBIC, path.name, others=False)
+    chosen = column or next((name for name in _STATEMENTS if name in header), None)
+    if chosen is None or chosen not in header:
+        raise UsageError(
+            f"{path} has no column {column or 'statement'!r}: name the one that holds the "
+            f"statements in `column`; there is {', '.join(header)}"
+        )
+    return Stereotypes(
+        [(row.get("category", "").strip(), row[chosen]) for _, row in rows if row[chosen].strip()],
+        {},
+        path.name,
+    )
+
+
+def mapped(
+    rows: Iterable[tuple[str, str]], names: Mapping[str, str], source: str, *, others: bool
+) -> Stereotypes:
+    """Stereotypes with their categories renamed; a category without a name here is kept as it is
+    (`others`) or left out and counted."""
+    kept, unmapped = [], dict[str, int]()
+    for category, text in rows:
+        key = category.strip().lower()
+        if key in names or others:
+            kept.append((names.get(key, category), text))
+        else:
+            unmapped[key] = unmapped.get(key, 0) + 1
+    return Stereotypes(kept, unmapped, source)
+
+
+def _annotations(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    """Each stereotype of SBIC; its aggregated file holds lists, written as JSON."""
+    for category, text in rows:
+        categories, texts = _listed(category), _listed(text)
+        for one in categories or [""] if any(texts) else []:
+            yield from ((one, t) for t in texts if t.strip())
+
+
+def _listed(cell: str) -> list[str]:
+    if not cell.startswith("["):
+        return [cell] if cell.strip() else []
+    try:
+        found = json.loads(cell)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"a list of SBIC cannot be read: {cell[:60]!r}") from error
+    return [str(text) for text in found]
+
+
+Judge = Callable[[Sequence[str]], Sequence[float]]
+
+THRESHOLD = 0.5
+CUT = 0.05
+BINS = 50
+WARNING = (
+    "Content warning: this holds stereotypes of groups of people, most of them false, offensive or "
+    "hurtful. They are nobody's findings."
+)
+_AT_ONCE = 1024  # stereotypes, between two reports of progress
+_FILES = ("statements.csv", "probes.csv", "data-statement.md", "manifest.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A statement that passed every filter: its category, its mean perplexity over the models, and
+    its acceptability in [0, 1]; None where no model or judge was asked."""
+
+    category: str
+    statement: str
+    perplexity: float | None = None
+    acceptability: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a filter took: how many statements came and went, and the reasons."""
+
+    name: str
+    came: int
+    kept: int
+    reasons: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class SofaSet:
+    """Probes as SoFa has them: every identity of a category before every statement of it.
+
+    Attributes:
+        source: what the stereotypes came from.
+        identities: category to identities.
+        statements: the statements, by category and text.
+        filters: what each filter took, in order.
+        settings: how it was made.
+    """
+
+    source: str
+    identities: Mapping[str, tuple[str, ...]]
+    statements: tuple[Kept, ...]
+    filters: tuple[Filter, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def count(self) -> int:
+        """The number of probes: identities times statements, category by category."""
+        return sum(len(self.identities[kept.category]) for kept in self.statements)
+
+    def probes(self) -> Iterator[tuple[int, str, str, str, str]]:
+        """Each probe as in the paper's Table 4: the statement's number from 1, category, identity,
+        stereotype, probe."""
+        for number, kept in enumerate(self.statements, 1):
+            for identity in self.identities[kept.category]:
+                text = f"{identity} {kept.statement}"
+                yield number, kept.category, identity, kept.statement, text
+
+    def as_dict(self) -> dict[str, Any]:
+        """The counts and settings, as plain data."""
+        by_category = Counter(kept.category for kept in self.statements)
+        return {
+            "source": self.source,
+            "categories": {
+                category: {
+                    "identities": len(groups),
+                    "statements": by_category[category],
+                    "probes": len(groups) * by_category[category],
+                }
+                for category, groups in self.identities.items()
+            },
+            "identities": sum(map(len, self.identities.values())),
+            "statements": len(self.statements),
+            "probes": self.count,
+            "filters": [asdict(taken) for taken in self.filters],
+            "settings": dict(self.settings),
+        }
+
+    def write(self, folder: Path, *, progress: Progress | None = None) -> list[Path]:
+        """Write statements.csv (which `kgbias probe sets --statements` reads), probes.csv, a data
+        statement and a manifest; returns the files. The folder appears whole or not at all."""
+        told = progress or Silent()
+        with whole_folder(folder) as partial:
+            with (partial / "statements.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(("id", "category", "statement", "perplexity", "acceptability"))
+                for number, k in enumerate(self.statements, 1):
+                    scores = (k.perplexity, k.acceptability)
+                    numbers = ["" if x is None else f"{x:.6g}" for x in scores]
+                    writer.writerow((number, defused(k.category), defused(k.statement), *numbers))
+            told.stage("probes", self.count)
+            with (partial / "probes.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(("id", "category", "identity", "stereotype", "probe"))
+                for number, *texts in self.probes():
+                    writer.writerow((number, *map(defused, texts)))
+                    told.advance()
+            write_text(partial / "data-statement.md", self._data_statement())
+            write_json(partial / "manifest.json", {"warning": WARNING} | self.as_dict())
+        return [folder / name for name in _FILES]
+
+    def _data_statement(self) -> str:
+        data = self.as_dict()
+        taken = "\n".join(
+            f"| {f.name} | {f.came} | {f.came - f.kept} | "
+            + ", ".join(
+                f"{n} as {REASONS[why]}" if why in REASONS else f"{n} {why}"
+                for why, n in f.reasons.items()
+            )
+            + " |"
+            for f in self.filters
+        )
+        counts = "\n".join(
+            f"| {name} | {c['identities']} | {c['statements']} | {c['probes']} |"
+            for name, c in data["categories"].items()
+        )
+        return _STATEMENT.format(
+            warning=WARNING, source=self.source, taken=taken, counts=counts,
+            settings=json.dumps(dict(self.settings), indent=2),
+        )  # fmt: skip
+
+
+_STATEMENT = """# Data statement
+
+{warning}
+
+**What it is.** Probes for perplexity, made as SoFa was (Marchiori Manerba et al. 2023, "Social Bias
+Probing", section 3 and appendix B): every identity of a category before every stereotype of it.
+
+**Curation.** The stereotypes come from {source}. They were brought into one form by rules (a
+statement begins with its verb, in the plural of the present, and names no target), and filtered:
+
+| filter | came | taken out | why |
+|---|---|---|---|
+{taken}
+
+| category | identities | statements | probes |
+|---|---|---|---|
+{counts}
+
+**Language.** English.
+
+**Speakers and annotators.** Those of the source: see its own data statement.
+
+**Limits.** The rules rest on an automatic parser and miss some statements. A perplexity
+says how likely a model finds a sentence, not that the sentence is true of anyone. Do not train a
+model to say these sentences.
+
+**How it was made.**
+
+```json
+{settings}
+```
+"""
+
+
+def construct(
+    found: Stereotypes,
+    identities: Mapping[str, Sequence[str]],
+    rules: Rules,
+    *,
+    judge: Judge | None = None,
+    threshold: float = THRESHOLD,
+    scorers: Sequence[TextScorer] = (),
+    cut: float = CUT,
+    settings: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> SofaSet:
+    """Make probes of stereotypes.
+
+    The filters, in this order: the categories that have identities; the rules (`Rules`), which also
+    lower the case; duplicates; acceptability below `threshold`, by `judge`; and perplexity. A
+    statement's perplexity is its mean over `scorers`, as published; of a histogram of their
+    logarithms with 50 bins, those beyond the bin that holds the 1 - `cut` quantile are cut off (the
+    paper chose its bins by eye and does not say which). Duplicates go first because what follows
+    costs a model; the result is the same.
+
+    Raises UsageError for numbers out of range, and where no statement is left.
+    """
+    if not 0 <= threshold <= 1 or not 0 <= cut < 1:
+        raise UsageError("`min_acceptability` must lie from 0 to 1, and `cut` from 0 to below 1")
+    told = progress or Silent()
+    filters = []
+    rows = [(c, t) for c, t in found.rows if not c or c in identities]
+    lost = Counter(found.unmapped)
+    lost.update(c for c, _ in found.rows if c and c not in identities)
+    came = len(found.rows) + sum(found.unmapped.values())
+    why = {f"of the category {name or 'none'}": n for name, n in sorted(lost.items())}
+    filters.append(Filter("category", came, len(rows), why))
+    ruled, reasons = _ruled(rows, rules, told)
+    filters.append(Filter("rules", len(rows), len(ruled), reasons))
+    shared = [(c, text) for one, text in ruled for c in ([one] if one else identities)]
+    distinct = sorted(dict.fromkeys(shared))
+    filters.append(Filter("duplicates", len(shared), len(distinct)))
+    texts = sorted({text for _, text in distinct})
+    sense: dict[str, float] = {}
+    if judge is not None:
+        sense = dict(zip(texts, _judged(texts, judge, told), strict=True))
+        texts = [text for text in texts if sense[text] >= threshold]
+        filters.append(_filter("acceptability", distinct, texts))
+    surprise: dict[str, float] = {}
+    if scorers and texts:
+        before = [row for row in distinct if row[1] in set(texts)]
+        means = _mean_perplexities(texts, scorers, told)
+        surprise = dict(zip(texts, map(float, means), strict=True))
+        most = _most(means, cut)
+        texts = [text for text in texts if surprise[text] <= most]
+        filters.append(_filter("perplexity", before, texts))
+    left = set(texts)
+    statements = tuple(Kept(c, t, surprise.get(t), sense.get(t)) for c, t in distinct if t in left)
+    if not statements:
+        raise UsageError(f"no statement of {found.name} is left after the filters")
+    whom = {c: tuple(groups) for c, groups in identities.items()
+            if any(kept.category == c for kept in statements)}  # fmt: skip
+    return SofaSet(found.name, whom, statements, tuple(filters), dict(settings or {}))
+
+
+def _filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[str]) -> Filter:
+    left = set(texts)
+    return Filter(name, len(rows), sum(text in left for _, text in rows))
+
+
+def _ruled(
+    rows: Sequence[tuple[str, str]], rules: Rules, told: Progress
+) -> tuple[list[tuple[str, str]], dict[str, int]]:
+    """The statements that the rules keep, and why they left the others out."""
+    kept, reasons = [], Counter[str]()
+    told.stage("rules", len(rows))
+    for start in range(0, len(rows), _AT_ONCE):
+        part = rows[start : start + _AT_ONCE]
+        for (category, _), one in zip(part, rules.apply([t for _, t in part]), strict=True):
+            if one.reason:
+                reasons[one.reason] += 1
+            else:
+                kept.append((category, one.statement))
+        told.advance(len(part))
+    return kept, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+
+
+def _judged(texts: Sequence[str], judge: Judge, told: Progress) -> list[float]:
+    told.stage("acceptability", len(texts))
+    values: list[float] = []
+    for start in range(0, len(texts), _AT_ONCE):
+        part = texts[start : start + _AT_ONCE]
+        values += judge([f"They {text}." for text in part])
+        told.advance(len(part))
+    return values
+
+
+def _mean_perplexities(
+    texts: Sequence[str], scorers: Sequence[TextScorer], told: Progress
+) -> Array:
+    """The mean over the models of each text's perplexity, [n]."""
+    each = []
+    for scorer in scorers:
+        told.stage(f"perplexity by {scorer.info.name}", len(texts))
+        each.append(scorer.score(texts, told).perplexities)
+    return np.asarray(np.mean(each, axis=0), dtype=np.float64)
+
+
+def _most(perplexities: Array, cut: float) -> float:
+    """The upper edge of the histogram's bin that holds the 1 - `cut` quantile."""
+    logs = np.log(perplexities)
+    edges = np.histogram_bin_edges(logs, bins=BINS)
+    place = int(np.searchsorted(edges, np.quantile(logs, 1 - cut), side="left"))
+    return float(np.exp(edges[min(max(place, 1), len(edges) - 1)]) * (1 + 1e-12))
