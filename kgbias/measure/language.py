@@ -22,8 +22,8 @@ def require_language(run: StoredRun, scorers: Sequence[Scorer]) -> None:
     if wrong:
         raise UsageError(
             f"{run.name} is in the language {language!r}, and the scorers of {', '.join(wrong)} "
-            "read English only: name a classifier that knows it (hf:ID-or-PATH), or none, in "
-            "`regard`, `toxicity`, `identity_attack` and `acceptability`, and leave out `axes`"
+            "do not read it: name for each a classifier that does (hf:ID-or-PATH), or none, in "
+            "`scorers`, and leave out `axes`"
         )
 
 

@@ -24,7 +24,7 @@ from functools import partial
 from kgbias.graph.types import TopicModel
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
-from kgbias.measures import MEASURES, Figure, columns
+from kgbias.measures import MEASURES, Figure, among, columns
 from kgbias.report.beliefs import beliefs
 from kgbias.report.beliefs_beside import beliefs_beside
 from kgbias.report.choices import choices
@@ -298,7 +298,7 @@ def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Ex
 
 def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
-    for measure in MEASURES.values():
+    for measure in among({*MEASURES.own, *data.whole.metrics}):
         for figure in measure.figures if measure.exhibit else ():
             if figure.statistic is None or figure.over != "all":
                 continue

@@ -35,8 +35,7 @@ class Attributing(RunView):
         """Find which words drive a score.
 
         Args:
-            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
-                as a list.
+            measure: a name of `kgbias.MEASURES`; several as a list.
             method: how, several as a list. "occlusion", which any scorer can do: the score of the
                 whole sentence minus the score without the word. By gradients, which the offline
                 heads and Hugging Face classifiers have: "integrated", integrated gradients, in

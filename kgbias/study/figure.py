@@ -49,7 +49,7 @@ class Figure(Estimate):
         means."""
         if self.withheld:
             return html.escape(str(self))
-        known = figures().get(self.measure)
+        known = figures({self.measure}).get(self.measure)
         notes = [known.direction if known else "", self.method]
         small = "; ".join(html.escape(note) for note in notes if note)
         return f"{Estimate._repr_html_(self)}{self._drawn()}<br><small>{small}</small>"
@@ -78,5 +78,5 @@ class Figure(Estimate):
 
     @property
     def _called(self) -> str:
-        known = figures().get(self.measure)
+        known = figures({self.measure}).get(self.measure)
         return f"{known.title if known else self.measure} of {printable(self.group)}"

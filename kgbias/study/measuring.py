@@ -40,10 +40,9 @@ class Measuring(Topics):
 
         Args:
             preset: "salinas-2023" sets everything as in that paper; what is given beside it wins.
-            options: the scorers (`regard`, `toxicity`, `identity_attack`, `acceptability`), `axes`,
-                `topics` and how they are found, `embedding` and `device`, as
-                `kgbias.measure.configure.MeasureConfig` describes them; and which statements the
-                topics and the returned figures are of, as in `counted`.
+            options: the `scorers` by measure, `axes`, `topics` and how they are found, `embedding`
+                and `device`, as `kgbias.measure.configure.MeasureConfig` describes them; and which
+                statements the topics and the returned figures are of, as in `counted`.
         """
         from kgbias.measure.language import require_english
         from kgbias.measure.scoring import measure as measure_run
@@ -62,10 +61,10 @@ class Measuring(Topics):
             except ModelError as error:
                 if preset is None:
                     raise
+                by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
                 raise ModelError(
-                    f"{error}: {preset} scores regard by {config.regard} and toxicity by "
-                    f"{config.toxicity}; fetch them where there is a network, or name other "
-                    "scorers beside the preset (`regard`, `toxicity`)"
+                    f"{error}: {preset} scores {by}; fetch them where there is a network, or name "
+                    "other scorers beside the preset (`scorers`)"
                 ) from error
             with opened_executor(config.executor, progress) as executor:
                 counted = measure_run(

@@ -155,9 +155,10 @@ def group_rows(run: StoredRun, counted: Counted, scores: Sequence[GroupScore]) -
         for arm in counted.arms
     ]
     withheld = {m for row in rows for m, f in row.figures.items() if f.withheld}
-    order = list(figures())
+    there = {m for row in rows for m in row.figures}
+    order = list(figures(there))
     measures = sorted(
-        {m for row in rows for m in row.figures},
+        there,
         key=lambda m: (order.index(m) if m in order else len(order), m),
     )
 

@@ -11,7 +11,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer
 from kgbias.parallel import Executor
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
@@ -208,23 +208,25 @@ def measuring_scorers(
     Raises UsageError for a spec that is not there, and for one given twice."""
     from kgbias.measure.labelled import check
     from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer
+    from kgbias.measure.scorers import load_scorer, no_labels, takes_labels
 
-    scorers = []
+    scorers, labelled = [], False
     for measure, specs in specs_of(wanted).items():
         for spec in reversed(specs):
             fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            told = takes_labels(measure, spec)
+            labelled |= told
             scorers.append(
                 scorer := load_scorer(
                     measure,
                     spec,
                     device="auto" if fixed else device,
-                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
+                    labels=labels if told else None,
                     log=run.store,
                 )
             )
             if spec.startswith("llm:"):
                 progress.note(str(check(scorer)))
-    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
-        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
+    if labels and not labelled:
+        raise no_labels()
     return scorers

@@ -156,7 +156,7 @@ def test_several_readers_count_as_their_mean() -> None:
     import torch
     from safetensors.torch import load_file
 
-    from kgbias.measure.scorers._offline import ATTACK
+    from kgbias.measure.scorers._offline import shipped
     from kgbias.measure.scorers._reader import STATES, Calibrated
 
     weights = load_file(ATTACK)
