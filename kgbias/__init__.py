@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from kgbias.study import build_sofa as build_sofa
     from kgbias.study import model_kinds as model_kinds
     from kgbias.study import open as open
+    from kgbias.study import plugins as plugins
     from kgbias.study import price as price
     from kgbias.study import queries as queries
     from kgbias.study import read_plan as read_plan
@@ -112,6 +113,7 @@ _PUBLIC = {
         "build_sofa",
         "model_kinds",
         "open",
+        "plugins",
         "price",
         "queries",
         "read_plan",

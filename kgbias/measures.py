@@ -371,7 +371,9 @@ def _fault(name: str, measure: Measure) -> str:
     return f"its figure {strange[0]!r} must be called {name}_..." if strange else ""
 
 
-MEASURES: Table[Measure] = Table("measure", Measure, {m.name: m for m in _LIST}, _fault)
+MEASURES: Table[Measure] = Table(
+    "measure", Measure, {m.name: m for m in _LIST}, _fault, paths=("scorer",)
+)
 """Every measure, by name: ours in this order, then those that other packages add."""
 
 _OTHER_FIGURES = {figure.name: figure for figure in (
@@ -399,14 +401,14 @@ def measure_of(figure: str) -> Measure | None:
     """The measure that a figure of groups follows from, by the figure's name. None for a figure
     that follows from none, and for one of a measure that is not there. The figures of measures that
     other packages add begin with the measure's name."""
+    if figure in _OTHER_FIGURES:
+        return None
     for measure in MEASURES.own.values():
         if any(own.name == figure for own in measure.figures):
             return measure
-    if figure in _OTHER_FIGURES:
-        return None
     longest = sorted((name for name in MEASURES if figure.startswith(f"{name}_")), key=len)
-    measure = MEASURES[longest[-1]] if longest else None
-    return measure if measure and any(own.name == figure for own in measure.figures) else None
+    found = MEASURES[longest[-1]] if longest else None
+    return found if found and any(own.name == figure for own in found.figures) else None
 
 
 def figures(present: Collection[str] = ()) -> dict[str, Figure]:

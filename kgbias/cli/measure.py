@@ -21,8 +21,8 @@ from kgbias.cli.options import (
 from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
 from kgbias.measure.configure import PRESETS, MeasureConfig
-from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
 from kgbias.measure.scorers import OWN
+from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
 from kgbias.measures import MEASURES, headlines
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ from then on. One that is broken is one line that names it, for whoever asks for
 docs/how-to/extend.md shows how such a package is made.
 """
 
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -57,6 +57,7 @@ class Table(MutableMapping[str, T]):
         kind: the class of an entry.
         own: our own entries.
         fault: what is wrong with an entry of theirs under a name; "" where it is sound.
+        paths: the attributes of an entry that name what is imported when it is used.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class Table(MutableMapping[str, T]):
         kind: type[T],
         own: Mapping[str, T],
         fault: Callable[[str, T], str] = lambda name, entry: "",
+        paths: Sequence[str] = (),
     ) -> None:
         self.what, self.own = what, dict(own)
-        self._kind, self._fault = kind, fault
+        self._kind, self._fault, self._paths = kind, fault, paths
         self._loaded: dict[str, T] = {}
 
     @cached_property
@@ -107,6 +109,10 @@ class Table(MutableMapping[str, T]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def package(self, name: str) -> str:
+        """The package that adds an entry, with its version; "" of one of ours."""
+        return "" if name in self.own else _package(self._others[name][0])
+
     def named(self, name: str, path: str) -> Any:
         """What "module:name" in the entry `name` names, imported now. Raises PluginError where it
         is another package's and cannot be imported."""
@@ -132,8 +138,10 @@ class Table(MutableMapping[str, T]):
         if name in self.own:
             return f"kgbias has a {self.what} {name!r} of its own, which is the one that is used"
         try:
+            for path in filter(None, (getattr(self[name], part) for part in self._paths)):
+                self.named(name, path)
             self[name]
-        except PluginError as error:
+        except KgbiasError as error:
             return str(error)
         return ""
 
@@ -143,10 +151,10 @@ class Table(MutableMapping[str, T]):
             packages = " and ".join(_package(point) for point in points)
             raise PluginError(f"{packages} both add a {self.what} {name!r}: uninstall one of them")
         entry = self._imported(name, points[0].load)
-        wrong = ""
         if not isinstance(entry, self._kind):
             wrong = f"{points[0].value} is no {self._kind.__name__}"
-        if wrong := wrong or self._fault(name, entry):
+            raise PluginError(self._line(name, wrong))
+        if wrong := self._fault(name, entry):
             raise PluginError(self._line(name, wrong))
         return entry
 
@@ -164,8 +172,9 @@ class Table(MutableMapping[str, T]):
             ) from error
 
     def _line(self, name: str, wrong: str) -> str:
-        package = _package(self._others[name][0])
-        return f"the {self.what} {name!r} of the package {package} cannot be used: {wrong}"
+        return (
+            f"the {self.what} {name!r} of the package {self.package(name)} cannot be used: {wrong}"
+        )
 
 
 def _package(point: "EntryPoint") -> str:

@@ -131,8 +131,8 @@ def configure(
 ) -> tuple[MeasureConfig, Selecting, str]:
     """What is measured, which statements count, and, of a preset, a line that says what it sets.
 
-    A preset sets everything as in a paper; what is given beside it wins, each scorer by itself. Raises UsageError for a
-    preset that is not there, and for a parameter that is not known."""
+    A preset sets everything as in a paper; what is given beside it wins, each scorer by itself.
+    Raises UsageError for a preset that is not there, and for a parameter that is not known."""
     if preset is not None and preset not in PRESETS:
         raise UsageError(f"no preset {preset!r}; there is {', '.join(PRESETS)}")
     known = {option.name for option in fields(MeasureConfig)}

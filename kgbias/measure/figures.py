@@ -143,7 +143,9 @@ def _figures(
 
 def _scored(crawls: Sequence[tuple[Draws, _Triples, _Triples]]) -> list[Measure]:
     """The measures that any of the statements has a score of."""
-    return among({name for *_, whole in crawls for own in whole.values() for name in measures_of(own)})
+    return among(
+        {name for *_, whole in crawls for own in whole.values() for name in measures_of(own)}
+    )
 
 
 def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, str], Mix]:

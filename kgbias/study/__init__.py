@@ -5,7 +5,7 @@ from kgbias.study.figure import Figure
 from kgbias.study.plan import Plan, read_plan
 from kgbias.study.reproducing import Reproduction, reproduce
 from kgbias.study.rows import Rows
-from kgbias.study.run import Run, model_kinds
+from kgbias.study.run import Run, model_kinds, plugins
 from kgbias.study.sofa import build_sofa
 from kgbias.study.study import Study, open, queries
 
@@ -19,6 +19,7 @@ __all__ = [
     "build_sofa",
     "model_kinds",
     "open",
+    "plugins",
     "price",
     "queries",
     "read_plan",

@@ -1,6 +1,11 @@
 """A run of a study, and all that can be done with it."""
 
+from kgbias.export import FORMATS
+from kgbias.io.plugins import Plugin
+from kgbias.measures import MEASURES
 from kgbias.models.kinds import ModelKind, kinds_of_models
+from kgbias.models.spec import KINDS
+from kgbias.packs import packs
 from kgbias.study.asking import Asking
 from kgbias.study.attributing import Attributing
 from kgbias.study.choosing import Choosing
@@ -21,6 +26,15 @@ def model_kinds() -> Rows[ModelKind]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
     log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
     return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
+
+
+def plugins() -> Rows[Plugin]:
+    """What installed packages add to kgbias: measures, kinds of models, export formats, prompt
+    packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all of
+    them. Frame columns: adds, name, package, problem."""
+    tables = (MEASURES, KINDS, FORMATS, packs())
+    found = [plugin for table in tables for plugin in table.plugins()]
+    return Rows(found, columns=tuple(Plugin.__dataclass_fields__))
 
 
 class Run(

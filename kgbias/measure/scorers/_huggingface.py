@@ -62,11 +62,10 @@ class HuggingFaceScorer:
         self._tokenizer, self._model = loaded.tokenizer, loaded.model
         own = _label_names(self._model.config)
         self._labels = _meant(own, labels or {}, entry, model_id)
-        self._positions = (
-            {entry.sides[0]: _position(entry, self._labels, label, model_id)}
-            if entry.sides
-            else _class_positions(entry, self._labels, model_id)
-        )
+        if entry.ends:
+            self._positions = _class_positions(entry, entry.ends, self._labels, model_id)
+        elif entry.sides:
+            self._positions = {entry.sides[0]: _position(entry, self._labels, label, model_id)}
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
         self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
@@ -195,18 +194,19 @@ def _meant(
     return meant
 
 
-def _class_positions(measure: Measure, labels: Sequence[str], model_id: str) -> dict[str, int]:
+def _class_positions(
+    measure: Measure, ends: tuple[str, str], labels: Sequence[str], model_id: str
+) -> dict[str, int]:
     """Map the classes of a measure (positive, neutral, negative and other of regard) to the model's
     outputs."""
     lowered = [label.lower() for label in labels]
     positions = {label: lowered.index(label) for label in measure.labels if label in lowered}
-    ends = measure.ends or ()
     if not set(ends) <= positions.keys() or len(positions) < len(labels):
         others = " and ".join(label for label in measure.labels if label not in ends)
         raise UsageError(
             f"hf:{model_id} is not a {measure.name} classifier: its labels are "
             f"{', '.join(labels)}; needed are {', '.join(ends)} and at most {others}; `labels` "
-            f"says what others mean, such as LABEL_0={ends[-1]}"
+            f"says what others mean, such as LABEL_0={ends[1]}"
         )
     return positions
 
@@ -217,7 +217,9 @@ def _position(measure: Measure, labels: Sequence[str], wanted: str | None, model
     for candidate in (wanted.lower(),) if wanted else measure.classes:
         if candidate in lowered:
             return lowered.index(candidate)
-    problem = f"has no label {wanted!r}" if wanted else f"has no {measure.name} label by a known name"
+    problem = (
+        f"has no label {wanted!r}" if wanted else f"has no {measure.name} label by a known name"
+    )
     raise UsageError(
         f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "
         + ", ".join(labels)

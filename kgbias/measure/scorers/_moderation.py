@@ -40,9 +40,9 @@ class ModerationScorer:
         self._server = Caller(url, _TIMEOUT, _RETRIES)
         (first,), version = self._ask(["Hello."])
         if _key(category) not in first:
-            known = ", ".join(name.replace("_", "/") for name in first)
+            there = ", ".join(name.replace("_", "/") for name in first)
             raise UsageError(
-                f"the moderation endpoint has no category {category!r}; it has: {known[:500]}"
+                f"the moderation endpoint has no category {category!r}; it has: {there[:500]}"
             )
         self.name = f"openai-moderation:{category}"
         self.version = version

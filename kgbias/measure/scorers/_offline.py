@@ -212,8 +212,8 @@ class Network:
 
     def forget(self) -> None:
         """Forget what was said."""
-        for known in self._known.values():
-            known.clear()
+        for said in self._known.values():
+            said.clear()
 
     def read(
         self, texts: Sequence[str], heads: Collection[Head], vectors: bool = False
