@@ -81,7 +81,8 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 @click.option(
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(packs().own)}, one that a package adds, or a folder (default: {DEFAULT}).",
+    help=f"The prompt pack: {', '.join(packs().own)}, one that a package adds, or a folder "
+    f"(default: {DEFAULT}).",
 )
 @click.option(
     "--preset",
