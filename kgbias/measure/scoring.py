@@ -15,8 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.figures import update_figures
-from kgbias.measure.language import require_language
-from kgbias.measure.scorers import Judgement, Scorer
+from kgbias.measure.scorers import Judgement, Scorer, require_language
 from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
 from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
 from kgbias.measures import known

@@ -44,7 +44,7 @@ class Measuring(Topics):
                 and `device`, as `kgbias.measure.configure.MeasureConfig` describes them; and which
                 statements the topics and the returned figures are of, as in `counted`.
         """
-        from kgbias.measure.language import require_english
+        from kgbias.measure.scorers import require_english
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import measure_topics, unfit, verdict
 

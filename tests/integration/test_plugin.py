@@ -104,10 +104,9 @@ def test_other_scorers_of_its_measure_follow_from_its_entry(kgbias: Kgbias, fold
     judged = kgbias(*MEASURE, "--scorer", "politeness", "--scorer", "politeness=llm:parrot:polite")
     assert "the labels of 2 statements for politeness, by whoever made the measure" in judged.stderr
     assert "politeness by manners@1 and by llm:parrot:polite@" in judged.stdout
-    rows = "Men say tea.,0.75\nMen say please.,0.25\n"
-    (folder / "own.csv").write_text(f"sentence,politeness\n{rows}")
-    short = kgbias(*MEASURE, "--scorer", "politeness=scores:own.csv", code=2)
-    assert "has no score for" in short.stderr
+    kgbias("export", "said", "-o", "said.csv")  # whose scores are scores made elsewhere
+    both = ("--scorer", "politeness", "--scorer", "politeness=scores:said.csv")
+    assert "100% of 11 labels the same" in kgbias(*MEASURE, *both).stdout
     wrong = kgbias(*MEASURE, "--scorer", "politeness=openai-moderation", code=2)
     assert "openai-moderation scores toxicity and identity_attack, not politeness" in wrong.stderr
     shown = kgbias(*MEASURE, "--scorer", "politeness", "--dry-run").stdout

@@ -13,11 +13,11 @@ MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
     "files": 423,
-    "files of at most 60 lines": 23,
+    "files of at most 60 lines": 20,
     "longest import chain": 22,
     "circles, TYPE_CHECKING counted": 1,
     "modules at the root": 6,
-    "options": 575,
+    "options": 573,
 }
 
 

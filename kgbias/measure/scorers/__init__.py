@@ -10,7 +10,7 @@ fail). Any Hugging Face text classifier takes its place through the same interfa
 module imports none of the heavy packages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kgbias.errors import UsageError
@@ -23,12 +23,13 @@ from kgbias.measure.scorers._base import (
 from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
-    from kgbias.graph.store import Store
+    from kgbias.graph.store import Store, StoredRun
 
 OWN = "offline"
 """The spec of a measure's own scorer."""
 KINDS = ("hf", "llm", "scores", "openai-moderation")
 """What the specs of scorers begin with that serve any measure."""
+ENGLISH = "en"
 
 __all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability_judgement"]
 
@@ -131,3 +132,27 @@ def _unknown(measure: str, spec: str) -> UsageError:
         f"no {measure} scorer {spec!r}: choose {own}hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
+
+
+def language_of(run: "StoredRun") -> str:
+    """The language of a run's prompts and answers, as its pack declares it; else English."""
+    pack = run.config.get("pack") or {}
+    return str(pack.get("language") or ENGLISH)
+
+
+def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
+    """Raise UsageError where a scorer is known to read another language than the run's."""
+    language = language_of(run)
+    wrong = [s.measure for s in scorers if getattr(s, "language", None) not in (None, language)]
+    if wrong:
+        raise UsageError(
+            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(wrong)} "
+            "do not read it: name for each a classifier that does (hf:ID-or-PATH), or none, in "
+            "`scorers`, and leave out `axes`"
+        )
+
+
+def require_english(run: "StoredRun", what: str) -> None:
+    """Raise UsageError where the run is not in English, which `what` needs."""
+    if (language := language_of(run)) != ENGLISH:
+        raise UsageError(f"{run.name} is in the language {language!r}: {what} are made for English")
