@@ -111,10 +111,9 @@ class MeasureConfig:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PUBLISHED: {
         "scorers": {
+            **{measure.name: None for measure in MEASURES.own.values() if not measure.in_vectors},
             "regard": "hf:sasha/regardv3",
             "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
-            "identity_attack": None,
-            "acceptability": None,
         },
         "axes": False,
         "topics": True,

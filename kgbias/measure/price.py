@@ -10,7 +10,7 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
-from kgbias.measure.scorers import KINDS, OWN, check_spec
+from kgbias.measure.scorers import GENERAL, OWN, check_spec
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
 from kgbias.measures import MEASURES
@@ -104,7 +104,7 @@ def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
             for metric in run.scorers()
             if metric.measure == measure
             and not is_swapped(metric)
-            and not metric.scorer.startswith(KINDS)
+            and metric.scorer.partition(":")[0] not in GENERAL
         ]
     elif spec.startswith("scores:"):
         name = "scores:" + Path(spec.removeprefix("scores:").partition("::")[0]).name

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 OWN = "offline"
 """The spec of a measure's own scorer."""
-KINDS = ("hf", "llm", "scores", "openai-moderation")
+GENERAL = ("hf", "llm", "scores", "openai-moderation")
 """What the specs of scorers begin with that serve any measure."""
 ENGLISH = "en"
 
@@ -111,7 +111,7 @@ def check_spec(measure: str, spec: str) -> None:
     tried."""
     kind, _, rest = spec.partition(":")
     own = MEASURES[measure].in_vectors or (spec == OWN and MEASURES[measure].scorer)
-    if not own and spec != "openai-moderation" and not (kind in KINDS and rest):
+    if not own and spec != "openai-moderation" and not (kind in GENERAL and rest):
         raise _unknown(measure, spec)
 
 
