@@ -30,6 +30,7 @@ OWN = "offline"
 GENERAL = ("hf", "llm", "scores", "openai-moderation")
 """What the specs of scorers begin with that serve any measure."""
 ENGLISH = "en"
+_LANGUAGES = {ENGLISH: "English"}
 
 __all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability_judgement"]
 
@@ -143,11 +144,12 @@ def language_of(run: "StoredRun") -> str:
 def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
     """Raise UsageError where a scorer is known to read another language than the run's."""
     language = language_of(run)
-    wrong = [s.measure for s in scorers if getattr(s, "language", None) not in (None, language)]
-    if wrong:
+    known = {s.measure: getattr(s, "language", None) for s in scorers}
+    if reads := {m: own for m, own in known.items() if own not in (None, language)}:
+        only = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in reads.values()}))
         raise UsageError(
-            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(wrong)} "
-            "do not read it: name for each a classifier that does (hf:ID-or-PATH), or none, in "
+            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(reads)} "
+            f"read {only} only: name classifiers that know it (hf:ID-or-PATH), or none, in "
             "`scorers`, and leave out `axes`"
         )
 
