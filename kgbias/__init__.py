@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from kgbias.study.study import Study as Study
     from kgbias.study.study import model_kinds as model_kinds
     from kgbias.study.study import open as open
+    from kgbias.study.study import plugins as plugins
     from kgbias.study.study import price as price
     from kgbias.study.study import queries as queries
     from kgbias.study.tested import build_sofa as build_sofa
@@ -107,7 +108,7 @@ _PUBLIC = {
     "kgbias.study.reproducing": ("Reproduction", "reproduce"),
     "kgbias.study.rows": ("Rows",),
     "kgbias.study.run": ("Run",),
-    "kgbias.study.study": ("Study", "model_kinds", "open", "price", "queries"),
+    "kgbias.study.study": ("Study", "model_kinds", "open", "plugins", "price", "queries"),
     "kgbias.study.tested": ("build_sofa",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

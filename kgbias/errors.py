@@ -6,6 +6,7 @@ backquotes, which the command line replaces by its options.
       UsageError        a wrong name, value or combination of parameters
       DataError         a file or an answer that cannot be read
       MissingExtra      a package of an optional extra is not installed
+      PluginError       what another package adds to kgbias cannot be used
       StoreError        the graph store cannot be opened, read or written
         RunNotFound     no run of that name
         RunConflict     a run of that name exists with other settings
@@ -41,6 +42,10 @@ class MissingExtra(KgbiasError):
         super().__init__(f"{package} is not installed: pip install 'kgbias[{extra}]'")
         self.package = package
         self.extra = extra
+
+
+class PluginError(KgbiasError):
+    """What another package adds to kgbias cannot be used; the message names the package."""
 
 
 class StoreError(KgbiasError):

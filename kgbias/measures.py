@@ -1,7 +1,9 @@
-"""The measures of statements, as a table: what each one is, and which figures of a group follow.
+"""The measures of statements, as a table: what each one is, how it is scored, and which figures of
+a group follow.
 
-Code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and a
-scorer in `kgbias.measure.scorers`; its figures, table columns, tests and exhibits follow.
+Code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and the
+scorer that it names; its figures, table columns, tests, exhibits, judges and options of the command
+line follow. A package of somebody else's adds one without an edit (docs/how-to/extend.md).
 
 Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
 regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
@@ -11,7 +13,10 @@ says how likely a statement is to mean anything at all, whatever it means.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from kgbias.io.plugins import Table
 
 if TYPE_CHECKING:
     from kgbias.stats.inference import Sample
@@ -80,14 +85,32 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
+class Heads:
+    """What the offline scorer reads a measure with.
+
+    Attributes:
+        weights: the file of them in `kgbias/measure/scorers`.
+        outputs: what the columns of its logits are the classes of; () for the one of a probability.
+        sees_group: whether it reads the group's name, which else is replaced by a neutral word.
+        sees_grammar: whether the verb stays as it was said beside that word: "They loves music."
+    """
+
+    weights: str
+    outputs: tuple[str, ...] = ()
+    sees_group: bool = False
+    sees_grammar: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Measure:
     """A measure of statements.
 
     Attributes:
         name: such as "regard"; also the name of its column in exports and frames.
-        range: the smallest and the largest value; None where there is no bound.
+        range: the smallest and the largest value; None where there is no bound. From 0 to 1 with
+            two labels it is a probability.
         direction: what a higher value means.
-        labels: what each label means.
+        labels: what each label means; of a probability, that of 0.5 and above first.
         form: how one statement's value is printed, as a format specification.
         figures: the figures of a group that follow from it. The first one with a `column` is the
             one that a terminal shows.
@@ -99,6 +122,18 @@ class Measure:
         always: whether a table of triples has its column even where a run lacks the measure.
         exhibit: whether the generic exhibit (a bar for each group) shows it; False for a measure
             that has an exhibit of its own.
+        compares: whether groups are compared by it, and scorers tried on the names of groups.
+        scorer: what scores it where no other scorer is named, as "module:name" of a class that is
+            opened with the measure's name and `device`; "" where one must be named.
+        heads: what the offline scorer reads it with.
+        in_vectors: whether its scorer places statements in vectors, and is named by these.
+        classes: what classifiers of others' call the class whose probability is the value, the
+            best first.
+        columns: other names of its column in tables of scores made elsewhere.
+        moderation: the category of OpenAI's moderation endpoint that comes nearest to it; "" where
+            none does.
+        folder: where NAME.toml, the rubric by which language models judge it, and NAME.tsv,
+            statements (`text`) with labels (`label`) to check them by, lie; None: kgbias's own.
     """
 
     name: str
@@ -113,6 +148,30 @@ class Measure:
     signs: Mapping[str, float] = field(default_factory=dict)
     always: bool = False
     exhibit: bool = True
+    compares: bool = True
+    scorer: str = ""
+    heads: Heads | None = None
+    in_vectors: bool = False
+    classes: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    moderation: str = ""
+    folder: Path | None = None
+
+    @property
+    def ends(self) -> tuple[str, str] | None:
+        """The labels of the highest and the lowest sign, whose probabilities make the value."""
+        if not self.signs:
+            return None
+        by_sign = sorted(self.signs, key=lambda label: self.signs[label])
+        return by_sign[-1], by_sign[0]
+
+    @property
+    def sides(self) -> tuple[str, str] | None:
+        """Of a measure that is a probability, what 0.5 or more is called, and what less is."""
+        if self.signs or self.range != (0.0, 1.0) or len(self.labels) != 2:
+            return None
+        above, below = self.labels
+        return above, below
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -157,6 +216,19 @@ def _forms(
     )  # fmt: skip
 
 
+def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Figure, ...]:
+    """The figures of a measure that has nothing but means: over all statements of a group, over
+    those whose predicate the model chose, and at one mix of prompts; and what a group's name does
+    to the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
+    return (
+        Figure(
+            f"{measure}_mean", f"mean {measure.replace('_', ' ')}", form, direction, "mean",
+            column=column or measure, overview=False,
+        ),
+        *_forms(measure, form, direction, column),
+    )  # fmt: skip
+
+
 def _axis(name: str, low: str, high: str) -> Measure:
     """An axis of the Stereotype Content Model."""
     direction = f"higher is {high}"
@@ -166,18 +238,15 @@ def _axis(name: str, low: str, high: str) -> Measure:
         direction=f"{direction}; -1 and 1 are the means of the seed words at both ends",
         labels={high: "above 0", low: "0 or below"},
         form="+.2f",
-        figures=(
-            Figure(
-                f"{name}_mean", f"mean {name}", "+.2f", direction, "mean", column=name,
-                overview=False,
-            ),
-            *_forms(name, "+.2f", direction),
-        ),
+        figures=means(name, "+.2f", direction),
         worst="lowest",
         exhibit=False,
+        scorer="kgbias.measure.scorers._axes:AxisScorer",
+        in_vectors=True,
     )  # fmt: skip
 
 
+_OFFLINE = "kgbias.measure.scorers._offline:OfflineScorer"
 _LIST = (
     Measure(
         "regard",
@@ -216,6 +285,8 @@ _LIST = (
         highlight="Scored most negative",
         always=True,
         exhibit=False,
+        scorer=_OFFLINE,
+        heads=Heads("regard.safetensors", outputs=("negative", "neutral", "positive")),
     ),
     Measure(
         "toxicity",
@@ -247,6 +318,11 @@ _LIST = (
         highlight="Scored most toxic",
         always=True,
         exhibit=False,
+        scorer=_OFFLINE,
+        heads=Heads("attack.safetensors"),
+        classes=("identity_attack", "toxic", "toxicity", "hate", "hateful"),
+        columns=("identity_attack",),
+        moderation="hate",
     ),
     Measure(
         "identity_attack",
@@ -254,16 +330,14 @@ _LIST = (
         direction="a probability, the group seen: higher attacks the group more",
         labels={"attack": "0.5 or above", "no attack": "below 0.5"},
         form=".3f",
-        figures=(
-            Figure(
-                "identity_attack_mean", "mean identity attack", ".3f", "higher attacks more",
-                "mean", column="attack", overview=False,
-            ),
-            *_forms("identity_attack", ".3f", "higher attacks more", "attack"),
-        ),
+        figures=means("identity_attack", ".3f", "higher attacks more", "attack"),
         worst="highest",
         hurtful="attack",
         highlight="Scored highest on identity attack",
+        scorer=_OFFLINE,
+        heads=Heads("attack.safetensors", sees_group=True),
+        classes=("identity_attack", "hate", "hateful", "toxic", "toxicity"),
+        moderation="hate",
     ),
     Measure(
         "acceptability",
@@ -279,14 +353,30 @@ _LIST = (
         ),
         worst="lowest",
         exhibit=False,
+        compares=False,
+        scorer=_OFFLINE,
+        heads=Heads("acceptability.safetensors", sees_grammar=True),
+        classes=("acceptable", "acceptability", "meaningful", "grammatical"),
     ),
     _axis("warmth", "cold", "warm"),
     _axis("competence", "incompetent", "competent"),
 )  # fmt: skip
 
-MEASURES: dict[str, Measure] = {measure.name: measure for measure in _LIST}
 
-_OTHER_FIGURES = (
+def _fault(name: str, measure: Measure) -> str:
+    """What is wrong with another package's measure."""
+    if not (name == measure.name and name.isidentifier() and name == name.lower()):
+        return f"its measure is called {measure.name!r}, and must be a name in small letters"
+    strange = [f.name for f in measure.figures if not f.name.startswith(f"{name}_")]
+    return f"its figure {strange[0]!r} must be called {name}_..." if strange else ""
+
+
+MEASURES: Table[Measure] = Table(
+    "measure", Measure, {m.name: m for m in _LIST}, _fault, paths=("scorer",)
+)
+"""Every measure, by name: ours in this order, then those that other packages add."""
+
+_OTHER_FIGURES = {figure.name: figure for figure in (
     Figure(
         "relative_entropy", "relative entropy of topics, in bits", ".3f",
         "0 is like the average group of the category; higher is less like it", column="entropy",
@@ -304,21 +394,39 @@ _OTHER_FIGURES = (
         "sc_weat", "single-category association d", "+.3f",
         "above 0: nearer to the words of positive regard", overview=False,
     ),
-)  # fmt: skip
+)}  # fmt: skip
 
 
-def figures() -> dict[str, Figure]:
-    """Every figure that a group can have, by name: those of the measures in their order, then those
-    of topics and associations."""
-    found = [figure for measure in MEASURES.values() for figure in measure.figures]
-    return {figure.name: figure for figure in (*found, *_OTHER_FIGURES)}
+def measure_of(figure: str) -> Measure | None:
+    """The measure that a figure of groups follows from, by the figure's name. None for a figure
+    that follows from none, and for one of a measure that is not there. The figures of measures that
+    other packages add begin with the measure's name."""
+    if figure in _OTHER_FIGURES:
+        return None
+    for measure in MEASURES.own.values():
+        if any(own.name == figure for own in measure.figures):
+            return measure
+    longest = sorted((name for name in MEASURES if figure.startswith(f"{name}_")), key=len)
+    found = MEASURES[longest[-1]] if longest else None
+    return found if found and any(own.name == figure for own in found.figures) else None
+
+
+def figures(present: Collection[str] = ()) -> dict[str, Figure]:
+    """Every figure that a group can have, by name: those of our measures in their order, those of
+    topics and associations, then of other packages' measures those that are `present`, by name."""
+    found = {figure.name: figure for measure in MEASURES.own.values() for figure in measure.figures}
+    found |= _OTHER_FIGURES
+    for name in sorted(set(present) - found.keys()):
+        if measure := measure_of(name):
+            found |= {figure.name: figure for figure in measure.figures if figure.name in present}
+    return found
 
 
 def headlines(present: Collection[str]) -> list[Figure]:
     """Of the figures that are there, by name, those that a table of groups shows: one for each
     column, over the statements whose predicate the model chose where there is such a figure."""
     found: dict[str, Figure] = {}
-    for figure in figures().values():
+    for figure in figures(present).values():
         if figure.column and figure.name in present:
             own = found.get(figure.column)
             if own is None or figure.over == "chosen":
@@ -328,16 +436,20 @@ def headlines(present: Collection[str]) -> list[Figure]:
 
 def known(name: str) -> Measure:
     """The entry of a measure. A name that is not in the table (a store may hold scores written by a
-    newer kgbias) gets an entry with nothing but the name."""
+    newer kgbias, or by a package that is gone) gets an entry with nothing but the name."""
     return MEASURES.get(name) or Measure(name, None, "", {}, ".3g", (), "lowest")
 
 
+def among(present: Collection[str]) -> list[Measure]:
+    """The measures of these names: ours in the order of `MEASURES`, then any others by name."""
+    own = [measure for measure in MEASURES.own.values() if measure.name in present]
+    return own + [known(name) for name in sorted(set(present) - MEASURES.own.keys())]
+
+
 def columns(present: Collection[str]) -> list[Measure]:
-    """The measures that a table of triples has columns for: in the order of `MEASURES`, regard and
-    toxicity always, the others where they are `present`; then any that are not in the table, by
-    name."""
-    own = [m for m in MEASURES.values() if m.always or m.name in present]
-    return own + [known(name) for name in sorted(set(present) - MEASURES.keys())]
+    """The measures that a table of triples has columns for: `among` those that are `present`, with
+    regard and toxicity always."""
+    return among({*present, *(m.name for m in MEASURES.own.values() if m.always)})
 
 
 def measures_of(triples: Iterable[Said]) -> list[str]:

@@ -2,7 +2,8 @@
 
 A pack says in which words a crawl asks: the templates of its strategies, the language, how a triple
 is written as a sentence, which reader reads the answers, the example sentences that stand in a
-prompt, and the settings of a crawl that go with them. Those of kgbias are folders of `prompts/`.
+prompt, and the settings of a crawl that go with them. Those of kgbias are folders of `prompts/`;
+other packages add theirs by name (docs/how-to/extend.md).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -14,6 +15,7 @@ from typing import Any, Protocol
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import content_id, normalise
+from kgbias.io.plugins import Table
 from kgbias.io.reading import only_files, read_text, read_toml
 from kgbias.io.resources import folders, resource
 from kgbias.io.templates import Template, read_template, render
@@ -151,9 +153,9 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
 
     Raises UsageError for a name that is not there, DataError for a folder with a faulty file.
     """
-    shipped = resource("prompts", str(name)) if _plain(str(name)) else None
-    if shipped is not None and (shipped / _FIRST).is_file():
-        return _read(shipped)
+    known = packs().get(str(name)) if _plain(str(name)) else None
+    if known is not None:
+        return _read(known)
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
         raise UsageError(
@@ -163,9 +165,26 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
     return _read(folder)
 
 
+@cache
+def packs() -> Table[Path]:
+    """The folders of the packs of a crawl by name: those that come with kgbias, then those that
+    other packages add."""
+    shipped = {name: resource("prompts", name) for name in folders("prompts")}
+    own = {name: folder for name, folder in shipped.items() if (folder / _FIRST).is_file()}
+    return Table("pack", Path, own, _fault)
+
+
+def _fault(name: str, folder: Path) -> str:
+    """What is wrong with another package's pack."""
+    if not (folder / MANIFEST).is_file():
+        return f"{folder} has no {MANIFEST}"
+    called = _read(folder).name
+    return "" if called == name else f"its pack is called {called!r}"
+
+
 def pack_names() -> list[str]:
-    """The packs of a crawl that come with kgbias."""
-    return [name for name in folders("prompts") if (resource("prompts", name) / _FIRST).is_file()]
+    """The names of the packs of a crawl."""
+    return list(packs())
 
 
 def _file(name: Any) -> bool:

@@ -28,7 +28,7 @@ from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import score
 from kgbias.measure.topics.entropy import divergence, relative_entropies
-from kgbias.measures import MEASURES, Figure
+from kgbias.measures import Figure, among
 from kgbias.models.base import Completer
 from kgbias.reference import load_truth
 from kgbias.stats.inference import (
@@ -134,8 +134,8 @@ def coverage_rows(
     group in each crawl."""
     measures = {name for crawl in samples for _, name in crawl}
     figures = [
-        (m.name, f) for m in MEASURES.values() for f in m.figures
-        if m.name in measures and f.statistic is not None and f.over == "all"
+        (m.name, f) for m in among(measures) for f in m.figures
+        if f.statistic is not None and f.over == "all"
     ]  # fmt: skip
     progress.stage("intervals", len(figures) + 1)
     table = []

@@ -54,6 +54,7 @@ COMMANDS = {
     "push": "Copy runs between stores.",
     "calibrate": "Test the method on a model whose beliefs are known.",
     "models": "List the kinds of models, and what each allows.",
+    "plugins": "List what installed packages add to kgbias.",
     "run": "Carry out the study that a file declares.",
     "runs": "List the runs in a store.",
     "delete": "Delete a run with what only it holds.",
@@ -66,6 +67,7 @@ COMMANDS = {
 # Commands that share a module; all others have one of their own name.
 _MODULES = {
     "models": "crawl",
+    "plugins": "crawl",
     "figures": "take",
     "report": "take",
     "export": "take",

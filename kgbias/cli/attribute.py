@@ -15,6 +15,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.errors import UsageError
+from kgbias.measures import MEASURES
 
 _OF = kgbias.Run.attribute
 _CURVES = kgbias.Run.deletion
@@ -36,8 +37,7 @@ def _defaults(name: str) -> str:
     multiple=True,
     default=default(_OF, "measure"),
     show_default=True,
-    help="Which scores (repeatable): regard, toxicity, identity_attack, acceptability, warmth, "
-    "competence.",
+    help=f"Which scores (repeatable): {', '.join(MEASURES.own)}.",
 )
 @click.option(
     "--method",

@@ -22,7 +22,7 @@ from kgbias.cli.options import (
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.seeds import DynamicSeeds
 from kgbias.language.words import FILTERS
-from kgbias.packs import DEFAULT, PUBLISHED, load_pack, pack_names
+from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
 from kgbias.stats.estimate import finite
 
 SENTENCES = load_pack(DEFAULT).crawl
@@ -81,7 +81,8 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 @click.option(
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(pack_names())}, or a folder (default: {DEFAULT}).",
+    help=f"The prompt pack: {', '.join(packs().own)}, one that a package adds, or a folder "
+    f"(default: {DEFAULT}).",
 )
 @click.option(
     "--preset",
@@ -370,6 +371,7 @@ def models(as_json: bool) -> None:
     for kind in found:
         can = [getattr(kind, name) for name in _COLUMNS]
         extra = kind.extra if kind.installed else f"{kind.extra} (not installed)"
+        extra = kind.package or extra
         rows += [(form, *can, extra, " or ".join(kind.keys)) for form in kind.specs]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
@@ -380,3 +382,22 @@ def models(as_json: bool) -> None:
     missing = sorted({kind.extra for kind in found if not kind.installed})
     if missing:
         click.echo(f"not installed: pip install 'kgbias[{','.join(missing)}]'")
+    for plugin in kgbias.plugins():
+        if plugin.adds == "model" and plugin.problem:
+            click.echo(printable(plugin.problem), err=True)
+
+
+@click.command()
+@json_option
+def plugins(as_json: bool) -> None:
+    """List what installed packages add: measures, kinds of models, export formats and prompt packs,
+    and what is wrong with any of it. Imports these packages."""
+    found = kgbias.plugins()
+    if as_json:
+        print_json(found.records())
+        return
+    for plugin in found:
+        line = f"{plugin.adds:<8} {printable(plugin.name):<20} {printable(plugin.package)}"
+        click.echo(f"{line}: {printable(plugin.problem)}" if plugin.problem else line)
+    if not found:
+        click.echo("no installed package adds anything to kgbias")

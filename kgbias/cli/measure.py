@@ -21,11 +21,12 @@ from kgbias.cli.options import (
 from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
 from kgbias.measure.configure import PRESETS, MeasureConfig
+from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
-from kgbias.measures import headlines
+from kgbias.measures import MEASURES, headlines
 
-_SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
 F = TypeVar("F", bound=Callable[..., Any])
+_SCORED = [measure.name for measure in MEASURES.own.values() if not measure.in_vectors]
 
 
 def _option(*names: str, show: str | None = None, **settings: Any) -> Callable[[F], F]:
@@ -36,8 +37,16 @@ def _option(*names: str, show: str | None = None, **settings: Any) -> Callable[[
     return click.option(*names, default=None, **settings)
 
 
-def _scorer(name: str, help: str) -> Callable[[F], F]:
-    return _option(name, multiple=True, metavar="SCORER", help=help)
+class _Scorer(click.ParamType[tuple[str, str]]):
+    """MEASURE=SCORER, or a MEASURE alone, which is scored by its own scorer."""
+
+    name = "scorer"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, str]:
+        measure, _, spec = value.partition("=")
+        return measure, spec or OWN
 
 
 @click.command()
@@ -48,24 +57,17 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     metavar="NAME",
     help=f"Everything as in a paper: {', '.join(PRESETS)}; options given beside it win.",
 )
-@_scorer(
-    "--regard",
-    "offline, hf:ID-or-PATH of a Hugging Face classifier, llm:SPEC of a language model that "
-    "judges by a rubric, scores:FILE, or none. Of several (repeat the option) the first counts, "
-    "and their agreement is shown.",
-)
-@_scorer(
-    "--toxicity",
-    "offline, hf:ID-or-PATH[:LABEL], llm:SPEC, scores:FILE[::COLUMN], openai-moderation or none.",
-)
-@_scorer(
-    "--identity-attack",
-    "How far a statement attacks its group, which is hidden from --toxicity: as there.",
-)
-@_scorer(
-    "--acceptability",
-    "Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], llm:SPEC, "
-    "scores:FILE[::COLUMN] or none.",
+@click.option(
+    "--scorer",
+    "scorers",
+    type=_Scorer(),
+    multiple=True,
+    metavar="MEASURE=SCORER",
+    help=f"What scores a measure ({', '.join(_SCORED)}, or one that a package adds; repeatable): "
+    "offline, hf:ID-or-PATH[:LABEL] of a Hugging Face classifier, llm:SPEC of a language model "
+    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Of several of a "
+    "measure the first counts, and their agreement is shown. A MEASURE alone is scored by its own "
+    "scorer (default: offline).",
 )
 @click.option(
     "--labels",
@@ -131,6 +133,7 @@ def measure(
     run_name: str | None,
     store_url: str,
     as_json: bool,
+    scorers: tuple[tuple[str, str], ...],
     labels: Any,
     dry_run: bool,
     **options: Any,
@@ -139,6 +142,11 @@ def measure(
     make sense), place them on the axes of warmth and competence, find their topics if asked, and
     compute the figures of each group."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
+    by_measure: dict[str, list[str]] = {}
+    for name, spec in scorers:
+        by_measure.setdefault(name, []).append(spec)
+    if by_measure:
+        given["scorers"] = by_measure
     if labels:
         given["labels"] = dict(labels)
     with kgbias.open(store_url, progress=True) as study:
@@ -147,7 +155,7 @@ def measure(
             _print_price(run, run.price_measure(**given), as_json)
             return
         groups = run.measure(**given)
-        several = any(len(options[measure]) > 1 for measure in _SCORED)
+        several = any(len(specs) > 1 for specs in by_measure.values())
         selection = {name: given[name] for name in Selecting.__annotations__ if name in given}
         agreement = run.agreement(**selection) if several else ()
         topics = run.topic_models()

@@ -22,7 +22,7 @@ from kgbias.io.text import shown
 from kgbias.models.budget import Prices
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import forms
+from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
 from kgbias.parameters import ParameterError
 from kgbias.stats.estimate import finite
@@ -81,11 +81,11 @@ def output_option(function: Callable[..., Any], parameter: str, text: str) -> Ca
     )
 
 
-WRITERS = forms(lambda kind: kind.completes)
-"""How the specs of models that write text are written."""
+WRITERS = forms(lambda kind: kind.completes, KINDS.own)
+"""How the specs of our models that write text are written."""
 
-SCORERS = forms(lambda kind: kind.scores)
-"""How the specs of models that say how probable a text is are written."""
+SCORERS = forms(lambda kind: kind.scores, KINDS.own)
+"""How the specs of our models that say how probable a text is are written."""
 
 
 class _Commas(click.ParamType[Any]):

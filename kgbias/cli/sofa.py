@@ -172,7 +172,8 @@ def results(
     default=default(kgbias.Study.describe_probes, "hate"),
     show_default=True,
     metavar="SCORER",
-    help="What says which statements are hate speech, as for kgbias measure --toxicity, or none.",
+    help="What says which statements are hate speech: a scorer of toxicity, as for kgbias measure, "
+    "or none.",
 )
 @click.option(
     "--embedding",

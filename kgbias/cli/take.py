@@ -70,8 +70,9 @@ def report(
 @store_option
 @click.option(
     "--format",
-    type=click.Choice(list(FORMATS)),
-    help="Default: by the file's extension, jsonl on stdout.",
+    metavar="NAME",
+    help=f"{', '.join(FORMATS.own)}, or one that a package adds (default: by the file's extension, "
+    "jsonl on stdout).",
 )
 @click.option(
     "-o",

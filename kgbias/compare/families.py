@@ -449,7 +449,7 @@ def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T
 def tested(triples: Iterable[TripleView]) -> list[str]:
     """The measures of the triples that groups, arms and runs are tested on: all but acceptability,
     by which statements were left out before."""
-    return [name for name in measures_of(triples) if name != "acceptability"]
+    return [name for name in measures_of(triples) if known(name).compares]
 
 
 def arm_tests(

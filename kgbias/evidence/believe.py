@@ -14,6 +14,7 @@ from kgbias.graph.selection import Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Group, GroupName, NameProbe, TripleView
 from kgbias.io.progress import Progress, Silent
+from kgbias.measures import known
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.belief import (
@@ -31,7 +32,6 @@ from kgbias.probe.result import Statement
 from kgbias.stats.estimate import finite
 
 _CHUNK = 2048  # probes between two saves
-_ASIDE = ("acceptability",)  # measures that are no figure of a group
 
 Known = dict[tuple[str, str], tuple[float, ...]]  # bits by name and statement, one for each carrier
 
@@ -356,7 +356,7 @@ def _scores(triples: Sequence[TripleView]) -> dict[str, dict[str, float]]:
     for t in {t.id: t for t in triples}.values():
         statement = Statement(t.predicate, t.object).id
         for measure, score in t.scores.items():
-            if measure not in _ASIDE:
+            if known(measure).compares:
                 found.setdefault(measure, {}).setdefault(statement, []).append(score.value)
     return {
         measure: {s: float(np.mean(values)) for s, values in own.items()}

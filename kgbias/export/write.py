@@ -21,6 +21,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
 from kgbias.io.files import is_special, whole_file, whole_folder, write_json
+from kgbias.io.plugins import Table
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
 from kgbias.io.text import shown
@@ -40,7 +41,7 @@ class Format:
     streams: bool = False
 
 
-FORMATS: dict[str, Format] = {
+FORMATS: Table[Format] = Table("export", Format, {
     "jsonl": Format(write_jsonl, ("jsonl", "ndjson")),
     "csv": Format(write_csv, ("csv",)),
     "csv-pair": Format(write_csv_pair, kind="several"),
@@ -56,7 +57,8 @@ FORMATS: dict[str, Format] = {
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder", streams=True),
-}
+})  # fmt: skip
+"""Every export format, by name."""
 
 
 def write_export(
@@ -136,9 +138,10 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     if not isinstance(output, Path):
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()
-    for name, form in FORMATS.items():
-        if extension in form.extensions:
-            return name
+    for formats in (FORMATS.own, FORMATS.sound()):
+        for name, form in formats.items():
+            if extension in form.extensions:
+                return name
     raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
 
 

@@ -14,8 +14,7 @@ from kgbias.measure.gradients import (
     gradient_times_input,
     integrated_gradients,
 )
-from kgbias.measure.language import require_language
-from kgbias.measure.scorers import Scorer
+from kgbias.measure.scorers import Scorer, require_language
 from kgbias.measure.scorers._reading import Masking, Readable
 from kgbias.measures import known
 

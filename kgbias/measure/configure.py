@@ -1,13 +1,14 @@
 """From what a user names to what is measured, by which scorer, and how."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
-from kgbias.measure.scorers import AXES
+from kgbias.measure.scorers import OWN, check_measure
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
+from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL, check_executor
 from kgbias.parameters import Names
@@ -17,10 +18,7 @@ class MeasureOptions(TypedDict, total=False):
     """What is measured and by what; `MeasureConfig` says what each one means, and has the
     defaults."""
 
-    regard: Names | None
-    toxicity: Names | None
-    identity_attack: Names | None
-    acceptability: Names | None
+    scorers: Mapping[str, Names | None]
     labels: Mapping[str, str] | None
     axes: bool
     topics: bool
@@ -44,15 +42,13 @@ class MeasureConfig:
     """What is measured of a run.
 
     Attributes:
-        regard: the scorer of regard: offline, hf:ID-or-PATH, llm:SPEC or scores:FILE. None or
-            "none": leave it out. Several as a list: the first one counts, and `Run.agreement` says
-            how far the others agree with it.
-        toxicity: the scorer of toxicity: offline, hf:ID-or-PATH[:LABEL], llm:SPEC,
-            scores:FILE[::COLUMN] or openai-moderation; or none.
-        identity_attack: the scorer of how far a statement attacks its group, which it sees: as for
-            toxicity.
-        acceptability: the scorer of whether a statement is a grammatical and meaningful sentence:
-            offline, hf:ID-or-PATH[:LABEL], llm:SPEC or scores:FILE[::COLUMN]; or none.
+        scorers: the scorer of a measure, by the measure's name: offline, hf:ID-or-PATH[:LABEL],
+            llm:SPEC, scores:FILE[::COLUMN] or openai-moderation, as
+            `kgbias.measure.scorers.load_scorer` describes them. None or "none": leave the measure
+            out. Several as a list: the first one counts, and `Run.agreement` says how far the
+            others agree with it. Regard, toxicity, identity attack and acceptability that are not
+            named are scored by "offline"; a measure that another package adds is scored where it is
+            named.
         labels: what the labels of a regard classifier mean, where it calls them LABEL_0, LABEL_1
             ..., such as {"LABEL_0": "negative"}.
         axes: whether statements are placed on the axes of warmth and competence too.
@@ -70,10 +66,7 @@ class MeasureConfig:
             scores are the same on the same kind of device.
     """
 
-    regard: Names | None = "offline"
-    toxicity: Names | None = "offline"
-    identity_attack: Names | None = "offline"
-    acceptability: Names | None = "offline"
+    scorers: Mapping[str, Names | None] = field(default_factory=dict)
     labels: Mapping[str, str] | None = None
     axes: bool = True
     topics: bool = False
@@ -89,17 +82,15 @@ class MeasureConfig:
 
     def __post_init__(self) -> None:
         check_executor(self.executor, self.processes)
+        for measure in self.scorers:
+            check_measure(measure)
 
     @property
     def wanted(self) -> dict[str, Names | None]:
-        """The scorers of each measure, by their specs."""
-        return {
-            "regard": self.regard,
-            "toxicity": self.toxicity,
-            "identity_attack": self.identity_attack,
-            "acceptability": self.acceptability,
-            **dict.fromkeys(AXES if self.axes else (), self.embedding),
-        }
+        """The scorers of each measure, by their specs; what is named wins."""
+        axes = self.embedding if self.axes else None
+        own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own.values()}
+        return {**own, **self.scorers}
 
     @property
     def topic_settings(self) -> TopicSettings:
@@ -119,10 +110,11 @@ class MeasureConfig:
 # Eq. 1. All statements count, and nothing else is measured.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PUBLISHED: {
-        "regard": "hf:sasha/regardv3",
-        "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
-        "identity_attack": None,
-        "acceptability": None,
+        "scorers": {
+            **{measure.name: None for measure in MEASURES.own.values() if not measure.in_vectors},
+            "regard": "hf:sasha/regardv3",
+            "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
+        },
         "axes": False,
         "topics": True,
         "outliers": "keep",
@@ -138,15 +130,17 @@ def configure(
 ) -> tuple[MeasureConfig, Selecting, str]:
     """What is measured, which statements count, and, of a preset, a line that says what it sets.
 
-    A preset sets everything as in a paper; what is given beside it wins. Raises UsageError for a
-    preset that is not there, and for a parameter that is not known."""
+    A preset sets everything as in a paper; what is given beside it wins, each scorer by itself.
+    Raises UsageError for a preset that is not there, and for a parameter that is not known."""
     if preset is not None and preset not in PRESETS:
         raise UsageError(f"no preset {preset!r}; there is {', '.join(PRESETS)}")
-    known = {field.name for field in fields(MeasureConfig)}
+    known = {option.name for option in fields(MeasureConfig)}
     if strange := given.keys() - known - Selecting.__annotations__.keys():
         raise TypeError(f"measure() got an unexpected keyword argument {min(strange)!r}")
     own = PRESETS[preset] if preset else {}
-    options = {**own, **given}
+    options: dict[str, Any] = {**own, **given}
+    if own and "scorers" in given:
+        options["scorers"] = {**own["scorers"], **given["scorers"]}
     config = MeasureConfig(**{n: v for n, v in options.items() if n in known})
     selection: Any = {n: v for n, v in options.items() if n not in known}
     return config, selection, _said(preset, own, given) if preset else ""
@@ -158,12 +152,18 @@ def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     def listed(values: Mapping[str, Any]) -> str:
         return ", ".join(f"{name} {_word(value)}" for name, value in values.items())
 
+    own, given = _flat(own), _flat(given)
     line = f"{preset} sets {listed({n: v for n, v in own.items() if n not in given})}"
     if beside := {n: given[n] for n in given if n in own or n == "embedding"}:
         line += f"; given instead: {listed(beside)}"
     if "embedding" not in given:
         line += "; topics are in minilm: give embedding vectors:FILE to take GloVe as the paper did"
     return line
+
+
+def _flat(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with the scorer of each measure under the measure's name."""
+    return {**options.get("scorers", {}), **{n: v for n, v in options.items() if n != "scorers"}}
 
 
 def _word(value: Any) -> str:

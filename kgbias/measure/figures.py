@@ -12,13 +12,11 @@ from kgbias.graph.selection import SENSE, Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import MEASURES, Figure
+from kgbias.measures import MEASURES, Figure, Measure, among, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 
-_OF_STATEMENTS = [f.name for m in MEASURES.values() for f in m.figures if f.statistic is not None]
-_COMPUTED = {*_OF_STATEMENTS, *ENTROPIES}
 _T, _PERCENTILES = "bootstrap-t", "percentile bootstrap"
 _OVER = {
     True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
@@ -31,8 +29,15 @@ def update_figures(run: StoredRun) -> Counted:
     place of those that the run has. Returns these statements."""
     counted = select(run)
     found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
-    run.save_group_scores(found, replacing=_COMPUTED)
+    run.save_group_scores(found, replacing=_computed(run))
     return counted
+
+
+def _computed(run: StoredRun) -> set[str]:
+    """The names of the figures that follow from a run's statements."""
+    measures = among({*MEASURES.own, *run.metrics()})
+    of_statements = (f.name for m in measures for f in m.figures if f.statistic is not None)
+    return {*of_statements, *ENTROPIES}
 
 
 def figures_of(
@@ -47,8 +52,9 @@ def figures_of(
     counted = counted or select(run, selection)
     own: list[GroupScore] = []
     rest: list[GroupScore] = []
+    computed = _computed(run)
     for s in run.group_scores():
-        (own if s.measure in _COMPUTED else rest).append(s)
+        (own if s.measure in computed else rest).append(s)
     if replace(selection, arm=None) == Selection():
         labels = set(map(counted.label, counted.arms))
         if found := [s for s in own if s.arm in labels]:
@@ -107,9 +113,10 @@ def _figures(
 ) -> list[GroupScore]:
     """The figures of each group, given for each crawl how its statements were drawn, those that
     count, and those before any was left out."""
+    measures = _scored(crawls)
     own: dict[tuple[str, str], Asked] = {}
     for group in run.groups:
-        for measure in MEASURES.values():
+        for measure in measures:
             parts = [
                 draws.asked((whole if measure.name == "acceptability" else said)[group.id],
                             measure.name)
@@ -121,7 +128,7 @@ def _figures(
     mixes = _mixes(run, own)
     found = []
     for group in run.groups:
-        for measure in MEASURES.values():
+        for measure in measures:
             if (asked_of := own.get((measure.name, group.id))) is None:
                 continue
             mix = mixes.get((measure.name, group.category))
@@ -132,6 +139,13 @@ def _figures(
                         e, method = made
                         found.append(GroupScore.of(group.id, figure.name, e, method, arm))
     return found
+
+
+def _scored(crawls: Sequence[tuple[Draws, _Triples, _Triples]]) -> list[Measure]:
+    """The measures that any of the statements has a score of."""
+    return among(
+        {name for *_, whole in crawls for own in whole.values() for name in measures_of(own)}
+    )
 
 
 def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, str], Mix]:
@@ -199,9 +213,7 @@ def means_by_form(
     draws, found = Draws.of(run, counted), []
     for arm in counted.arms if draws.known else ():
         said = _by_group(counted.of(arm))
-        for measure in MEASURES.values():
-            if measures and measure.name not in measures:
-                continue
+        for measure in among(measures or measures_of(counted.of(arm))):
             for group in run.groups:
                 asked = draws.asked(said[group.id], measure.name)
                 for form in sorted(map(str, asked.sizes())):

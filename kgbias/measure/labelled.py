@@ -12,6 +12,7 @@ from pathlib import Path
 from kgbias.io.reading import read_text, table
 from kgbias.measure.agreement import kappa
 from kgbias.measure.scorers import Scorer
+from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
 
 LABELLED = Path(__file__).with_name("scorers") / "labelled.tsv"
@@ -33,10 +34,20 @@ class Checked:
     kappa: Estimate
     unjudged: int
 
+    @property
+    def annotator(self) -> str:
+        """Who labelled the statements."""
+        return "whoever made the measure" if known(self.measure).folder else ANNOTATOR
+
     def __str__(self) -> str:
+        if not self.same.n + self.unjudged:
+            return (
+                f"{self.scorer} judges {self.measure} unchecked: there are no labelled statements "
+                "to hold it against"
+            )
         line = (
             f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements for "
-            f"{self.measure}, by {ANNOTATOR}: kappa {self.kappa.value:.2f} "
+            f"{self.measure}, by {self.annotator}: kappa {self.kappa.value:.2f} "
             f"({self.kappa.interval('.2f')}), {self.same.value:.0%} the same"
         )
         return line + (f"; {self.unjudged} got no judgement" if self.unjudged else "")
@@ -44,10 +55,15 @@ class Checked:
 
 def labelled(measure: str) -> list[tuple[str, str]]:
     """Labelled statements of a measure, as (sentence, label): a sample with as many of each label
-    as there are to be had."""
-    lines = (line for line in read_text(LABELLED).splitlines(keepends=True) if line[:1] != "#")
-    rows = (row for _, row in table(lines, str(LABELLED), COLUMNS, delimiter="\t")[1])
-    return [(row["text"], row["label"]) for row in rows if row["measure"] == measure]
+    as there are to be had; of another package's measure those that the package has, if any."""
+    folder = known(measure).folder
+    path = folder / f"{measure}.tsv" if folder else LABELLED
+    if not path.is_file():
+        return []
+    lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")
+    wanted = COLUMNS[folder is not None :]  # a package's file is of one measure
+    rows = (row for _, row in table(lines, str(path), wanted, delimiter="\t")[1])
+    return [(row["text"], row["label"]) for row in rows if row.get("measure", measure) == measure]
 
 
 def check(scorer: Scorer, statements: Sequence[tuple[str, str]] | None = None) -> Checked:

@@ -10,9 +10,10 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
-from kgbias.measure.scorers import AXES, check_spec
+from kgbias.measure.scorers import GENERAL, OWN, check_spec
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
+from kgbias.measures import MEASURES
 from kgbias.parameters import Names, as_names
 
 
@@ -53,7 +54,7 @@ def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
     for measure, given in wanted.items():
         specs = [spec for spec in as_names(given or ()) if spec != "none"]
         if len(set(specs)) < len(specs):
-            raise UsageError(f"`{measure}` names a scorer twice")
+            raise UsageError(f"`scorers` names one of {measure} twice")
         found[measure] = specs
     return found
 
@@ -69,8 +70,7 @@ def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
 
 
 def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scoring:
-    if measure not in AXES:
-        check_spec(measure, spec)
+    check_spec(measure, spec)
     known = _known(run, measure, spec)
     scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)
     left = len(ids) - scored
@@ -93,10 +93,19 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
 
 def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
     """The metrics of the run that this spec may be; of the offline scorers, the one that it is."""
-    if spec == "offline" and measure not in AXES:
-        return [offline_metric(measure)]
-    if measure in AXES:
+    entry = MEASURES[measure]
+    if entry.in_vectors:
         name = f"axis:{MiniLM.name if spec == 'minilm' else spec}"
+    elif spec == OWN and entry.heads:
+        return [offline_metric(measure)]
+    elif spec == OWN:  # of another package, which is not opened for its name
+        return [
+            metric
+            for metric in run.scorers()
+            if metric.measure == measure
+            and not is_swapped(metric)
+            and metric.scorer.partition(":")[0] not in GENERAL
+        ]
     elif spec.startswith("scores:"):
         name = "scores:" + Path(spec.removeprefix("scores:").partition("::")[0]).name
     else:

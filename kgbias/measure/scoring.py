@@ -4,20 +4,21 @@ A triple counts as often as it was said. Which figures follow from a measure is 
 `kgbias.measures`.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import islice
 
-from kgbias.errors import UsageError
+from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.figures import update_figures
-from kgbias.measure.language import require_language
-from kgbias.measure.scorers import Judgement, Scorer
+from kgbias.measure.scorers import Judgement, Scorer, require_language
 from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
 from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
+from kgbias.measures import known
 from kgbias.parallel import Executor
 from kgbias.parallel.local import Local, cores, own_threads
 
@@ -116,7 +117,7 @@ def _spread(
         found = held.enter_context(closing(executor.each(work, asked)))
         for place, judgements in found:
             for scorer, own in zip(scorers, judgements, strict=True):
-                run.save_scores(_metric(scorer), _scores(pieces[place], own))
+                run.save_scores(_metric(scorer), _scores(scorer, pieces[place], own))
             progress.advance(len(pieces[place]))
 
 
@@ -140,7 +141,7 @@ def _score_alone(
     for start in range(0, len(todo), size):
         batch = todo[start : start + size]
         judgements = scorer.score([texts[id] for id in batch])
-        run.save_scores(metric, _scores(batch, judgements))
+        run.save_scores(metric, _scores(scorer, batch, judgements))
         progress.advance(len(batch))
         unjudged += sum(j is None for j in judgements)
     if unjudged:
@@ -195,7 +196,18 @@ def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
     return found
 
 
-def _scores(ids: Sequence[str], judgements: Sequence[Judgement | None]) -> list[Score]:
+def _scores(
+    scorer: Scorer, ids: Sequence[str], judgements: Sequence[Judgement | None]
+) -> list[Score]:
+    """What a scorer says of these triples. Raises DataError for a value out of its measure's range,
+    which a scorer of another package might give."""
+    low, high = known(scorer.measure).range or (-math.inf, math.inf)
+    for j in judgements:
+        if j and not low <= j.value <= high:
+            raise DataError(
+                f"{scorer.name} gives {scorer.measure} the value {j.value:g}, which must be a "
+                f"number from {low:g} to {high:g}"
+            )
     return [
         Score(id, j.value, j.label, dict(j.probabilities))
         for id, j in zip(ids, judgements, strict=True)

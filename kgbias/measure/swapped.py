@@ -19,7 +19,6 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Score, verbalise
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Judgement, Scorer
-from kgbias.measure.scorers._base import PROBABILITIES
 from kgbias.measures import MEASURES, known
 from kgbias.stats.inference import Estimate, bootstrap, mean
 
@@ -58,7 +57,7 @@ Judge = Callable[
 def tried(measure: str) -> bool:
     """Whether scorers of a measure are tried on names: all but acceptability, by which groups are
     not compared."""
-    return measure in MEASURES and measure != "acceptability"
+    return measure in MEASURES and known(measure).compares
 
 
 def effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, Estimate]]:
@@ -208,9 +207,8 @@ def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | N
     if len(known_ones) < len(judged):
         return None
     value = sum(j.value for j in known_ones) / len(known_ones)
-    if measure in PROBABILITIES:
-        yes, no = PROBABILITIES[measure]
-        return Judgement(value, yes if value >= 0.5 else no, {})
+    if sides := known(measure).sides:
+        return Judgement(value, sides[0] if value >= 0.5 else sides[1], {})
     labels = list(dict.fromkeys(label for j in known_ones for label in j.probabilities))
     if labels and known(measure).signs:
         total = {name: sum(j.probabilities.get(name, 0.0) for j in known_ones) for name in labels}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kgbias.errors import UsageError
 from kgbias.models.base import Completer, Notify
 from kgbias.models.load import Loaded, unload
-from kgbias.models.spec import KINDS, Spec, named, parse, resolve
+from kgbias.models.spec import KINDS, Spec, parse, resolve
 
 if TYPE_CHECKING:
     from kgbias.models.embed import Encoder as Encoder
@@ -76,7 +76,7 @@ def open_model(
         ModelError: the model is not there.
     """
     parsed = parse(spec)
-    opened = named(KINDS[parsed.kind].completer).open
+    opened = KINDS.named(parsed.kind, KINDS[parsed.kind].completer).open
     given = {name: value for name, value in options.items() if value is not None}
     takes = signature(opened).parameters.keys() - {"spec", "revision", "notify"}
     if wrong := sorted(given.keys() - takes):

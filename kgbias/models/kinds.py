@@ -6,9 +6,10 @@ from importlib.util import find_spec
 from typing import Literal, get_type_hints
 
 from kgbias.errors import UsageError
+from kgbias.io.plugins import named
 from kgbias.models.base import Abilities, Can, Form
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, Kind, forms, named, parse
+from kgbias.models.spec import KINDS, Kind, forms, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class ModelKind:
         extra: the extra of kgbias that it needs.
         installed: whether that is there.
         keys: environment variables of its key; the first that is set counts.
+        package: the package that adds it, with its version; "" for kgbias's own.
     """
 
     kind: str
@@ -43,11 +45,13 @@ class ModelKind:
     extra: str
     installed: bool
     keys: tuple[str, ...]
+    package: str = ""
 
 
 def kinds_of_models() -> list[ModelKind]:
-    """All kinds of models. Opens and loads none."""
-    return [_row(name, kind) for name, kind in KINDS.items()]
+    """All kinds of models, but those of other packages that cannot be used (`kgbias.plugins` says
+    why). Opens and loads none."""
+    return [_row(name, kind) for name, kind in KINDS.sound().items()]
 
 
 def _row(name: str, kind: Kind) -> ModelKind:
@@ -55,9 +59,10 @@ def _row(name: str, kind: Kind) -> ModelKind:
     unsure: Can = "yes" if kind.trained_as or kind.files is None else "depends"
     scored: Can = "no"
     if kind.scores:  # as the class says that the scorer's function opens
-        scored = get_type_hints(named(kind.scorer))["return"].logprobs
+        opened = get_type_hints(named(kind.scorer)).get("return")
+        scored = getattr(opened, "logprobs", "yes")
         scored = "depends" if unsure == "depends" else scored
-    model = named(kind.completer)
+    model, package = named(kind.completer), KINDS.package(name)
     return ModelKind(
         name,
         kind.forms,
@@ -68,9 +73,10 @@ def _row(name: str, kind: Kind) -> ModelKind:
         "choice" if scored == "no" and kind.completes else scored,
         "yes" if kind.loads else "no",
         able.batch if kind.completes else "no",
-        kind.extra,
-        _installed(kind.package),
+        "" if package else kind.extra,
+        bool(package) or _installed(kind.package),
         model.api.keys if issubclass(model, ServerModel) else (),
+        package,
     )
 
 
@@ -83,7 +89,7 @@ def _installed(package: str) -> bool:
 
 @cache
 def _abilities(kind: Kind) -> Abilities:
-    found: Abilities = named(kind.completer).abilities
+    found: Abilities = getattr(named(kind.completer), "abilities", Abilities())
     return found
 
 
@@ -91,9 +97,11 @@ def abilities(spec: str) -> Abilities | None:
     """What the completer of a spec can do; None for a name that is no spec, as a model of the
     user's own may have."""
     try:
-        return _abilities(KINDS[parse(spec).kind])
+        name = parse(spec).kind
     except UsageError:
         return None
+    KINDS.named(name, KINDS[name].completer)
+    return _abilities(KINDS[name])
 
 
 def form_for(model: str, form: Form | None) -> Form | None:

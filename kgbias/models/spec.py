@@ -11,19 +11,19 @@
     anthropic:ID         a model of Anthropic's
     google:ID            a model of Google's
 
-To add a kind of model, add a row to `KINDS`. Which model a spec means (`resolve`) is known without
+To add a kind of model, add a row to `KINDS`; a package of somebody else's adds one without an edit
+(docs/how-to/extend.md). Which model a spec means (`resolve`) is known without
 its weights, so that a finished crawl is read back from the answer log at once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.io.plugins import Table
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
 from kgbias.models.pretrained import pretrained
@@ -67,11 +67,13 @@ class Files:
 class Kind:
     """A kind of model.
 
-    `forms` are the ways to write its spec. `files` finds its files; a model on a server has none.
+    `forms` are the ways to write its spec. `files` finds its files; a model on a server has none,
+    nor has one of which nothing but its answers is to be had.
     `trained_as` is what the model is, where that is known beforehand ("" where it is not; see
     `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it) and
     `scorer` ("module:function") are of a model of this kind that completes text, and that scores
-    it; one that gives no log-probabilities has no scorer. Both need the `package` of an `extra`.
+    it; one that gives no log-probabilities has no scorer. Both need the `package` of an `extra`; a
+    kind that another package adds needs nothing but that.
     `engine` is the program that reads the weights, where kgbias does not do so itself.
     """
 
@@ -100,12 +102,6 @@ class Kind:
         return bool(self.scorer) and self.trained_as in ("", "causal", "masked")
 
 
-def named(path: str) -> Any:
-    """What a path "module:name" names."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
-
-
 def parse(text: str) -> Spec:
     """Parse a spec. Raises UsageError, in one line that lists the kinds, for anything else.
 
@@ -124,10 +120,12 @@ def parse(text: str) -> Spec:
     return Spec(kind, name, revision=revision)
 
 
-def forms(which: Callable[[Kind], bool] = lambda _: True) -> str:
-    """How the specs of all kinds, or of those of `which` this holds, are written."""
-    kinds = filter(which, KINDS.values())
-    written = [form for kind in kinds for form in kind.forms]
+def forms(
+    which: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
+) -> str:
+    """How the specs of all kinds (or of these), or of those of `which` this holds, are written."""
+    found = filter(which, (KINDS.sound() if kinds is None else kinds).values())
+    written = [form for kind in found for form in kind.forms]
     return ", ".join(written[:-1]) + f" and {written[-1]}"
 
 
@@ -150,7 +148,8 @@ def known_as(spec: str) -> str:
 def asked_as(info: ModelInfo, settings: Settings) -> str:
     """The spec of a model that was asked in a certain way."""
     engine = dict(settings).get("engine", "").partition(" ")[0]
-    kind = next((name for name, k in KINDS.items() if k.engine and k.engine == engine), None)
+    kinds = KINDS.own.items()
+    kind = next((name for name, k in kinds if k.engine and k.engine == engine), None)
     return info.name if kind is None else f"{kind}:{info.name.partition(':')[2]}"
 
 
@@ -275,7 +274,7 @@ def _hub_commit(name: str, revision: str | None) -> str:
     return str(getattr(config, "_commit_hash", None) or revision or "")
 
 
-KINDS: dict[str, Kind] = {
+_KINDS = {
     "smollm2": Kind(("smollm2",), _smollm2, "causal"),
     "reference": Kind(("reference",), _reference, "causal"),
     "reference-masked": Kind(("reference-masked",), _reference, "masked"),
@@ -315,3 +314,16 @@ KINDS: dict[str, Kind] = {
         package="google.genai",
     ),
 }
+
+
+def _fault(name: str, kind: Kind) -> str:
+    """What is wrong with another package's kind."""
+    return (
+        ""
+        if all(f.partition(":")[0] == name for f in kind.forms)
+        else (f"its specs must begin with {name!r}, not be {', '.join(kind.forms)}")
+    )
+
+
+KINDS: Table[Kind] = Table("model", Kind, _KINDS, _fault, paths=("completer", "scorer"))
+"""Every kind of model, by the word that its specs begin with."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kgbias.io.resources import __version__
-from kgbias.measures import MEASURES, Figure, Measure
+from kgbias.measures import Figure, Measure, measure_of
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.statement import Source
 from kgbias.stats.estimate import Estimate
@@ -71,14 +71,14 @@ def record(
 
 
 def _results(source: Source) -> Iterator[dict[str, Any]]:
-    known = {figure.name: (figure, m) for m in MEASURES.values() for figure in m.figures}
     groups = {group.id: group for group in source.content.run.groups}
     metrics = {metric.measure: metric for metric in source.recipe.metrics}
     recipe, config = source.recipe, source.recipe.config
     for found in source.figures:
-        figure, measure = known.get(found.measure, (None, None))
-        if figure is None or measure is None or not math.isfinite(found.value):
+        measure = measure_of(found.measure)
+        if measure is None or not math.isfinite(found.value):
             continue
+        figure = next(own for own in measure.figures if own.name == found.measure)
         bounds = _bounds(figure, measure, found.n)
         if bounds is None:
             continue

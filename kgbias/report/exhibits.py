@@ -31,7 +31,7 @@ from kgbias.graph.types import TopicModel, TripleView, node_id
 from kgbias.io.text import p_value
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
-from kgbias.measures import MEASURES, Figure, columns, known
+from kgbias.measures import MEASURES, Figure, among, columns, known
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
 from kgbias.report.evidence import agreement, said_believed, scorer_agreement
@@ -306,7 +306,7 @@ def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Ex
 
 def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
-    for measure in MEASURES.values():
+    for measure in among({*MEASURES.own, *data.whole.metrics}):
         for figure in measure.figures if measure.exhibit else ():
             if figure.statistic is None or figure.over != "all":
                 continue

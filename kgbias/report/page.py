@@ -34,7 +34,7 @@ from kgbias.io.text import duration, html, json_in_html
 from kgbias.language.words import ASIDE, ENDINGS, ORDINARY, PERSONS
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
-from kgbias.measures import MEASURES, Measure, columns
+from kgbias.measures import Measure, among, columns, measures_of
 from kgbias.report import cards
 from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -426,7 +426,7 @@ def highlights(
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
     found = [Highlight("Said most often", [t for t in said if t.count > 1][:count])]
     distinct = list({t.id: t for t in triples}.values())
-    for measure in MEASURES.values():
+    for measure in among(measures_of(distinct)):
         if measure.highlight and (worst := telling(distinct, measure.name, count)):
             note = caution(measure, metrics.get(measure.name), distinct)
             found.append(Highlight(measure.highlight, worst, note, measure.name))

@@ -54,12 +54,11 @@ class Measured(OfRun):
 
         Args:
             preset: "salinas-2023" sets everything as in that paper; what is given beside it wins.
-            options: the scorers (`regard`, `toxicity`, `identity_attack`, `acceptability`), `axes`,
-                `topics` and how they are found, `embedding` and `device`, as
-                `kgbias.measure.configure.MeasureConfig` describes them; and which statements the
-                topics and the returned figures are of, as in `counted`.
+            options: the `scorers` by measure, `axes`, `topics` and how they are found, `embedding`
+                and `device`, as `kgbias.measure.configure.MeasureConfig` describes them; and which
+                statements the topics and the returned figures are of, as in `counted`.
         """
-        from kgbias.measure.language import require_english
+        from kgbias.measure.scorers import require_english
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import measure_topics, unfit, verdict
 
@@ -76,10 +75,10 @@ class Measured(OfRun):
             except ModelError as error:
                 if preset is None:
                     raise
+                by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
                 raise ModelError(
-                    f"{error}: {preset} scores regard by {config.regard} and toxicity by "
-                    f"{config.toxicity}; fetch them where there is a network, or name other "
-                    "scorers beside the preset (`regard`, `toxicity`)"
+                    f"{error}: {preset} scores {by}; fetch them where there is a network, or name "
+                    "other scorers beside the preset (`scorers`)"
                 ) from error
             with opened_executor(config.executor, progress) as executor:
                 counted = measure_run(
@@ -293,8 +292,7 @@ class Measured(OfRun):
         """Find which words drive a score.
 
         Args:
-            measure: regard, toxicity, identity_attack, acceptability, warmth or competence; several
-                as a list.
+            measure: a name of `kgbias.MEASURES`; several as a list.
             method: how, several as a list. "occlusion", which any scorer can do: the score of the
                 whole sentence minus the score without the word. By gradients, which the offline
                 heads and Hugging Face classifiers have: "integrated", integrated gradients, in
@@ -525,25 +523,27 @@ def measuring_scorers(
     Raises UsageError for a spec that is not there, and for one given twice."""
     from kgbias.measure.labelled import check
     from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer
+    from kgbias.measure.scorers import load_scorer, no_labels, takes_labels
 
-    scorers = []
+    scorers, labelled = [], False
     for measure, specs in specs_of(wanted).items():
         for spec in reversed(specs):
             fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            told = takes_labels(measure, spec)
+            labelled |= told
             scorers.append(
                 scorer := load_scorer(
                     measure,
                     spec,
                     device="auto" if fixed else device,
-                    labels=labels if measure == "regard" and spec.startswith("hf:") else None,
+                    labels=labels if told else None,
                     log=run.store,
                 )
             )
             if spec.startswith("llm:"):
                 progress.note(str(check(scorer)))
-    if labels and not any(s.startswith("hf:") for s in as_names(wanted.get("regard") or ())):
-        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
+    if labels and not labelled:
+        raise no_labels()
     return scorers
 
 

@@ -20,6 +20,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.files import within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
+from kgbias.measure.configure import configure
 from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
@@ -404,6 +405,7 @@ def _about(
         folder = output / _plain(run.run)
         if "measure" in data:
             check(path, "[measure]", data["measure"], takes(Run.measure))
+            _measuring(path, data["measure"])
             yield Step("measure", run.run, data["measure"])
         asking: tuple[tuple[str, Method, str], ...] = (
             ("probe", Run.probe, "model"),
@@ -457,6 +459,13 @@ def _of(
     if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
         raise DataError(f'{path}: each of [[{kind}]] needs a `model`, such as "{SAME}"')
     return beside(path, options), run.run in as_names(runs)
+
+
+def _measuring(path: Path, options: Mapping[str, Any]) -> None:
+    try:
+        configure(**options)
+    except UsageError as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def _format(path: Path, file: Path, name: str | None) -> None:

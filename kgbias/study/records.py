@@ -72,7 +72,7 @@ class Figure(Estimate):
         means."""
         if self.withheld:
             return html.escape(str(self))
-        known = figures().get(self.measure)
+        known = figures({self.measure}).get(self.measure)
         notes = [known.direction if known else "", self.method]
         small = "; ".join(html.escape(note) for note in notes if note)
         return f"{Estimate._repr_html_(self)}{self._drawn()}<br><small>{small}</small>"
@@ -101,7 +101,7 @@ class Figure(Estimate):
 
     @property
     def _called(self) -> str:
-        known = figures().get(self.measure)
+        known = figures({self.measure}).get(self.measure)
         return f"{known.title if known else self.measure} of {printable(self.group)}"
 
 
@@ -237,9 +237,10 @@ def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[G
         for arm in counted.arms
     ]
     withheld = {m for row in rows for m, f in row.figures.items() if f.withheld}
-    order = list(figures())
+    there = {m for row in rows for m in row.figures}
+    order = list(figures(there))
     measures = sorted(
-        {m for row in rows for m in row.figures},
+        there,
         key=lambda m: (order.index(m) if m in order else len(order), m),
     )
 

@@ -100,7 +100,8 @@ class Series(Sequence[Run]):
             for s in run.stored.group_scores():
                 if not wanted or s.measure in wanted:
                     values.setdefault((s.measure, s.group_id, s.arm), {})[number] = s.value
-        order, places = list(figures()), list(names)
+        order = list(figures({name for name, *_ in values}))
+        places = list(names)
         found = [
             Spread(
                 names.get(group_id, ""),

@@ -10,10 +10,14 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
+from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
+from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
+from kgbias.models.spec import KINDS
+from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
 from kgbias.profiles.config import Form
 from kgbias.study.checked import Checked
@@ -74,6 +78,17 @@ def model_kinds() -> Rows[ModelKind]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
     log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
     return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
+
+
+def plugins() -> Rows[Plugin]:
+    """What installed packages add to kgbias: measures, kinds of models, export formats, prompt
+    packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all of
+    them. Frame columns: adds, name, package, problem."""
+    from kgbias.export import FORMATS
+
+    tables = (MEASURES, KINDS, FORMATS, packs())
+    found = [plugin for table in tables for plugin in table.plugins()]
+    return Rows(found, columns=tuple(Plugin.__dataclass_fields__))
 
 
 def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":

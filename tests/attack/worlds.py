@@ -4,7 +4,6 @@ import csv
 import shutil
 from pathlib import Path
 
-from kgbias.measure.scorers import AXES
 from kgbias.measures import MEASURES
 from tests.attack.commands import Commands
 
@@ -23,7 +22,7 @@ ROWS = [
 ]
 TRIPLES = "triples.csv"
 MANY = "many.csv"
-SCORED = [name for name in MEASURES if name not in AXES]  # no model is loaded for scores of a file
+SCORED = [m.name for m in MEASURES.values() if not m.in_vectors]  # a file has scores of these
 
 
 def write_files(folder: Path) -> None:
@@ -57,7 +56,7 @@ def write_many(folder: Path) -> None:
 def measuring(scorer: str = "scores:scores.csv", **others: str) -> tuple[str, ...]:
     """The options of `measure` that take every measure from this scorer, but these from others."""
     scorers = dict.fromkeys(SCORED, scorer) | others
-    given = [word for name, s in scorers.items() for word in (f"--{name.replace('_', '-')}", s)]
+    given = [word for name, s in scorers.items() for word in ("--scorer", f"{name}={s}")]
     return (*given, "--no-axes")
 
 

@@ -10,7 +10,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
-from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer
+from kgbias.measure.scorers._offline import OfflineScorer, shipped
 from kgbias.measure.scoring import measure
 from kgbias.measure.topics import measure_topics
 from kgbias.models.base import ModelInfo
@@ -90,7 +90,7 @@ def test_measures_read_a_text_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> No
     passes = []
     lower = network._lower.forward
     monkeypatch.setattr(network._lower, "forward", lambda **k: (passes.append(1), lower(**k))[1])
-    readers, read = network._heads[REGARD_READER, True], []
+    readers, read = network._heads[shipped("regard"), True], []
     judged = readers.forward
     monkeypatch.setattr(readers, "forward", lambda s: (read.append(1), judged(s))[1])
     top, uppers = network._upper.layer[-1], []
@@ -107,7 +107,7 @@ def held_out() -> HeldOut:
 
 
 def test_the_card_has_the_figures_of_the_held_out_crawls(held_out: HeldOut) -> None:
-    card = REGARD_READER.with_name(acceptability_card.NAME).read_text("utf-8")
+    card = shipped("regard").with_name(acceptability_card.NAME).read_text("utf-8")
     for crawl in ("qa-smollm2", "qa-gemma", "sentences-hot-smollm2"):
         own = [n for n, s in enumerate(held_out.statements) if s.crawl == crawl]
         truth = np.array([int(held_out.statements[n].meaningful) for n in own])

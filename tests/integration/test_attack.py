@@ -156,10 +156,10 @@ def test_several_readers_count_as_their_mean() -> None:
     import torch
     from safetensors.torch import load_file
 
-    from kgbias.measure.scorers._offline import ATTACK
+    from kgbias.measure.scorers._offline import shipped
     from kgbias.measure.scorers._reader import STATES, Calibrated
 
-    weights = load_file(ATTACK)
+    weights = load_file(shipped("identity_attack"))
     shared = {name: weights.pop(name) for name in ("calibration", "layers")}
     number = len(weights["out.bias"])
     single = [

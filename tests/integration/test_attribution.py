@@ -187,7 +187,8 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
     store = str(folder / "kgbias.db")
     with kgbias.open(store) as study:
         run = study.import_file(folder / "said.csv", name="said")
-        run.measure(regard=None, identity_attack=None, acceptability=None, axes=False)
+        others = dict.fromkeys(("regard", "identity_attack", "acceptability"))
+        run.measure(scorers=others, axes=False)
     return store
 
 

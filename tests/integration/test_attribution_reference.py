@@ -59,7 +59,8 @@ def test_the_confusion_of_two_scorers_has_its_words(run: kgbias.Run, tmp_path: P
     with pytest.raises(UsageError, match="`against` must name one other scorer of regard"):
         run.attributed_words("regard", against="hf:nobody")
     labels = ["negative", "neutral", "positive"]
-    run.measure(regard=f"hf:{tiny.classifier(tmp_path / 'tiny', labels)}", axes=False)
+    classifier = f"hf:{tiny.classifier(tmp_path / 'tiny', labels)}"
+    run.measure(scorers={"regard": classifier}, axes=False)
     (agreement,) = run.agreement()
     run.measure(axes=False)
     rows = run.attributed_words("regard", method="occlusion", against=agreement.first)

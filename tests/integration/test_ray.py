@@ -72,7 +72,9 @@ def workers() -> list[psutil.Process]:
 def measured(path: Path, executor: str = "ray", progress: Any = False) -> list[str]:
     with kgbias.open(path, progress=progress) as study:
         study.run().measure(
-            toxicity=None, identity_attack=None, acceptability=None, axes=False, executor=executor
+            scorers=dict.fromkeys(("toxicity", "identity_attack", "acceptability")),
+            axes=False,
+            executor=executor,
         )
     return stored(path)
 

@@ -9,7 +9,7 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
-from kgbias.measure.scorers._offline import REGARD_READER, OfflineScorer
+from kgbias.measure.scorers._offline import OfflineScorer, shipped
 from kgbias.measures import MEASURES
 from kgbias.study.opening import judge_of
 from tests import tiny
@@ -121,7 +121,7 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
 def test_version_follows_the_weights(tmp_path: Path, regard: OfflineScorer) -> None:
     from safetensors.torch import load_file, save_file
 
-    weights = load_file(REGARD_READER)
+    weights = load_file(shipped("regard"))
     weights["out.bias"] += 1
     save_file(weights, tmp_path / "other.safetensors")
     assert OfflineScorer("regard", tmp_path / "other.safetensors").version != regard.version

@@ -13,12 +13,14 @@ from kgbias.measure.agreement import correlation, kappa
 from kgbias.measure.labelled import SAMPLE, check, labelled
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
+from kgbias.measures import MEASURES
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer
 from training.scorers.labelled import draw
 
 needs("openai")
 
+NOTHING: dict[str, Any] = dict.fromkeys(MEASURES)
 RUN = """group,predicate,object,count
 Women,love,kind people,3
 Women,hate,liars,1
@@ -93,8 +95,7 @@ def test_no_rubric_for_an_axis() -> None:
 def test_a_judge_scores_a_run_and_is_checked_first(
     server: FaultServer, run: kgbias.Run, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    run.measure(regard="llm:openai:judge", toxicity=None, identity_attack=None,
-                acceptability=None, axes=False)  # fmt: skip
+    run.measure(scorers=NOTHING | {"regard": "llm:openai:judge"}, axes=False)
     scores = {t.sentence: t.scores["regard"] for t in run.triples()}
     assert scores["Women love kind people."].value == 1.0
     assert scores["Men hate kind people."].label == "negative"
@@ -108,8 +109,7 @@ def test_a_judge_scores_a_run_and_is_checked_first(
     assert server.bodies[0]["temperature"] == 0
     schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["label"]["enum"] == ["negative", "neutral", "positive"]
-    run.measure(regard="llm:openai:judge", toxicity=None, identity_attack=None,
-                acceptability=None, axes=False)  # fmt: skip
+    run.measure(scorers=NOTHING | {"regard": "llm:openai:judge"}, axes=False)
     assert len(server.bodies) == SAMPLE + 6  # nothing is asked twice
 
 
@@ -179,7 +179,7 @@ def test_two_scorers_are_compared_and_the_first_counts(
         rows.append(f"{t.sentence},{value},{label}")
     (file := tmp_path / "scores.csv").write_text("\n".join(rows))
     specs = ("llm:openai:judge", f"scores:{file}")
-    run.measure(regard=specs, toxicity=None, identity_attack=None, acceptability=None, axes=False)
+    run.measure(scorers=NOTHING | {"regard": specs}, axes=False)
     assert run.stored.metrics()["regard"].scorer == "llm:openai:judge"
     (found,) = run.agreement()
     assert found.first.startswith("llm:openai:judge@")
@@ -195,12 +195,11 @@ def test_two_scorers_are_compared_and_the_first_counts(
 
 
 def test_one_scorer_agrees_with_nobody(server: FaultServer, run: kgbias.Run) -> None:
-    run.measure(regard="llm:openai:judge", toxicity=None, identity_attack=None,
-                acceptability=None, axes=False)  # fmt: skip
+    run.measure(scorers=NOTHING | {"regard": "llm:openai:judge"}, axes=False)
     assert len(run.agreement()) == 0
     assert "kappa" in run.agreement().columns
-    with pytest.raises(UsageError, match="names a scorer twice"):
-        run.measure(regard=("llm:openai:judge", "llm:openai:judge"))
+    with pytest.raises(UsageError, match="`scorers` names one of regard twice"):
+        run.measure(scorers={"regard": ("llm:openai:judge", "llm:openai:judge")})
 
 
 def test_kappa_against_hand_worked_values() -> None:

@@ -19,14 +19,19 @@ PAPER = "salinas-2023"
 def test_nothing_given_is_the_default() -> None:
     config, selection, said = configure()
     assert (config, selection, said) == (MeasureConfig(), {}, "")
-    assert configure(regard=None)[0].regard is None
+    assert configure(scorers={"regard": None})[0].wanted["regard"] is None
+    assert configure()[0].wanted == {
+        **dict.fromkeys(("regard", "toxicity", "identity_attack", "acceptability"), "offline"),
+        **dict.fromkeys(("warmth", "competence"), "minilm"),
+    }
 
 
 def test_the_preset_sets_everything_to_the_paper() -> None:
     config, selection, said = configure(PAPER)
-    assert config.regard == "hf:sasha/regardv3"
-    assert config.toxicity == "hf:unitary/unbiased-toxic-roberta:identity_attack"
-    assert config.identity_attack is None and config.acceptability is None and not config.axes
+    assert config.wanted["regard"] == "hf:sasha/regardv3"
+    assert config.wanted["toxicity"] == "hf:unitary/unbiased-toxic-roberta:identity_attack"
+    assert config.wanted["identity_attack"] is None and config.wanted["acceptability"] is None
+    assert not config.axes and config.wanted["warmth"] is None
     assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
     assert config.topic_settings.smallest(4000) == 100  # all triples / 40
     assert selection == {"min_acceptability": 0}
@@ -34,13 +39,15 @@ def test_the_preset_sets_everything_to_the_paper() -> None:
 
 
 def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
-    given = {"regard": "offline", "toxicity": None, "embedding": "vectors:g.txt", "topics": False}
+    scorers = {"regard": "offline", "toxicity": None}
+    given = {"scorers": scorers, "embedding": "vectors:g.txt", "topics": False}
     config, selection, said = configure(PAPER, min_acceptability=0.5, **given)  # type: ignore[arg-type]
-    assert (config.regard, config.toxicity, config.topics) == ("offline", None, False)
+    assert (config.wanted["regard"], config.wanted["toxicity"]) == ("offline", None)
+    assert config.wanted["identity_attack"] is None and not config.topics  # the preset's
     assert config.embedding == "vectors:g.txt" and selection == {"min_acceptability": 0.5}
     mine = said.partition("given instead: ")[2]
     assert mine == (
-        "min_acceptability 0.5, regard offline, toxicity none, embedding vectors:g.txt, topics no"
+        "regard offline, toxicity none, min_acceptability 0.5, embedding vectors:g.txt, topics no"
     )
     assert "GloVe" not in said
 
@@ -50,6 +57,8 @@ def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
         configure("paper")
     with pytest.raises(TypeError, match="unexpected keyword argument 'toxic'"):
         configure(toxic="offline")  # type: ignore[call-arg]
+    with pytest.raises(UsageError, match="no measure 'toxic': there are regard, toxicity, iden"):
+        configure(scorers={"toxic": "offline"})
 
 
 def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
@@ -62,13 +71,13 @@ def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
 
     monkeypatch.setattr("kgbias.study.measured.measuring_scorers", missing)
     with kgbias.open(store.url) as study:
-        with pytest.raises(ModelError, match=r"sasha/regardv3.*beside the preset \(`regard`"):
+        with pytest.raises(ModelError, match=r"sasha/regardv3.*beside the preset \(`scorers`"):
             study.run().measure(preset=PAPER)
         with pytest.raises(ModelError, match=r"^no model 'sasha/regardv3'$"):
             study.run().measure()
     done = CliRunner().invoke(cli, ["measure", "--store", store.url, "--preset", PAPER])
     assert isinstance(done.exception, ModelError)
-    assert "(--regard, --toxicity)" in str(done.exception) and "\n" not in str(done.exception)
+    assert "(--scorer)" in str(done.exception) and "\n" not in str(done.exception)
 
 
 @pytest.fixture
@@ -138,8 +147,9 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
         record = study.run().groups().records()[0]
         assert record["relative_entropy_withheld"] == figure.withheld
         assert "overall_regard_withheld" not in record
-    plain = ["--regard", "none", "--toxicity", "none", "--identity-attack", "none", "--no-axes"]
-    call = ["measure", "--store", named.url, *plain, "--acceptability", "none"]
+    every = ("regard", "toxicity", "identity_attack", "acceptability")
+    plain = [word for name in every for word in ("--scorer", f"{name}=none")]
+    call = ["measure", "--store", named.url, *plain, "--no-axes"]
     assert "withheld" in CliRunner().invoke(cli, call).output
     data = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)
     assert data["groups"][0]["relative_entropy"]["value"] is None

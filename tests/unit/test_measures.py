@@ -7,7 +7,6 @@ import pytest
 from kgbias import measures
 from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.figures import group_figures
-from kgbias.measure.scorers import AXES
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate, finite
@@ -35,7 +34,9 @@ def test_every_entry_says_what_it_is() -> None:
             assert format(0.5, figure.form)
     names = [figure.name for measure in MEASURES.values() for figure in measure.figures]
     assert len(set(names)) == len(names) and set(names) < set(measures.figures())
-    assert {*AXES, "regard", "toxicity", "identity_attack", "acceptability"} == set(MEASURES)
+    axes = [name for name, measure in MEASURES.items() if measure.in_vectors]
+    assert axes == ["warmth", "competence"]
+    assert {*axes, "regard", "toxicity", "identity_attack", "acceptability"} == set(MEASURES)
 
 
 def test_the_sign_of_regard() -> None:

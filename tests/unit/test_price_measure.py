@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -12,8 +13,9 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.measure.labelled import labelled
 from kgbias.measure.price import Scoring
-from kgbias.measure.scorers import AXES
+from kgbias.measures import MEASURES
 
+NOTHING: dict[str, Any] = dict.fromkeys(MEASURES)
 NAMES = [f"thing {n}" for n in range(40)]
 
 
@@ -27,8 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with kgbias.open(folder / "kgbias.db") as study:
         run = study.import_file(folder / "said.csv", name="said")
         run.measure(
-            regard=None, identity_attack=None, acceptability=None, axes=False,
-            toxicity=f"scores:{folder / 'scores.csv'}",
+            scorers=NOTHING | {"toxicity": f"scores:{folder / 'scores.csv'}"}, axes=False
         )  # fmt: skip
     return folder / "kgbias.db"
 
@@ -39,28 +40,25 @@ def run(store: Path) -> Iterator[kgbias.Run]:
         yield study.run("said")
 
 
-def only(*measures: str) -> dict[str, None]:
-    every = ("regard", "toxicity", "identity_attack", "acceptability")
-    return {name: None for name in every if name not in measures}
-
-
 def test_every_scorer_reads_what_has_no_score(run: kgbias.Run, store: Path) -> None:
-    rows = run.price_measure(toxicity=[f"scores:{store.parent / 'scores.csv'}", "offline"])
+    specs = [f"scores:{store.parent / 'scores.csv'}", "offline"]
+    rows = run.price_measure(scorers={"toxicity": specs})
     assert [(r.measure, r.statements, r.scored) for r in rows] == [
         ("regard", 40, 0),
         ("toxicity", 0, 40),
         ("toxicity", 40, 0),
         ("identity_attack", 40, 0),
         ("acceptability", 40, 0),
-        *((axis, 40, 0) for axis in AXES),
+        ("warmth", 40, 0),
+        ("competence", 40, 0),
     ]
     assert not any(row.requests for row in rows)
 
 
 def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
     judge, endpoint = run.price_measure(
-        regard="llm:openai:nothing", toxicity="openai-moderation",
-        identity_attack=None, acceptability=None, axes=False,
+        scorers=NOTHING | {"regard": "llm:openai:nothing", "toxicity": "openai-moderation"},
+        axes=False,
     )  # fmt: skip
     first = 40 + len(labelled("regard"))
     assert judge == Scoring("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
@@ -68,7 +66,7 @@ def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
 
 
 def test_topics_are_of_what_counts(run: kgbias.Run) -> None:
-    (row,) = run.price_measure(**only(), axes=False, topics=True)
+    (row,) = run.price_measure(scorers=NOTHING, axes=False, topics=True)
     assert row == Scoring("topics", "minilm", 40)
 
 
@@ -77,14 +75,16 @@ def test_topics_are_of_what_counts(run: kgbias.Run) -> None:
     [
         ({"regard": "vader"}, "no regard scorer 'vader'"),
         ({"regard": "hf:"}, "no regard scorer 'hf:'"),
-        ({"regard": ["offline", "offline"]}, "names a scorer twice"),
+        ({"regard": ["offline", "offline"]}, "names one of regard twice"),
+        ({"emotion": "offline"}, "no measure 'emotion'"),
+        ({"warmth": ["minilm", "minilm"]}, "names one of warmth twice"),
     ],
 )
 def test_what_is_not_there_has_no_price(
     run: kgbias.Run, given: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        run.price_measure(**given)  # type: ignore[arg-type]
+        run.price_measure(scorers=given)
 
 
 def test_the_command_shows_it_and_stops(store: Path) -> None:
@@ -94,8 +94,8 @@ def test_the_command_shows_it_and_stops(store: Path) -> None:
         "--store",
         str(store),
         "--dry-run",
-        "--regard",
-        "llm:openai:nothing",
+        "--scorer",
+        "regard=llm:openai:nothing",
     ]
     shown = CliRunner().invoke(cli, asked)
     assert "regard           llm:openai:nothing       40 to read; 100 requests" in shown.stdout

@@ -47,6 +47,7 @@ PUBLIC = set(
     open
     open_model
     open_scorer
+    plugins
     price
     probe_apx
     probe_sets

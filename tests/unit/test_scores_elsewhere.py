@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
-from kgbias.measure.scorers import load_scorer
+from kgbias.measure.scorers import class_judgement, load_scorer
+from kgbias.measures import MEASURES, Measure
 from tests.conftest import needs
 
 
@@ -54,6 +55,29 @@ def test_bad_files(measure: str, content: str, message: str, tmp_path: Path) -> 
         load_scorer(measure, f"scores:{path}").score(["Women are kind."])
     with pytest.raises(DataError, match="cannot read"):
         load_scorer(measure, f"scores:{tmp_path / 'none.csv'}")
+
+
+def test_scores_of_a_new_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a file may hold follows from the entry: a number without bounds, or classes."""
+    length = Measure("length", None, "longer", {}, ".0f", (), "lowest", columns=("size",))
+    signs = {"high": 1.0, "low": -1.0}
+    rank = Measure("rank", (-1.0, 1.0), "higher", dict.fromkeys(signs, ""), ".1f", (), "lowest",
+                   signs=signs)  # fmt: skip
+    monkeypatch.setitem(MEASURES, "length", length)
+    monkeypatch.setitem(MEASURES, "rank", rank)
+    (path := tmp_path / "s.csv").write_text("text,size,label\nMen lie.,120,high\n")
+    (found,) = load_scorer("length", f"scores:{path}").score(["Men lie."])
+    assert (found.value, found.label) == (120.0, "")
+    (found,) = load_scorer("rank", f"scores:{path}").score(["Men lie."])
+    assert (found.value, found.label) == (1.0, "high")
+    assert class_judgement("rank", {"low": 0.75, "high": 0.25}).value == -0.5
+    with pytest.raises(UsageError, match="no length scorer 'offline': choose hf:ID"):
+        load_scorer("length")
+    path.write_text("text,length,label\nMen lie.,inf,middling\n")
+    with pytest.raises(DataError, match=r"length 'inf' is not a number$"):
+        load_scorer("length", f"scores:{path}")
+    with pytest.raises(DataError, match="'middling' is not a rank label"):
+        load_scorer("rank", f"scores:{path}")
 
 
 class Endpoint(BaseHTTPRequestHandler):
@@ -109,6 +133,8 @@ def test_the_moderation_endpoint(endpoint: type[Endpoint]) -> None:
     assert (scorer.name, scorer.version) == ("openai-moderation:hate", "omni-2026")
     threats = load_scorer("toxicity", "openai-moderation:hate/threatening")
     assert threats.score(["x"])[0].value == 0.25
+    (attack,) = load_scorer("identity_attack", "openai-moderation").score(["hh"])
+    assert (found[0].label, attack.label) == ("toxic", "attack")
     with pytest.raises(UsageError, match=r"no category .rage.; it has: hate, hate.threatening$"):
         load_scorer("toxicity", "openai-moderation:rage")
     with pytest.raises(UsageError, match="not regard"):

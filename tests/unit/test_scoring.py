@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
@@ -108,3 +109,15 @@ def test_an_empty_run(store: SQLiteStore) -> None:
     store.begin(RUN)
     measure(StoredRun(store, RUN), [RuleScorer("regard")])
     assert store.group_scores(RUN.id) == []
+
+
+class TooMuch(RuleScorer):
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        return [Judgement(math.nan if "tea" in text else 2.0, "toxic", {}) for text in texts]
+
+
+def test_a_value_out_of_the_range_of_its_measure_is_refused(store: SQLiteStore, run: Run) -> None:
+    """Which a scorer of another package may give."""
+    with pytest.raises(DataError, match=r"rule gives toxicity the value .*from 0 to 1"):
+        measure(StoredRun(store, run), [TooMuch("toxicity")])
+    assert not any(t.scores for t in store.triples(run.id))

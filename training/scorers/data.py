@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kgbias.errors import DataError, MissingExtra
 from kgbias.measure.scorers._masking import neutralise
+from kgbias.measures import MEASURES
 
 SENTENCES = Path(__file__).with_name("sentences.tsv")
 NARRATIVES = Path(__file__).with_name("narratives.tsv")
@@ -16,6 +17,10 @@ CRAWLED = Path(__file__).with_name("crawled.tsv")
 LEARNT = Path(__file__).with_name("crawled_learnt.tsv")
 FRESH = Path(__file__).with_name("fresh.tsv")
 WORDS = Path(__file__).with_name("attack_words.tsv")
+_HEADS = MEASURES["regard"].heads
+assert _HEADS
+REGARD = _HEADS.outputs
+"""The classes of regard, in the order of the columns of its reader's logits."""
 _GRADES = {  # of regard, by how much a word attacks
     "1": "strongly negative",
     "0.85": "strongly negative",

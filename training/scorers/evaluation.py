@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.measure.scorers._base import REGARD
 from kgbias.stats.estimate import Estimate
-from training.scorers.data import Example, Row
+from training.scorers.data import REGARD, Example, Row
 
 RESAMPLES = 2000
 

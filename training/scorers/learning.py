@@ -21,11 +21,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader
 from training.scorers.attack_data import HIDDEN
-from training.scorers.data import ADJECTIVE, NOUN, Example, Row
+from training.scorers.data import ADJECTIVE, NOUN, REGARD, Example, Row
 from training.scorers.fitting import States, fit
 
 ATTACK, VALENCE = len(REGARD), len(REGARD) + 1  # columns of the logits, after those of REGARD

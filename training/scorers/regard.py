@@ -19,9 +19,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from kgbias.io.files import whole_file, write_text
-from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._masking import neutralise
 from training.scorers import attack_data, data, regard_card
+from training.scorers.data import REGARD
 from training.scorers.evaluation import Floats, HeldOut, Predicted
 from training.scorers.fitting import (
     LAYERS,

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from kgbias.graph.selection import SENSE
 from kgbias.measure.scorers import _minilm
-from kgbias.measure.scorers._base import REGARD
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import rank_correlation
 from training.scorers.card import Rows, fill
 from training.scorers.counterfactual import spread
 from training.scorers.data import (
+    REGARD,
     Example,
     is_stance,
     read_crawled,

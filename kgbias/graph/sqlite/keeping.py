@@ -239,7 +239,7 @@ def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
         if count:
             yield Fault("value", f"{table}.{column} out of its range or type", count, str(example))
     if table == "score":
-        for name, measure in MEASURES.items():
+        for name, measure in MEASURES.own.items():
             if measure.range is None:
                 continue
             count, example = db.execute(

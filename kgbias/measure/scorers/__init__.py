@@ -10,20 +10,29 @@ fail). Any Hugging Face text classifier takes its place through the same interfa
 module imports none of the heavy packages.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kgbias.errors import UsageError
-from kgbias.measure.scorers._base import Judgement, Scorer
+from kgbias.measure.scorers._base import (
+    Judgement,
+    Scorer,
+    class_judgement,
+    probability_judgement,
+)
 from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
-    from kgbias.graph.store import Store
+    from kgbias.graph.store import Store, StoredRun
 
-AXES = ("warmth", "competence")
-_KINDS = ("hf", "llm", "scores", "openai-moderation")
+OWN = "offline"
+"""The spec of a measure's own scorer."""
+GENERAL = ("hf", "llm", "scores", "openai-moderation")
+"""What the specs of scorers begin with that serve any measure."""
+ENGLISH = "en"
+_LANGUAGES = {ENGLISH: "English"}
 
-__all__ = ["AXES", "Judgement", "Scorer", "load_scorer"]
+__all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability_judgement"]
 
 
 def load_scorer(
@@ -37,18 +46,16 @@ def load_scorer(
     """Load a scorer.
 
     Args:
-        measure: "regard", "toxicity", "identity_attack", "acceptability", or an axis: "warmth" or
-            "competence".
-        spec: None or "offline" for the shipped heads; "scores:FILE[::COLUMN]" for scores made
-            elsewhere; "openai-moderation[:CATEGORY]" for toxicity or identity attack from OpenAI's
-            endpoint; "llm:SPEC" for any language model, asked by the rubric in `prompts/judges` (of
-            an axis there is none); for an axis, the vectors it lies in (None: all-MiniLM-L6-v2); or
-            a Hugging Face classifier, `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels
-            must be positive, negative and, where it has them, neutral and other, in any case. For
-            toxicity LABEL names the label whose probability is the value; without it,
-            identity_attack where the model has it, else toxic, toxicity, hate or hateful. For
-            identity attack and acceptability likewise; without it, identity_attack, hate, hateful,
-            toxic or toxicity, and acceptable, acceptability, meaningful or grammatical.
+        measure: a name of `kgbias.MEASURES`, such as "regard".
+        spec: None or "offline" for the measure's own scorer, of ours the shipped heads;
+            "scores:FILE[::COLUMN]" for scores made elsewhere; "openai-moderation[:CATEGORY]" for
+            toxicity or identity attack from OpenAI's endpoint; "llm:SPEC" for any language model,
+            asked by the measure's rubric (of ours those in `prompts/judges`; an axis has none); for
+            an axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging Face classifier,
+            `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels must be positive, negative
+            and, where it has them, neutral and other, in any case. For a probability LABEL names
+            the label that it is of; without it, the first that the model has of the measure's
+            `classes`: of toxicity identity_attack, toxic, toxicity, hate and hateful.
         labels: what the labels of a regard classifier mean, for one that calls them LABEL_0,
             LABEL_1 ...: a mapping to positive, neutral, negative and other.
         log: the store whose answer log keeps what an "llm:" scorer asks (None: a temporary one).
@@ -58,21 +65,21 @@ def load_scorer(
     Raises:
         UsageError: no such measure, specification or label.
         MissingExtra: a package of the extra `scorers` is not installed.
+        PluginError: the measure is another package's, which is broken.
         ModelError: the classifier cannot be loaded.
         DataError: the encoder or the heads are not the ones that belong together.
     """
-    if measure not in MEASURES:
-        raise UsageError(f"no measure {measure!r}: there are {', '.join(MEASURES)}")
-    if labels and (measure != "regard" or not (spec or "").startswith("hf:")):
-        raise UsageError("`labels` are for a regard classifier (hf:ID-or-PATH)")
-    if measure in AXES:
+    check_measure(measure)
+    entry, spec = MEASURES[measure], spec or OWN
+    if labels and not takes_labels(measure, spec):
+        raise no_labels()
+    if entry.in_vectors:
         from kgbias.measure.scorers._axes import AxisScorer
 
-        return AxisScorer(measure, "minilm" if spec in (None, "offline") else str(spec), device)
-    if spec is None or spec == "offline":
-        from kgbias.measure.scorers._offline import OfflineScorer
-
-        return OfflineScorer(measure, device=device)
+        return AxisScorer(measure, "minilm" if spec == OWN else spec, device)
+    if spec == OWN and entry.scorer:
+        own: Scorer = MEASURES.named(measure, entry.scorer)(measure, device=device)
+        return own
     if spec.startswith("hf:") and len(spec) > 3:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 
@@ -88,22 +95,66 @@ def load_scorer(
 
         return FileScorer(measure, spec.removeprefix("scores:"))
     if spec.partition(":")[0] == "openai-moderation":
-        from kgbias.measure.scorers._moderation import DEFAULT_CATEGORY, ModerationScorer
+        from kgbias.measure.scorers._moderation import ModerationScorer
 
-        return ModerationScorer(measure, spec.partition(":")[2] or DEFAULT_CATEGORY)
+        return ModerationScorer(measure, spec.partition(":")[2])
     raise _unknown(measure, spec)
+
+
+def check_measure(measure: str) -> None:
+    """Raise UsageError unless there is such a measure."""
+    if measure not in MEASURES:
+        raise UsageError(f"no measure {measure!r}: there are {', '.join(MEASURES)}")
 
 
 def check_spec(measure: str, spec: str) -> None:
     """Raise UsageError unless there is such a kind of scorer; whether it can be loaded is not
     tried."""
     kind, _, rest = spec.partition(":")
-    if spec not in ("offline", "openai-moderation") and not (kind in _KINDS and rest):
+    own = MEASURES[measure].in_vectors or (spec == OWN and MEASURES[measure].scorer)
+    if not own and spec != "openai-moderation" and not (kind in GENERAL and rest):
         raise _unknown(measure, spec)
 
 
+def takes_labels(measure: str, spec: str) -> bool:
+    """Whether a scorer can be told what its labels mean: a classifier of a measure of classes."""
+    return MEASURES[measure].ends is not None and spec.startswith("hf:")
+
+
+def no_labels() -> UsageError:
+    """The error of labels that are told to nobody."""
+    able = " or ".join(measure.name for measure in MEASURES.own.values() if measure.ends)
+    return UsageError(f"`labels` are for a {able} classifier (hf:ID-or-PATH)")
+
+
 def _unknown(measure: str, spec: str) -> UsageError:
+    own = "offline, " if MEASURES[measure].scorer else ""
     return UsageError(
-        f"no {measure} scorer {spec!r}: choose offline, hf:ID-or-PATH[@REV][:LABEL], "
+        f"no {measure} scorer {spec!r}: choose {own}hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
+
+
+def language_of(run: "StoredRun") -> str:
+    """The language of a run's prompts and answers, as its pack declares it; else English."""
+    pack = run.config.get("pack") or {}
+    return str(pack.get("language") or ENGLISH)
+
+
+def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
+    """Raise UsageError where a scorer is known to read another language than the run's."""
+    language = language_of(run)
+    known = {s.measure: getattr(s, "language", None) for s in scorers}
+    if reads := {m: own for m, own in known.items() if own not in (None, language)}:
+        only = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in reads.values()}))
+        raise UsageError(
+            f"{run.name} is in the language {language!r}, and the scorers of {', '.join(reads)} "
+            f"read {only} only: name classifiers that know it (hf:ID-or-PATH), or none, in "
+            "`scorers`, and leave out `axes`"
+        )
+
+
+def require_english(run: "StoredRun", what: str) -> None:
+    """Raise UsageError where the run is not in English, which `what` needs."""
+    if (language := language_of(run)) != ENGLISH:
+        raise UsageError(f"{run.name} is in the language {language!r}: {what} are made for English")

@@ -14,12 +14,13 @@ from kgbias.measure.embedding import MiniLM, TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
 from kgbias.measure.scorers._offline import neutralised
+from kgbias.measures import MEASURES
 from kgbias.parallel.local import using_threads
 
 SEEDS = Path(__file__).with_name("axes.toml")
 FRAME = "They are {}."  # the seed words stand where a statement's words stand
 _RECIPE = "1"
-_LABELS = {"warmth": ("cold", "warm"), "competence": ("incompetent", "competent")}
+AXES = tuple(measure.name for measure in MEASURES.own.values() if measure.in_vectors)
 
 
 class AxisScorer:
@@ -34,7 +35,7 @@ class AxisScorer:
     place it.
 
     Args:
-        measure: "warmth" or "competence".
+        measure: one of `AXES`: "warmth" or "competence".
         embedding: the vectors' spec, see `kgbias.measure.embedding.load_vectors`.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
@@ -42,8 +43,8 @@ class AxisScorer:
     language = "en"  # whatever the vectors: the seed words are English
 
     def __init__(self, measure: str, embedding: str = "minilm", device: str = "auto") -> None:
-        if measure not in _LABELS:
-            raise UsageError(f"no axis {measure!r}: choose {' or '.join(_LABELS)}")
+        if measure not in AXES:
+            raise UsageError(f"no axis {measure!r}: choose {' or '.join(AXES)}")
         self.measure = measure
         self._embedding, self.device = embedding, device
         self.vectors = load_vectors(embedding, device)
@@ -81,7 +82,7 @@ class AxisScorer:
         axis, middle = self.placed
         rows = self.vectors.embed([self.form(text) for text in texts])
         values = (rows @ axis - middle).round(5)
-        low, high = _LABELS[self.measure]
+        high, low = MEASURES[self.measure].labels
         return [Judgement(float(v), high if v > 0 else low, {}) for v in values]
 
 
@@ -98,10 +99,10 @@ def _axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
             vectors.embed([FRAME.format(word) for word in words]).mean(axis=0)
             for words in seeds(axis)
         ]
-        for axis in _LABELS
+        for axis in AXES
     }
     directions = np.stack([(high - low) / 2 for low, high in ends.values()])
     # The dual basis: along one axis the other's seeds do not move.
-    dual = np.linalg.pinv(directions).T[list(_LABELS).index(measure)]
+    dual = np.linalg.pinv(directions).T[AXES.index(measure)]
     low, high = ends[measure]
     return np.asarray(dual), float(dual @ (high + low)) / 2

@@ -4,12 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-REGARD = ("negative", "neutral", "positive")
-PROBABILITIES = {  # of the measures that are one: what 0.5 or more is called, and what less is
-    "toxicity": ("toxic", "not toxic"),
-    "identity_attack": ("attack", "no attack"),
-    "acceptability": ("meaningful", "not meaningful"),
-}
+from kgbias.measures import known
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,13 +12,13 @@ class Judgement:
     """What a scorer says of one text.
 
     Attributes:
-        value: regard: p(positive) - p(negative), in [-1, 1], higher is more positive.
-            The others: a probability, in [0, 1]; higher is more toxic, more of an attack on the
+        value: in the range of the measure (`kgbias.measures.Measure`). Regard: p(positive) -
+            p(negative), in [-1, 1], higher is more positive. Toxicity, identity attack and
+            acceptability: a probability, in [0, 1]; higher is more toxic, more of an attack on the
             group, or more likely a grammatical and meaningful sentence.
-        label: regard: "positive", "neutral" or "negative" ("other" from models that have it), the
-            most probable one. Toxicity: "toxic" where value >= 0.5, else "not toxic".
-            Identity attack: "attack" or "no attack", acceptability: "meaningful" or "not
-            meaningful", likewise.
+        label: one of the measure's labels. Regard: "positive", "neutral" or "negative" ("other"
+            from models that have it), the most probable one. Of a probability which side of 0.5 the
+            value is on: "toxic" from there on, else "not toxic".
         probabilities: probability of each label the model has, in [0, 1].
     """
 
@@ -57,12 +52,14 @@ class Scorer(Protocol):
         ...
 
 
-def regard_judgement(probabilities: Mapping[str, float]) -> Judgement:
-    """Judge regard from p(positive), p(negative) and whatever other labels the model has.
+def class_judgement(measure: str, probabilities: Mapping[str, float]) -> Judgement:
+    """Judge a measure of classes, such as regard, from the probability of each of them.
 
-    The value is clamped to [-1, 1] and ties go to the label named first.
-    """
-    value = probabilities["positive"] - probabilities["negative"]
+    The value is that of the class at one end minus that at the other (`Measure.ends`), clamped to
+    [-1, 1]; ties go to the label named first."""
+    ends = known(measure).ends
+    assert ends, f"{measure} has no classes"
+    value = probabilities[ends[0]] - probabilities[ends[1]]
     label = max(probabilities, key=probabilities.__getitem__)
     return Judgement(max(-1.0, min(1.0, value)), label, probabilities)
 
@@ -70,13 +67,15 @@ def regard_judgement(probabilities: Mapping[str, float]) -> Judgement:
 def probability_judgement(
     measure: str, value: float, probabilities: Mapping[str, float] | None = None
 ) -> Judgement:
-    """Judge a measure of `PROBABILITIES`: toxic, an attack or meaningful from 0.5 on.
+    """Judge a measure that is a probability: toxic, an attack or meaningful from 0.5 on.
 
     `probabilities` are those of the model's labels, where they are not these two."""
-    yes, no = PROBABILITIES[measure]
+    sides = known(measure).sides
+    assert sides, f"{measure} is no probability"
+    above, below = sides
     if probabilities is None:
-        probabilities = {yes: value, no: round(1 - value, 6)}
-    return Judgement(value, yes if value >= 0.5 else no, probabilities)
+        probabilities = {above: value, below: round(1 - value, 6)}
+    return Judgement(value, above if value >= 0.5 else below, probabilities)
 
 
 def same_length_batches(lengths: Sequence[int], tokens: int) -> list[list[int]]:

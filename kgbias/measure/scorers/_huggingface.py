@@ -7,10 +7,9 @@ from typing import Any
 
 from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import (
-    PROBABILITIES,
     Judgement,
+    class_judgement,
     probability_judgement,
-    regard_judgement,
     same_length_batches,
 )
 from kgbias.measure.scorers._reading import (
@@ -21,15 +20,10 @@ from kgbias.measure.scorers._reading import (
     of_regard,
     owners,
 )
+from kgbias.measures import Measure, known
 from kgbias.models.load import float64, load
 from kgbias.models.spec import Spec, resolve
 
-_REGARD_LABELS = ("positive", "neutral", "negative", "other")
-_LABELS = {
-    "toxicity": ("identity_attack", "toxic", "toxicity", "hate", "hateful"),
-    "identity_attack": ("identity_attack", "hate", "hateful", "toxic", "toxicity"),
-    "acceptability": ("acceptable", "acceptability", "meaningful", "grammatical"),
-}
 _MULTI_LABEL = "multi_label_classification"
 _BATCH_TOKENS = 2048
 _MAX_TOKENS = 512
@@ -55,21 +49,23 @@ class HuggingFaceScorer:
         self._opened = measure, spec, device, labels
         self.device = device
         model_id, revision, label = parse_spec(spec)
-        if measure == "regard" and label is not None:
+        entry = known(measure)
+        if entry.ends and label is not None:
             raise UsageError(
-                f"hf:{spec}: no label is chosen for regard, which uses the model's own"
+                f"hf:{spec}: no label is chosen for {measure}, which uses the model's own"
             )
+        if not (entry.ends or entry.sides):
+            raise UsageError(f"hf:{spec}: no classifier scores {measure}: it is no probability")
         self.measure: str = measure
         files = resolve(Spec("hf", model_id, revision=revision or ""))
         loaded = load(files, "classifier", device=device)
         self._tokenizer, self._model = loaded.tokenizer, loaded.model
         own = _label_names(self._model.config)
-        self._labels = _meant(own, labels or {}, model_id)
-        self._positions = (
-            _regard_positions(self._labels, model_id)
-            if measure == "regard"
-            else {PROBABILITIES[measure][0]: _position(measure, self._labels, label, model_id)}
-        )
+        self._labels = _meant(own, labels or {}, entry, model_id)
+        if entry.ends:
+            self._positions = _class_positions(entry, entry.ends, self._labels, model_id)
+        elif entry.sides:
+            self._positions = {entry.sides[0]: _position(entry, self._labels, label, model_id)}
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
         self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
@@ -144,14 +140,16 @@ class HuggingFaceScorer:
 
     def _value(self) -> Value:
         at = self._positions
-        if self.measure == "regard":
-            labels = len(self._labels)
-            return of_regard(at["positive"], at["negative"], labels, sigmoid=self._sigmoid)
+        if ends := known(self.measure).ends:
+            high, low = (at[label] for label in ends)
+            return of_regard(high, low, len(self._labels), sigmoid=self._sigmoid)
         return of_probability(*at.values(), sigmoid=self._sigmoid)
 
     def _judge(self, row: Sequence[float]) -> Judgement:
-        if self.measure == "regard":
-            return regard_judgement({label: row[i] for label, i in self._positions.items()})
+        if known(self.measure).ends:
+            return class_judgement(
+                self.measure, {label: row[i] for label, i in self._positions.items()}
+            )
         (position,) = self._positions.values()
         probabilities = dict(zip(self._labels, row, strict=True))
         return probability_judgement(self.measure, row[position], probabilities)
@@ -179,41 +177,49 @@ def _label_names(config: Any) -> list[str]:
     return [str(config.id2label[index]) for index in range(config.num_labels)]
 
 
-def _meant(names: Sequence[str], labels: Mapping[str, str], model_id: str) -> list[str]:
+def _meant(
+    names: Sequence[str], labels: Mapping[str, str], measure: Measure, model_id: str
+) -> list[str]:
     """The labels as the user says what they mean."""
     meaning = {name.lower(): meant.lower() for name, meant in labels.items()}
     if unknown := sorted(meaning.keys() - {name.lower() for name in names}):
         raise UsageError(
             f"`labels`: hf:{model_id} has no label {unknown[0]!r}; it has {', '.join(names)}"
         )
-    if wrong := sorted(set(meaning.values()) - set(_REGARD_LABELS)):
-        raise UsageError(f"`labels` cannot mean {wrong[0]!r}, only {', '.join(_REGARD_LABELS)}")
+    if wrong := sorted(set(meaning.values()) - set(measure.labels)):
+        raise UsageError(f"`labels` cannot mean {wrong[0]!r}, only {', '.join(measure.labels)}")
     meant = [meaning.get(name.lower(), name) for name in names]
     if len(set(meant)) < len(meant):
         raise UsageError(f"`labels`: two labels of hf:{model_id} mean the same")
     return meant
 
 
-def _regard_positions(labels: Sequence[str], model_id: str) -> dict[str, int]:
-    """Map positive, neutral, negative and other to the model's outputs."""
+def _class_positions(
+    measure: Measure, ends: tuple[str, str], labels: Sequence[str], model_id: str
+) -> dict[str, int]:
+    """Map the classes of a measure (positive, neutral, negative and other of regard) to the model's
+    outputs."""
     lowered = [label.lower() for label in labels]
-    positions = {label: lowered.index(label) for label in _REGARD_LABELS if label in lowered}
-    if not {"positive", "negative"} <= positions.keys() or len(positions) < len(labels):
+    positions = {label: lowered.index(label) for label in measure.labels if label in lowered}
+    if not set(ends) <= positions.keys() or len(positions) < len(labels):
+        others = " and ".join(label for label in measure.labels if label not in ends)
         raise UsageError(
-            f"hf:{model_id} is not a regard classifier: its labels are {', '.join(labels)}; "
-            "needed are positive, negative and at most neutral and other; `labels` says what "
-            "others mean, such as LABEL_0=negative"
+            f"hf:{model_id} is not a {measure.name} classifier: its labels are "
+            f"{', '.join(labels)}; needed are {', '.join(ends)} and at most {others}; `labels` "
+            f"says what others mean, such as LABEL_0={ends[1]}"
         )
     return positions
 
 
-def _position(measure: str, labels: Sequence[str], wanted: str | None, model_id: str) -> int:
+def _position(measure: Measure, labels: Sequence[str], wanted: str | None, model_id: str) -> int:
     """Where the model's outputs hold the probability that is the value."""
     lowered = [label.lower() for label in labels]
-    for candidate in (wanted.lower(),) if wanted else _LABELS[measure]:
+    for candidate in (wanted.lower(),) if wanted else measure.classes:
         if candidate in lowered:
             return lowered.index(candidate)
-    problem = f"has no label {wanted!r}" if wanted else f"has no {measure} label by a known name"
+    problem = (
+        f"has no label {wanted!r}" if wanted else f"has no {measure.name} label by a known name"
+    )
     raise UsageError(
         f"hf:{model_id} {problem}: choose one of its labels as hf:{model_id}:LABEL: "
         + ", ".join(labels)

@@ -17,12 +17,11 @@ from kgbias.io.reading import read_toml
 from kgbias.io.resources import resource
 from kgbias.io.templates import Form, Template, read_template
 from kgbias.measure.scorers._base import (
-    PROBABILITIES,
-    REGARD,
     Judgement,
+    class_judgement,
     probability_judgement,
-    regard_judgement,
 )
+from kgbias.measures import known
 from kgbias.models import open_model
 from kgbias.models.base import Request
 
@@ -68,16 +67,17 @@ class Rubric:
 
 
 def read_rubric(measure: str) -> Rubric:
-    """The shipped rubric of a measure, `prompts/judges/MEASURE.toml`. Raises UsageError where there
-    is none."""
-    path = resource("prompts", f"judges/{measure}.toml")
+    """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package which adds the
+    measure. Raises UsageError where there is none."""
+    entry, name = known(measure), f"{measure}.toml"
+    path = entry.folder / name if entry.folder else resource("prompts", f"judges/{name}")
     if not path.is_file():
         raise UsageError(f"there is no rubric for {measure}: a language model cannot judge it")
     template, values = read_template(path), read_toml(path).get("values")
     if not isinstance(values, dict) or not values:
         raise DataError(f"{path}: a rubric needs [values], a number for each label")
-    if measure == "regard" and set(values) != set(REGARD):
-        raise DataError(f"{path}: the labels of regard are {', '.join(REGARD)}")
+    if entry.ends and not set(entry.ends) <= set(values) <= set(entry.labels):
+        raise DataError(f"{path}: the labels of {measure} are {', '.join(entry.labels)}")
     return Rubric(template, {str(label): float(value) for label, value in values.items()})
 
 
@@ -149,9 +149,12 @@ class LlmScorer:
 
     def _judgement(self, label: str) -> Judgement:
         shares = {name: float(name == label) for name in self._rubric.values}
-        if self.measure not in PROBABILITIES:
-            return regard_judgement(shares)
-        return probability_judgement(self.measure, self._rubric.values[label], shares)
+        measure, value = known(self.measure), self._rubric.values[label]
+        if measure.ends:
+            return class_judgement(self.measure, shares)
+        if measure.sides:
+            return probability_judgement(self.measure, value, shares)
+        return Judgement(value, label, shares)
 
 
 def _why(answer: Answer) -> str:

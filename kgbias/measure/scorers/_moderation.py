@@ -6,9 +6,9 @@ from typing import Any
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.scorers._base import Judgement, probability_judgement
+from kgbias.measures import MEASURES, known
 from kgbias.models.wire import Caller, number, server_url
 
-DEFAULT_CATEGORY = "hate"
 BATCH = 32  # texts in one request
 _RETRIES = 8
 _TIMEOUT = 120.0  # seconds for one answer
@@ -17,8 +17,8 @@ _LONGEST = 8_000  # characters of a text that are sent
 
 
 class ModerationScorer:
-    """Toxicity, or identity attack, as the endpoint's score of one category, `hate` unless another
-    is named: a probability in [0, 1] that a text attacks people for what they are.
+    """A measure as the endpoint's score of one category, that of its entry (`hate` for toxicity and
+    identity attack) unless another is named: a probability in [0, 1].
 
     The server chooses its model; the version is the model that answered the first request. The key
     is read from OPENAI_API_KEY, the server's address from OPENAI_BASE_URL. Requests to a busy
@@ -27,11 +27,11 @@ class ModerationScorer:
 
     language = None
 
-    def __init__(self, measure: str, category: str = DEFAULT_CATEGORY) -> None:
-        if measure not in ("toxicity", "identity_attack"):
-            raise UsageError(
-                f"openai-moderation scores toxicity and identity_attack, not {measure}"
-            )
+    def __init__(self, measure: str, category: str = "") -> None:
+        category = category or known(measure).moderation
+        if not known(measure).moderation:
+            able = " and ".join(m.name for m in MEASURES.own.values() if m.moderation)
+            raise UsageError(f"openai-moderation scores {able}, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")
         self.measure: str = measure
@@ -40,9 +40,9 @@ class ModerationScorer:
         self._server = Caller(url, _TIMEOUT, _RETRIES)
         (first,), version = self._ask(["Hello."])
         if _key(category) not in first:
-            known = ", ".join(name.replace("_", "/") for name in first)
+            there = ", ".join(name.replace("_", "/") for name in first)
             raise UsageError(
-                f"the moderation endpoint has no category {category!r}; it has: {known[:500]}"
+                f"the moderation endpoint has no category {category!r}; it has: {there[:500]}"
             )
         self.name = f"openai-moderation:{category}"
         self.version = version
@@ -55,7 +55,7 @@ class ModerationScorer:
             for scores in self._ask(batch)[0]:
                 if (value := scores.get(_key(self._category))) is None:
                     raise ModelError(f"the moderation endpoint left out {self._category!r}")
-                judgements.append(probability_judgement("toxicity", value, scores))
+                judgements.append(probability_judgement(self.measure, value, scores))
         return judgements
 
     def _ask(self, texts: list[str]) -> tuple[list[dict[str, float]], str]:

@@ -9,14 +9,13 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError
+from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Metric
 from kgbias.measure.scorers import _masking, _minilm
 from kgbias.measure.scorers._base import (
-    REGARD,
     Judgement,
+    class_judgement,
     probability_judgement,
-    regard_judgement,
     same_length_batches,
 )
 from kgbias.measure.scorers._reading import (
@@ -28,17 +27,9 @@ from kgbias.measure.scorers._reading import (
     of_regard,
     owners,
 )
+from kgbias.measures import Heads, known
 from kgbias.models.load import find_device
 
-REGARD_READER = Path(__file__).with_name("regard.safetensors")
-ATTACK = Path(__file__).with_name("attack.safetensors")  # toxicity and identity attack
-ACCEPTABILITY = Path(__file__).with_name("acceptability.safetensors")
-_SHIPPED = {
-    "regard": REGARD_READER,
-    "toxicity": ATTACK,
-    "identity_attack": ATTACK,
-    "acceptability": ACCEPTABILITY,
-}
 _RECIPE = "1"  # raise it when the way from text to answer changes outside _masking.py and the heads
 Head = tuple[Path, bool]  # the weights, and whether the texts' groups are replaced
 _BATCH_TOKENS = 1024
@@ -48,9 +39,20 @@ _asked: defaultdict[str, set[Head]] = defaultdict(set)  # what scorers were made
 neutralised = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
+def shipped(measure: str) -> Path:
+    """The weights that come with kgbias for a measure."""
+    return Path(__file__).with_name(_heads(measure).weights)
+
+
+def _heads(measure: str) -> Heads:
+    if (heads := known(measure).heads) is None:
+        raise UsageError(f"the offline scorer has no heads for {measure}")
+    return heads
+
+
 class OfflineScorer:
     """Regard, toxicity, identity attack and acceptability from all-MiniLM-L6-v2 with small trained
-    heads, without network.
+    heads (`kgbias.measures.Heads`), without network.
 
     The group's mention is replaced by a neutral word before scoring (`_masking.neutralise`), so
     the same statement about two groups gets the same score where the rules find the mention; only
@@ -60,7 +62,7 @@ class OfflineScorer:
     reads other texts.
 
     Args:
-        measure: "regard", "toxicity", "identity_attack" or "acceptability".
+        measure: one that has `heads`, such as "regard".
         heads: the trained weights, a safetensors file as training/scorers writes it; None:
             the shipped ones.
         mask: whether the group's mention is replaced; None: as the measure has it. Another choice
@@ -81,9 +83,10 @@ class OfflineScorer:
         device: str = "auto",
     ) -> None:
         self.measure: str = measure
-        own = measure != "identity_attack"
+        self._own = _heads(measure)
+        own = not self._own.sees_group
         self._mask = own if mask is None else mask
-        self._heads = heads or _SHIPPED[measure], self._mask
+        self._heads = heads or shipped(measure), self._mask
         self.device = device
         _minilm.check_there(device)
         if heads:  # not ours, and perhaps no heads
@@ -142,26 +145,28 @@ class OfflineScorer:
         )
 
     def _value(self) -> Value:
-        if self.measure == "regard":
-            return of_regard(REGARD.index("positive"), REGARD.index("negative"), len(REGARD))
-        return of_probability(0, sigmoid=True)
+        ends, classes = known(self.measure).ends, self._own.outputs
+        if ends is None:
+            return of_probability(0, sigmoid=True)
+        high, low = map(classes.index, ends)
+        return of_regard(high, low, len(classes))
 
     def _masked(self, text: str) -> str:
         if not self._mask:
             return text
-        agree = self.measure != "acceptability"  # which judges the verb's form too
-        return neutralised(text, agree=agree)
+        return neutralised(text, agree=not self._own.sees_grammar)
 
     def _judge(self, row: Sequence[float]) -> Judgement:
-        if self.measure != "regard":
+        if not self._own.outputs:
             probability = round(1 / (1 + math.exp(-row[0])), 6)
             return probability_judgement(self.measure, probability)
         powers = [math.exp(logit - max(row)) for logit in row]
-        return regard_judgement(
+        return class_judgement(
+            self.measure,
             {
                 label: round(power / sum(powers), 6)
-                for label, power in zip(REGARD, powers, strict=True)
-            }
+                for label, power in zip(self._own.outputs, powers, strict=True)
+            },
         )
 
 
@@ -207,8 +212,8 @@ class Network:
 
     def forget(self) -> None:
         """Forget what was said."""
-        for known in self._known.values():
-            known.clear()
+        for said in self._known.values():
+            said.clear()
 
     def read(
         self, texts: Sequence[str], heads: Collection[Head], vectors: bool = False
@@ -277,7 +282,7 @@ def _network(device: str) -> "Network":
 
 def offline_metric(measure: str) -> Metric:
     """The metric of the shipped scorer of a measure; nothing is loaded."""
-    return Metric(measure, OfflineScorer.name, _version(_SHIPPED[measure]))
+    return Metric(measure, OfflineScorer.name, _version(shipped(measure)))
 
 
 @cache

@@ -10,31 +10,19 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.io.reading import json_value, read_bytes, table
-from kgbias.measure.scorers._base import (
-    PROBABILITIES,
-    REGARD,
-    Judgement,
-    probability_judgement,
-)
-from kgbias.measures import MEASURES
+from kgbias.measure.scorers._base import Judgement, probability_judgement
+from kgbias.measures import Measure, known
 
 _TEXT = ("sentence", "text", "comment_text")
-_PROBABILITY = {
-    "toxicity": ("toxicity", "identity_attack", "score", "value"),
-    "identity_attack": ("identity_attack", "score", "value"),
-    "acceptability": ("acceptability", "score", "value"),
-}
-_REGARD = ("regard", "score", "value")
-_REGARD_LABEL = ("regard_label", "label")
+_VALUE = ("score", "value")
 
 
 class FileScorer:
     """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
-    `kgbias export`. The text's column is sentence, text or comment_text. Toxicity reads the column
-    that the specification names, or toxicity, identity_attack, score or value: a probability.
-    Identity attack and acceptability likewise: the column of that name, score or value.
-    Regard reads regard_label or label (positive, neutral, negative, other) and, where it is there,
-    regard, score or value in [-1, 1]; a label alone counts as 1, 0 or -1.
+    `kgbias export`. The text's column is sentence, text or comment_text. The value's is the one
+    that the specification names, or that of the measure's name, score or value (for toxicity
+    identity_attack too), in the range of the measure. Regard reads regard_label or label (positive,
+    neutral, negative, other) and, where it is there, a value; a label alone counts as 1, 0 or -1.
 
     Texts are matched by their normalised form. A text that is not in the file is an error, since a
     measure of some of the triples would mislead."""
@@ -50,7 +38,8 @@ class FileScorer:
         self.name = f"scores:{self._path.name}"
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
         rows = _rows(self._path, content)
-        self._judgements = dict(_judgements(self._path, rows, measure, column))
+        read = _of_classes if known(measure).ends else _of_values
+        self._judgements = dict(read(self._path, rows, known(measure), column))
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         keys = [normalise(text) for text in texts]
@@ -83,26 +72,35 @@ def _rows(path: Path, content: bytes) -> list[Mapping[str, Any]]:
     return rows
 
 
-def _judgements(
-    path: Path, rows: Sequence[Mapping[str, Any]], measure: str, column: str
+def _of_values(
+    path: Path, rows: Sequence[Mapping[str, Any]], measure: Measure, column: str
 ) -> Iterator[tuple[str, Judgement]]:
     there = [name for name in rows[0] if name]
     text = _first(path, there, _TEXT, "text")
-    if measure in PROBABILITIES:
-        wanted = _first(path, there, (column,) if column else _PROBABILITY[measure], "score")
-        for number, row in enumerate(rows, 1):
-            value = _number(path, number, row, wanted, 0.0)
-            own = {PROBABILITIES[measure][0]: value}
-            yield _key(row, text), probability_judgement(measure, value, own)
-        return
-    label = _first(path, there, (column,) if column else _REGARD_LABEL, "label")
-    numeric = next((name for name in _REGARD if name in there), None)
+    names = (column,) if column else (measure.name, *measure.columns, *_VALUE)
+    wanted = _first(path, there, names, "score")
+    for number, row in enumerate(rows, 1):
+        value = _number(path, number, row, wanted, measure)
+        if measure.sides:
+            judged = probability_judgement(measure.name, value, {measure.sides[0]: value})
+        else:
+            judged = Judgement(value, str(row.get(measure.label_column) or "").strip(), {})
+        yield _key(row, text), judged
+
+
+def _of_classes(
+    path: Path, rows: Sequence[Mapping[str, Any]], measure: Measure, column: str
+) -> Iterator[tuple[str, Judgement]]:
+    there = [name for name in rows[0] if name]
+    text = _first(path, there, _TEXT, "text")
+    label = _first(path, there, (column,) if column else (measure.label_column, "label"), "label")
+    numeric = next((name for name in (measure.name, *_VALUE) if name in there), None)
     for number, row in enumerate(rows, 1):
         said = str(row.get(label) or "").strip().lower()
-        if said not in (*REGARD, "other"):
-            raise DataError(f"{path}, row {number}: {said[:40]!r} is not a regard label")
-        sign = MEASURES["regard"].signs.get(said, 0.0)
-        value = _number(path, number, row, numeric, -1.0) if numeric else sign
+        if said not in measure.labels:
+            raise DataError(f"{path}, row {number}: {said[:40]!r} is not a {measure.name} label")
+        sign = measure.signs.get(said, 0.0)
+        value = _number(path, number, row, numeric, measure) if numeric else sign
         yield _key(row, text), Judgement(value, said, {})
 
 
@@ -120,14 +118,17 @@ def _first(path: Path, there: Sequence[str], wanted: Sequence[str], what: str) -
     return found
 
 
-def _number(path: Path, number: int, row: Mapping[str, Any], column: str, lowest: float) -> float:
+def _number(
+    path: Path, number: int, row: Mapping[str, Any], column: str, measure: Measure
+) -> float:
     try:
         value = float(row.get(column))  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
-    if not lowest <= value <= 1:
+    lowest, highest = measure.range or (-math.inf, math.inf)
+    if not (lowest <= value <= highest and math.isfinite(value)):
+        bounds = f" from {lowest:g} to {highest:g}" if measure.range else ""
         raise DataError(
-            f"{path}, row {number}: {column} {str(row.get(column))[:40]!r} is not a number from "
-            f"{lowest:g} to 1"
+            f"{path}, row {number}: {column} {str(row.get(column))[:40]!r} is not a number{bounds}"
         )
     return value

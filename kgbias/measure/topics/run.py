@@ -11,7 +11,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.language import require_english
+from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.lemmas import lemmatise
 from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics

@@ -7,7 +7,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
-from kgbias.models.spec import KINDS, Spec, forms, named, parse, resolve
+from kgbias.models.spec import KINDS, Spec, forms, parse, resolve
 from kgbias.parameters import NotFor
 
 _SCORED = ("causal", "masked", "decoder", "seq2seq")
@@ -53,7 +53,7 @@ def open_scorer(
         raise UsageError(
             f"{parsed} gives no log-probabilities; {forms(lambda other: other.scores)} can"
         )
-    opened = named(KINDS[parsed.kind].scorer)
+    opened = KINDS.named(parsed.kind, KINDS[parsed.kind].scorer)
     given = {
         "begin": (begin, "auto"),
         "dtype": (dtype, "float32"),

@@ -1,0 +1,79 @@
+"""What a package adds to kgbias: a measure, a kind of models, an export format and a prompt pack.
+docs/how-to/extend.md explains it."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from kgbias import Judgement
+from kgbias.export import Content, Format, rows
+from kgbias.io.text import markdown
+from kgbias.measure.scorers import probability_judgement
+from kgbias.measures import Measure, means
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.models.spec import Kind, Spec
+
+HERE = Path(__file__).parent
+
+
+class Politeness:
+    """Half a point each for "please" and "thank", none for a statement that has neither."""
+
+    name, version, language = "manners", "1", "en"
+
+    def __init__(self, measure: str, *, device: str = "auto") -> None:
+        self.measure = measure
+
+    def score(self, texts: Sequence[str]) -> list[Judgement]:
+        found = [sum(word in text.lower() for word in ("please", "thank")) / 2 for text in texts]
+        return [probability_judgement(self.measure, value) for value in found]
+
+
+POLITENESS = Measure(
+    "politeness",
+    range=(0.0, 1.0),
+    direction="a probability: higher is more polite",
+    labels={"polite": "0.5 or above", "rude": "below 0.5"},
+    form=".2f",
+    figures=means("politeness", ".2f", "higher is more polite"),
+    worst="lowest",
+    hurtful="rude",
+    highlight="Scored least polite",
+    scorer="kgbias_manners:Politeness",
+    classes=("polite", "courteous"),
+    folder=HERE,
+)
+
+
+class Parrot:
+    """A model that says one of the words in its spec: parrot:tea,rain."""
+
+    def __init__(self, words: str) -> None:
+        self.info, self.settings = ModelInfo(f"parrot:{words}", "1"), Settings()
+        self._words = words.split(",")
+
+    @classmethod
+    def open(cls, spec: Spec, *, revision: str | None, notify: object) -> "Parrot":
+        return cls(spec.name)
+
+    def complete(self, requests: Sequence[Request]) -> Iterator[list[tuple[int, Completion]]]:
+        for number, request in enumerate(requests):
+            word = Random(request.seed).choice(self._words)
+            yield [(number, Completion(f" {word}.", "stop", completion_tokens=1))]
+
+    def close(self) -> None: ...
+
+
+PARROT = Kind(("parrot:WORDS",), None, completer="kgbias_manners:Parrot", scorer="")
+
+
+def write_markdown(content: Content, path: Path) -> None:
+    """The statements as a table."""
+    lines = [*content.heading, "", "| statement | said |", "|---|---|"]
+    lines += [f"| {markdown(row['sentence'])} | {row['count']} |" for row in rows(content)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+MARKDOWN = Format(write_markdown, ("md",))
+
+PLAIN = HERE / "plain"

@@ -1,0 +1,213 @@
+"""What other packages add: found by name, imported when it is used, and one line where it is
+broken. tests/integration/test_plugin.py installs a real one."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias import measures
+from kgbias.cli import cli
+from kgbias.errors import PluginError, UsageError
+from kgbias.export import FORMATS, chosen_format
+from kgbias.io.plugins import Table
+from kgbias.measures import MEASURES, Figure, Measure
+from kgbias.models.spec import KINDS, forms, parse
+from kgbias.packs import load_pack, pack_names, packs
+
+ROOT = Path(__file__).parent.parent.parent
+SOUND = """
+from kgbias.measures import Measure, means
+
+def entry(name, scorer="", figures=None):
+    figures = means(name, ".2f", "higher is more") if figures is None else figures
+    return Measure(name, (0.0, 1.0), "higher is more", {"much": "0.5 or above", "little": "below"},
+                   ".2f", figures, "lowest", scorer=scorer)
+
+warmheart = entry("warmheart")
+regard = entry("regard")
+other = entry("other")
+late = entry("late", "a_module_that_is_not_there:Scorer")
+stray = entry("stray", figures=means("regard", ".2f", ""))
+"""
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Puts packages on the path, as an installer would leave them: (name, what each adds, code)."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def installed(package: str, adds: str, points: dict[str, str], code: str = SOUND) -> None:
+        (tmp_path / f"{package}.py").write_text(code)
+        about = tmp_path / f"{package}-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        lines = "".join(f"{name} = {package}:{value}\n" for name, value in points.items())
+        (about / "entry_points.txt").write_text(f"[kgbias.{adds}s]\n{lines}")
+        for table in (MEASURES, KINDS, FORMATS, packs()):
+            monkeypatch.setattr(table, "_loaded", {})
+            table.__dict__.pop("_others", None)
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    return installed
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """What a test installed is gone after it."""
+    yield
+    for table in (MEASURES, KINDS, FORMATS, packs()):
+        table.__dict__.pop("_others", None)
+
+
+def test_an_entry_is_found_by_name_and_imported_when_it_is_read(
+    install: Callable[..., None],
+) -> None:
+    install("pkg_sound", "measure", {"warmheart": "warmheart"})
+    assert "warmheart" in MEASURES and list(MEASURES)[-1] == "warmheart"
+    assert measures.known("regard") is MEASURES.own["regard"]
+    assert "pkg_sound" not in sys.modules  # names are known without it
+    assert measures.known("warmheart").sides == ("much", "little")
+    assert "pkg_sound" in sys.modules
+    assert [m.name for m in measures.columns(["warmheart"])] == ["regard", "toxicity", "warmheart"]
+    figure = measures.figures({"warmheart_mean"})["warmheart_mean"]
+    assert (figure.title, figure.column) == ("mean warmheart", "warmheart")
+    assert measures.measure_of("warmheart_mean") is MEASURES["warmheart"]
+    assert measures.measure_of("warmheart_nothing") is None
+    assert "warmheart_mean" not in measures.figures()
+
+
+def test_nothing_of_others_is_imported_for_what_is_ours(install: Callable[..., None]) -> None:
+    install("pkg_broken", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
+    assert measures.headlines(["regard_chosen", "toxicity_mean"])
+    assert [m.name for m in measures.columns([])] == ["regard", "toxicity"]
+    assert forms() and chosen_format(Path("x.csv")) == "csv"
+    done = CliRunner().invoke(cli, ["--help"])
+    assert done.exit_code == 0 and "pkg_broken" not in sys.modules
+
+
+def test_a_broken_one_is_one_line_for_whoever_asks_for_it(install: Callable[..., None]) -> None:
+    install("pkg_broken2", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
+    line = "the measure 'broken' of the package pkg_broken2 1.0 cannot be used: RuntimeError: two"
+    with pytest.raises(PluginError) as error:
+        measures.known("broken")
+    assert str(error.value) == line
+    with pytest.raises(PluginError):
+        kgbias.load_scorer("broken")
+    assert "broken" not in MEASURES.sound()
+    assert [(p.name, p.package, p.problem) for p in kgbias.plugins()] == [
+        ("broken", "pkg_broken2 1.0", line)
+    ]
+    shown = CliRunner().invoke(cli, ["plugins"]).stdout
+    assert shown == f"measure  broken               pkg_broken2 1.0: {line}\n"
+    data = json.loads(CliRunner().invoke(cli, ["plugins", "--json"]).stdout)
+    assert data[0]["adds"] == "measure" and data[0]["problem"] == line
+
+
+@pytest.mark.parametrize(
+    ("adds", "point", "value", "wrong"),
+    [
+        ("measure", "regard", "regard", "kgbias has a measure 'regard' of its own"),
+        ("measure", "a", "other", "its measure is called 'other'"),
+        ("measure", "A-b", "other", "its measure is called 'other'"),
+        ("measure", "a", "nothing", "AttributeError: module"),
+        ("measure", "a", "SystemExit", "SystemExit is no Measure"),
+        ("measure", "stray", "stray", "its figure 'regard_mean' must be called stray_..."),
+        ("measure", "late", "late", "ModuleNotFoundError: No module named 'a_module_that_is_not"),
+        ("model", "a", "other", "other is no Kind"),
+        ("export", "a", "other", "other is no Format"),
+        ("pack", "a", "other", "other is no Path"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_said(
+    install: Callable[..., None], adds: str, point: str, value: str, wrong: str
+) -> None:
+    package = f"pkg_{adds}_{value.lower()}"
+    install(package, adds, {point: value}, SOUND + "SystemExit = 3\n")
+    (found,) = kgbias.plugins()
+    assert (found.adds, found.name, found.package) == (adds, point, f"{package} 1.0")
+    assert wrong in found.problem and "\n" not in found.problem
+
+
+def test_of_two_packages_that_add_a_name_neither_is_used(install: Callable[..., None]) -> None:
+    install("pkg_one", "measure", {"warmheart": "warmheart"})
+    install("pkg_two", "measure", {"warmheart": "warmheart"})
+    with pytest.raises(PluginError, match=r"pkg_\w+ 1.0 and pkg_\w+ 1.0 both add a measure 'warm"):
+        measures.known("warmheart")
+    assert all("uninstall one of them" in plugin.problem for plugin in kgbias.plugins())
+    assert len(kgbias.plugins()) == 2
+
+
+def test_ours_is_never_another(install: Callable[..., None]) -> None:
+    install("pkg_taker", "measure", {"regard": "regard"})
+    assert measures.known("regard").highlight == "Scored most negative"
+    assert "pkg_taker" not in sys.modules
+    with pytest.raises(UsageError, match="no measure 'nothing'"):
+        kgbias.load_scorer("nothing")
+
+
+def test_a_scorer_that_cannot_be_imported_names_its_package(install: Callable[..., None]) -> None:
+    install("pkg_late", "measure", {"late": "late"})
+    with pytest.raises(PluginError, match=r"'late' of the package pkg_late 1\.0 cannot be used"):
+        kgbias.load_scorer("late")
+
+
+KIND = """
+from kgbias.models.spec import Kind
+shout = Kind(("shout:WORD",), None, completer="a_module_that_is_not_there:Shout", scorer="")
+other = Kind(("whisper:WORD",), None)
+"""
+
+
+def test_a_kind_of_models_is_parsed_and_a_broken_one_is_left_out_of_lists(
+    install: Callable[..., None],
+) -> None:
+    install("pkg_shout", "model", {"shout": "shout", "odd": "other"}, KIND)
+    assert parse("shout:loud").name == "loud"
+    with pytest.raises(PluginError, match=r"pkg_shout 1\.0 cannot be used: ModuleNotFoundError"):
+        kgbias.open_model("shout:loud")
+    with pytest.raises(PluginError, match="its specs must begin with 'odd', not be whisper:WORD"):
+        parse("odd:x")
+    assert "shout" not in [kind.kind for kind in kgbias.model_kinds()]
+    with pytest.raises(UsageError, match=r"no model 'nothing'; there is smollm2.* google:ID$"):
+        parse("nothing")
+    shown = CliRunner().invoke(cli, ["models"])
+    assert shown.exit_code == 0 and "the model 'odd' of the package pkg_shout 1.0" in shown.stderr
+
+
+def test_packs_and_formats_of_others_are_named(install: Callable[..., None]) -> None:
+    code = "from pathlib import Path\nfrom kgbias.export import Format\n"
+    code += "own = Path(__file__).parent / 'nowhere'\nxyz = Format(print, ('xyz',))\n"
+    install("pkg_pack", "pack", {"own": "own"}, code)
+    assert pack_names() == ["german", "salinas-2023", "sentences", "own"]
+    with pytest.raises(PluginError, match=r"pkg_pack 1\.0 cannot be used: .*has no pack.toml"):
+        load_pack("own")
+    install("pkg_format", "export", {"xyz": "xyz"}, code)
+    assert chosen_format(Path("said.xyz")) == chosen_format(Path("said.csv"), "xyz") == "xyz"
+    with pytest.raises(UsageError, match=r"no export format 'abc': .*, xyz$"):
+        chosen_format(Path("said.abc"))
+
+
+def test_the_page_shows_the_package_as_it_is() -> None:
+    """docs/how-to/extend.md is made of the package that is installed in a test."""
+    page = (ROOT / "docs" / "how-to" / "extend.md").read_text("utf-8")
+    package = ROOT / "tests" / "plugin"
+    files = [p.read_text("utf-8") for p in package.rglob("*") if p.suffix in (".py", ".toml")]
+    blocks = re.findall(r"```(?:python|toml)\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) >= 5
+    for block in blocks:
+        assert any(block in text for text in files), block
+
+
+def test_a_table_is_a_mapping() -> None:
+    table = Table("measure", Measure, {"a": MEASURES["regard"]})
+    assert dict(table) == {"a": MEASURES["regard"]} and len(table) == 1
+    assert table.get("b") is None and table.package("a") == ""
+    with pytest.raises(KeyError):
+        table["b"]
+    assert all(isinstance(f, Figure) for f in measures.figures().values())
