@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     Sectioned,
     SectionedOption,
     as_flags,
     json_option,
     model_options,
-    print_json,
-    printable,
     said,
     workers_options,
 )
@@ -312,7 +311,7 @@ def associate(
 
         write(found.records(), path)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
         print_tests(found.records())
         print_groups(found.groups)
@@ -333,56 +332,54 @@ def _pair(text: str | None, otherwise: str) -> tuple[str, str] | None:
     raise UsageError(otherwise)
 
 
-_TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
+_TABLE = (
+    "test", "method", "model", ">d", ">95% interval", ">p", ">p Holm", ">p BH", ">n",
+)  # fmt: skip
 
 
 def print_groups(agreement: "RegardAgreement | None") -> None:
     """SC-WEAT of every group, where it was asked for."""
     if agreement is None or not agreement.groups:
         return
-    width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
-    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
-    for g in agreement.groups:
-        interval = f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}"
-        click.echo(
-            f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
-            + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
-        )
+    show.say()
+    show.table(
+        ("group", ">SC-WEAT d", ">95% interval", ">regard"),
+        (
+            (
+                g.group.name,
+                f"{g.effect.value:+.3f}",
+                f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}",
+                "" if math.isnan(g.regard) else f"{g.regard:+.0f}",
+            )
+            for g in agreement.groups
+        ),
+    )
     if not math.isnan(agreement.correlation):
-        click.echo(
+        show.say(
             f"rank correlation of the two: {agreement.correlation:+z.2f} over "
             f"{len(agreement.groups)} groups, not tested"
         )
     words = f"{agreement.a.concept} against {agreement.b.concept}"
-    click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
+    show.say(f"d: {words}; above 0 is nearer to the first")
 
 
 def print_left_out(found: "Associations") -> None:
     """What was asked for and not tested, and why."""
     for line in found.left_out:
-        click.echo(f"left out: {printable(line)}")
+        show.say(f"left out: {line}")
 
 
 def print_tests(rows: Sequence[dict[str, Any]]) -> None:
     """The table, then what a reader must know of it."""
     if not rows:
         return
-    cells = [_TABLE, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = (
-            cell.ljust(w) if i < 3 else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        click.echo("  ".join(line).rstrip())
+    show.table(_TABLE, map(_cells, rows))
     notes = dict.fromkeys(note for row in rows for note in _notes(row))
     tested = sum(not math.isnan(row["p_holm"]) for row in rows)
     if tested > 1:
         notes[f"p Holm, p BH: corrected over the {tested} tests of this call"] = None
     if notes:
-        click.echo()
-    for note in notes:
-        click.echo(printable(note))
+        show.say("", *notes)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -390,7 +387,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["test"],
         row["method"],
-        printable(row["model"]),
+        row["model"],
         f"{row['effect_size']:+z.4f}",
         interval,
         *(
@@ -477,7 +474,7 @@ def run(
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)
             if as_json:
-                print_json({"cost": _as_dict(cost)})
+                show.data({"cost": _as_dict(cost)})
             else:
                 _print_cost(cost)
             return
@@ -492,7 +489,7 @@ def run(
             **options,
         )
     if as_json:
-        print_json(
+        show.data(
             {"results": found.records(), "significant": found.counts(), "missing": [*found.missing]}
         )
     else:
@@ -501,34 +498,34 @@ def run(
 
 def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
     counts = found.counts()
-    width = max((len(printable(row["model"])) for row in counts), default=5)
-    click.echo(
-        f"{'model':<{width}}  {'method':<9}  {'tests':>5}  {'p <= 5%':>7}  {'BH':>5}  {'Holm':>5}"
+    show.table(
+        ("model", "method", ">tests", ">p <= 5%", ">BH", ">Holm"),
+        (
+            [row[name] for name in ("model", "method", "tests", "uncorrected", "bh", "holm")]
+            for row in counts
+        ),
     )
-    for row in counts:
-        click.echo(
-            f"{printable(row['model']):<{width}}  {row['method']:<9}  {row['tests']:>5}  "
-            f"{row['uncorrected']:>7}  {row['bh']:>5}  {row['holm']:>5}"
-        )
-    click.echo(
-        f"\n{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
-        "corrected over all cells of the grid"
+    show.say(
+        "",
+        f"{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
+        "corrected over all cells of the grid",
     )
     if found.missing:
-        click.echo(f"{len(found.missing)} cells have no result, for example:")
+        show.say(f"{len(found.missing)} cells have no result, for example:")
         for line in found.missing[:3]:
-            click.echo(f"  {printable(line)}")
+            show.say(f"  {line}")
     for folder in outputs:
-        click.echo(f"tables and figures: {printable(str(folder))}")
+        show.say(f"tables and figures: {folder}")
 
 
 def _print_cost(cost: "GridCost") -> None:
-    click.echo(f"{'method':<9}  {'cells':>6}  {'done':>6}")
-    for method, count in cost.cells.items():
-        click.echo(f"{method:<9}  {count:>6}  {cost.done.get(method, 0):>6}")
+    show.table(
+        ("method", ">cells", ">done"),
+        ((method, count, cost.done.get(method, 0)) for method, count in cost.cells.items()),
+    )
     for name, counts in (("texts to embed", cost.texts), ("predictions", cost.predictions)):
         for model, count in counts.items():
-            click.echo(f"{printable(model)}: {count:,} {name}")
+            show.say(f"{model}: {count:,} {name}")
 
 
 def _as_dict(cost: "GridCost") -> dict[str, Any]:

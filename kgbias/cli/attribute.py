@@ -5,12 +5,11 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     default,
     device_option,
     json_option,
-    print_json,
-    printable,
     run_argument,
     store_option,
 )
@@ -104,15 +103,23 @@ def attribute(
             _print_words(run.attributed_words(**of, against=against), as_json)
             return
     if as_json:
-        print_json([_as_data(a) for a in found])
+        show.data([_as_data(a) for a in found])
         return
-    for a in found:
-        effects = "  ".join(
-            f"{printable(token)[:40]} {effect:+z.2f}"
-            for token, effect in zip(a.tokens, a.effects, strict=True)
-        )
-        by = a.method.partition("@")[0]
-        click.echo(f"{a.metric.measure:<10} {by:<10} {a.score:>+6.2f}  {effects}")
+    show.table(
+        ("measure", "method", ">score", "effect of each word"),
+        (
+            (
+                a.metric.measure,
+                a.method.partition("@")[0],
+                f"{a.score:+.2f}",
+                "  ".join(
+                    f"{token[:40]} {effect:+z.2f}"
+                    for token, effect in zip(a.tokens, a.effects, strict=True)
+                ),
+            )
+            for a in found
+        ),
+    )
 
 
 def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
@@ -129,25 +136,30 @@ def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bo
 
 def _print_words(rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json(rows.records())
+        show.data(rows.records())
         return
-    width = max(len(printable(row.cell)) for row in rows)
-    for row in rows:
-        click.echo(
-            f"{row.measure:<16} {row.method:<10} {printable(row.cell):<{width}}  "
-            f"{printable(row.word)[:40]:<20} {row.effect:>+6.2f} in {row.n} of {row.statements}"
-        )
+    show.table(
+        ("measure", "method", "of", "word", ">effect", ">in", ">statements"),
+        (
+            (row.measure, row.method, row.cell, row.word[:40], f"{row.effect:+.2f}", row.n,
+             f"of {row.statements}")
+            for row in rows
+        ),
+    )  # fmt: skip
 
 
 def _print_curves(rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json(rows.records())
+        show.data(rows.records())
         return
-    for row in rows:
-        click.echo(
-            f"{row.measure:<16} {row.method:<10} {row.removed} removed  drop {row.drop.value:.2f} "
-            f"({row.drop.interval('.2f')}), {row.drop.n} statements"
-        )
+    show.table(
+        ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
+        (
+            (row.measure, row.method, row.removed, f"{row.drop.value:.2f}",
+             row.drop.interval(".2f"), row.drop.n)
+            for row in rows
+        ),
+    )  # fmt: skip
 
 
 def _as_data(a: Any) -> dict[str, Any]:

@@ -8,15 +8,14 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     COMMAS,
     WRITERS,
     asking_options,
     json_option,
     model_options,
-    print_json,
     print_price,
-    printable,
     store_option,
 )
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
@@ -27,6 +26,7 @@ from kgbias.stats.estimate import finite
 
 SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
+_HEADS = {"echo": "echoes"}
 
 
 @click.command()
@@ -236,9 +236,9 @@ def crawl(
             **options,
         )
     if as_json and repeat is None:
-        print_json(_as_data(runs[0]))
+        show.data(_as_data(runs[0]))
     elif as_json:
-        print_json({"series": runs.name, "runs": [_as_data(run) for run in runs]})
+        show.data({"series": runs.name, "runs": [_as_data(run) for run in runs]})
     else:
         for run in runs:
             _print(run)
@@ -276,7 +276,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 def _print(run: kgbias.Run) -> None:
     result = run.crawled
     outcomes = result.outcomes
-    click.echo(
+    show.say(
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
         f"({result.well_formed:.0%} well-formed, {outcomes['refused']} refused, "
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
@@ -285,29 +285,29 @@ def _print(run: kgbias.Run) -> None:
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     arms = len({g.arm for g in result.groups}) > 1
-    names = [
-        f"{printable(g.group)} [{g.arm}]" if arms else printable(g.group) for g in result.groups
-    ]
-    width = max(map(len, names), default=0)
-    click.echo(
-        f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  echoes  "
-        "nonsense  failed"
-    )
-    for name, g in zip(names, result.groups, strict=True):
-        click.echo(
-            f"{name:<{width}}{g.statements:>6}{g.distinct:>10}{g.coverage:>10.0%}"
-            f"{g.richness:>10.0f}{g.outcomes['refused']:>9}{g.outcomes['unparsable']:>12}"
-            f"{g.outcomes['echo']:>8}{g.outcomes['nonsense']:>10}"
-            f"{g.outcomes['failed']:>8}"
-        )
+    show.table(
+        ("", ">said", ">distinct", ">coverage", ">at least",
+         *(f">{_HEADS.get(name, name)}" for name in OUTCOMES[1:])),
+        (
+            (
+                f"{g.group} [{g.arm}]" if arms else g.group,
+                g.statements,
+                g.distinct,
+                f"{g.coverage:.0%}",
+                f"{g.richness:.0f}",
+                *(g.outcomes[name] for name in OUTCOMES[1:]),
+            )
+            for g in result.groups
+        ),
+    )  # fmt: skip
     if result.unfilled:
-        click.echo(f"{result.unfilled} places have no statement after their last attempt", err=True)
+        show.say(f"{result.unfilled} places have no statement after their last attempt", err=True)
 
 
 def _shown(shows: Mapping[str, float]) -> list[str]:
     """What differences a crawl would find."""
     known = [
-        f"{100 * found:.0f} in 100 ({printable(category)})"
+        f"{100 * found:.0f} in 100 ({category})"
         for category, found in shows.items()
         if math.isfinite(found)
     ]
@@ -364,19 +364,18 @@ def models(as_json: bool) -> None:
     """
     found = kgbias.model_kinds()
     if as_json:
-        print_json(found.records())
+        show.data(found.records())
         return
-    rows = [("spec", *_COLUMNS, "extra", "key")]
+    rows = []
     for kind in found:
         can = [getattr(kind, name) for name in _COLUMNS]
         extra = kind.extra if kind.installed else f"{kind.extra} (not installed)"
         rows += [(form, *can, extra, " or ".join(kind.keys)) for form in kind.specs]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
-    click.echo("depends: on the model, or on the server that answers")
-    click.echo("choice: by forced choice, kgbias probe choice")
+    show.table(("spec", *_COLUMNS, "extra", "key"), rows)
+    show.say(
+        "depends: on the model, or on the server that answers",
+        "choice: by forced choice, kgbias probe choice",
+    )
     missing = sorted({kind.extra for kind in found if not kind.installed})
     if missing:
-        click.echo(f"not installed: pip install 'kgbias[{','.join(missing)}]'")
+        show.say(f"not installed: pip install 'kgbias[{','.join(missing)}]'")

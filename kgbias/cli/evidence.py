@@ -8,11 +8,10 @@ import click
 
 import kgbias
 from kgbias.associate.indicators import MARKS
+from kgbias.cli import show
 from kgbias.cli.options import (
     as_flags,
     json_option,
-    print_json,
-    printable,
     run_argument,
     said,
     selection_options,
@@ -116,7 +115,7 @@ def evidence(
         groups = run.evidence_groups() if probed else None
         floor = run.evidence_floor() if probed else {}
     if as_json:
-        return print_json(
+        return show.data(
             {
                 "evidence": rows.records(),
                 "groups": groups.records() if groups else [],
@@ -124,106 +123,111 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
-    for line in (
-        *_verdicts(rows), *_floor(floor), *_groups(groups or ()), *_agreements(agreement)
-    ):  # fmt: skip
-        click.echo(line)
+    _print_verdicts(rows)
+    _print_floor(floor)
+    _print_groups(groups or ())
+    _print_agreements(agreement)
 
 
 def _price(price: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        return print_json(price)
-    click.echo(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
+        return show.data(price)
+    show.say(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
     for part in price["categories"]:
         names = sum(len(own) for own in part["names"].values())
-        click.echo(
+        show.say(
             f"{part['category']}: {names} names of {len(part['names'])} groups before "
             f"{part['statements']} statements ({part['not_probed']} are left out); "
             f"{part['nonce_names']} names that mean nothing before {part['floor_statements']}"
         )
         if few := part["too_few_names"]:
-            click.echo(
-                f"  nothing can be said of {', '.join(map(printable, few))}: fewer than {FEWEST} "
+            show.say(
+                f"  nothing can be said of {', '.join(few)}: fewer than {FEWEST} "
                 "names, or no other group to hold against; what is found is a belief of their names"
             )
 
 
-def _floor(floor: dict[str, Any]) -> list[str]:
+def _print_floor(floor: dict[str, Any]) -> None:
     """What was found of names that mean nothing, beside what was found."""
-    if not floor or not floor["tested"]:
-        return []
-    return [
-        f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; of "
-        f"names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean over "
-        "deals)",
-        "",
-    ]
+    if floor and floor["tested"]:
+        show.say(
+            f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; "
+            f"of names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean "
+            "over deals)",
+            "",
+        )
 
 
-def _groups(rows: Any) -> list[str]:
+def _print_groups(rows: Any) -> None:
     """The correlations that were shown: the corrected p is at most 0.05, and the interval leaves
     out 0."""
     shown = sorted(
         (r for r in rows if r["kind"] == "rho" and r["q_value"] <= 0.05 and _leaves_out_none(r)),
         key=lambda r: r["p_value"],
     )
-    lines = [
-        f"  {printable(r['group'])[:27]:<28}{r['score']:<20}{r['value']:+.2f} "
-        f"({r['low']:+.2f} to {r['high']:+.2f})"
-        for r in shown[:_SHOWN]
-    ]
-    head = (
+    if not shown:
+        return
+    show.say(
         "how a group's lifts go with the statements' scores (rho, mean over its names; corrected "
         "p at most 0.05, the smallest first):"
     )
-    return [head, *lines, ""] if lines else []
+    show.table(
+        ("", "", ">", ""),
+        (
+            (r["group"], r["score"], f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
+            for r in shown[:_SHOWN]
+        ),
+        indent=2,
+    )
+    show.say()
 
 
 def _leaves_out_none(row: dict[str, Any]) -> bool:
     return bool(row["low"] > 0 or row["high"] < 0)
 
 
-def _verdicts(rows: Sequence[Evidence]) -> list[str]:
+def _print_verdicts(rows: Sequence[Evidence]) -> None:
     """The most telling statements of each verdict."""
-    lines: list[str] = []
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]
         if not own:
             continue
-        lines += [f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}"]
-        if meaning := VERDICTS.get(name):
-            lines[-1] += f" ({meaning})"
-        for row in telling(own, _SHOWN):
-            lines.append(f"  {_cells(row)}  {printable(row.sentence)[:70]}")
-        lines.append("")
-    return lines
+        meaning = f" ({VERDICTS[name]})" if VERDICTS.get(name) else ""
+        show.say(f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}{meaning}")
+        cells = [_cells(row) for row in telling(own, _SHOWN)]
+        columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
+        show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
+        show.say()
 
 
-def _cells(row: Evidence) -> str:
-    cells = [f"said {row.count:>3}"]
-    if row.lift.has_interval:
-        cells += [f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"]
-    if row.vectors:
-        cells.append(f"association {row.association.value:>+5.2f}")
-    if row.chooser:
-        cells.append(f"chosen {row.chosen.value:.2f}")
-    return "  ".join(cells)
+def _cells(row: Evidence) -> tuple[str, ...]:
+    """What was said, believed, embedded and chosen, "" where that is not known, and the
+    sentence."""
+    lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
+    return (
+        f"said {row.count:>3}",
+        lift if row.lift.has_interval else "",
+        f"association {row.association.value:>+5.2f}" if row.vectors else "",
+        f"chosen {row.chosen.value:.2f}" if row.chooser else "",
+        row.sentence[:70],
+    )
 
 
-def _agreements(rows: Sequence[GroupAgreement]) -> list[str]:
+def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
     """How far the three kinds agree, a line for each group."""
     if not rows:
-        return []
+        return
     several = len({row.arm for row in rows}) > 1
-    head = f"{'Kendall tau-b':<28}" + "".join(
-        f"{name:>24}" for name in ("said-believed", "said-embedded", "believed-embedded")
+    show.table(
+        ("Kendall tau-b", ">said-believed", ">said-embedded", ">believed-embedded"),
+        (
+            (
+                f"{row.group} ({row.arm})" if several else row.group,
+                *map(_tau, (row.said_believed, row.said_embedded, row.believed_embedded)),
+            )
+            for row in rows
+        ),
     )
-    lines = [head]
-    for row in rows:
-        name = f"{row.group} ({row.arm})" if several else row.group
-        cells = (row.said_believed, row.said_embedded, row.believed_embedded)
-        lines.append(f"{printable(name)[:27]:<28}" + "".join(f"{_tau(e):>24}" for e in cells))
-    return lines
 
 
 def _tau(e: Estimate) -> str:

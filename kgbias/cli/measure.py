@@ -6,13 +6,12 @@ from typing import Any, TypeVar, get_args
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     PAIR,
     device_option,
     executor_option,
     json_option,
-    print_json,
-    printable,
     run_argument,
     selection_options,
     store_option,
@@ -156,7 +155,7 @@ def measure(
         data = {"run": run.name, "groups": [_as_data(row) for row in groups]}
         if agreement:
             data["agreement"] = agreement.records()
-        print_json(data)
+        show.data(data)
         return
     published = any(model.settings.get("entropy") == "as_published" for model in topics)
     _print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
@@ -169,22 +168,26 @@ def measure(
 
 def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json({"run": run.name, "scorers": rows.records()})
+        show.data({"run": run.name, "scorers": rows.records()})
         return
-    width = max((len(printable(row.scorer)) for row in rows), default=0)
-    for row in rows:
-        line = f"{row.measure:<16} {printable(row.scorer):<{width}} {row.statements:>8} to read"
-        if row.scored:
-            line += f", {row.scored} have a score"
-        if row.requests:
-            line += f"; {row.requests} requests, with repeated attempts at most "
-            line += f"{row.requests_at_most}"
-        if row.answer_tokens_at_most:
-            line += f" and {row.answer_tokens_at_most} answer tokens"
-        if row.texts_with_names_at_most:
-            line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
-        click.echo(line)
-    click.echo("nothing was opened, scored or asked")
+    show.table(
+        ("", "", ""),
+        ((row.measure, row.scorer, _to_read(row)) for row in rows),
+    )
+    show.say("nothing was opened, scored or asked")
+
+
+def _to_read(row: Any) -> str:
+    line = f"{row.statements} to read"
+    if row.scored:
+        line += f", {row.scored} have a score"
+    if row.requests:
+        line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
+    if row.answer_tokens_at_most:
+        line += f" and {row.answer_tokens_at_most} answer tokens"
+    if row.texts_with_names_at_most:
+        line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
+    return line
 
 
 def _as_data(row: Any) -> dict[str, Any]:
@@ -198,31 +201,32 @@ def _print_groups(groups: Any, hidden: str) -> None:
     """A line for each group in each arm; without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
     shown = headlines(there)
-    width = max((len(printable(row.group)) for row in groups), default=5)
-    head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
     if any(figure.over == "chosen" for figure in shown):
-        click.echo("means where the model chose the predicate; of all statements: --json")
+        show.say("means where the model chose the predicate; of all statements: --json")
     several = len({row.arm for row in groups}) > 1
-    arms = max(len(printable(row.arm)) for row in groups) + 2 if several else 0
-    click.echo(f"{'group':<{width}}  {'arm' if several else '':<{arms}}{'n':>5}{head}")
+    head = ["group", *(["arm"] if several else []), ">n"]
+    for figure in shown:
+        head += [f">{figure.column}", ">95% interval"]
+    rows = []
     for row in groups:
-        own = [row.figures.get(figure.name) for figure in shown]
-        arm = printable(row.arm) if several else ""
-        cells = "".join(
-            f"  {'withheld' if e.withheld else format(e.value, f.form):>10}"
-            f"  {e.interval(f.form):>16}"
-            if e
-            else f"  {'-':>10}  {'-':>16}"
-            for e, f in zip(own, shown, strict=True)
-        )
-        click.echo(f"{printable(row.group):<{width}}  {arm:<{arms}}{row.statements:>5}{cells}")
+        cells = [row.group, *([row.arm] if several else []), row.statements]
+        for figure in shown:
+            e = row.figures.get(figure.name)
+            if e is None:
+                cells += ["-", "-"]
+                continue
+            value = "withheld" if e.withheld else show.figure(e.value, figure.form)
+            cells += [value, e.interval(figure.form)]
+        rows.append(cells)
+    show.table(head, rows)
 
 
 def _print_agreement(a: Any) -> None:
-    moved = ", ".join(f"{printable(m.group)} {m.first:g} to {m.second:g}" for m in a.moved)
-    click.echo(
-        f"\n{a.measure} by {printable(a.first)} and by {printable(a.second)}: kappa "
+    moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
+    show.say(
+        "",
+        f"{a.measure} by {a.first} and by {a.second}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
-        f"groups by their bare means that differ (not tested): {moved or 'none'}"
+        f"groups by their bare means that differ (not tested): {moved or 'none'}",
     )

@@ -1,6 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,19 +12,17 @@ from typing import Any, Protocol, TypeVar, cast
 
 import click
 
+from kgbias.cli import show
 from kgbias.crawl.config import MAX_FAILED
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.io.text import printable as printable
-from kgbias.io.text import shown
 from kgbias.models.budget import Prices
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import forms
 from kgbias.parallel import LOCAL
 from kgbias.parameters import ParameterError
-from kgbias.stats.estimate import finite
 from kgbias.study.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -211,8 +208,8 @@ def warn_unfinished(*runs: Run | Record) -> None:
     """Say of each crawl that is not complete that its figures are not the last."""
     for run in runs:
         if run.status != "complete":
-            click.echo(
-                f"run {printable(run.name)} is not complete ({run.status}): its figures will "
+            show.say(
+                f"run {run.name} is not complete ({run.status}): its figures will "
                 "change when the same crawl is run again",
                 err=True,
             )
@@ -340,12 +337,12 @@ def print_price(
 ) -> None:
     """Say what something will take, as JSON or in lines, and what it will cost."""
     if as_json:
-        print_json({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
+        show.data({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
         return
     for line in lines:
-        click.echo(line)
+        show.say(line)
     if cost := about_cost(price):
-        click.echo(cost)
+        show.say(cost)
 
 
 def device_option(f: F) -> F:
@@ -379,12 +376,6 @@ def workers_options(f: F) -> F:
         "(default: in this one).",
     )
     return executor_option(processes(f))
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON on stdout, null for NaN."""
-    text = json.dumps(finite(value), ensure_ascii=False, indent=2, default=str)
-    click.echo(shown(text, sys.stdout))
 
 
 @contextmanager

@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     SCORERS,
     WRITERS,
@@ -22,9 +23,7 @@ from kgbias.cli.options import (
     asking_options,
     json_option,
     model_options,
-    print_json,
     print_price,
-    printable,
     run_argument,
     said,
     selection_options,
@@ -41,7 +40,7 @@ from kgbias.parameters import check_applies
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.probe import ApxFlags, RunProbes, SetProbes
+    from kgbias.probe import ApxFlags, PairFigures, RunProbes, SetProbes, TextSurprisals
     from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
     from kgbias.stats.inference import Estimate
 
@@ -174,97 +173,99 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 MOST = 10  # groups of a category that are listed
 
 
-def show(found: Any, lines: Sequence[str], as_json: bool) -> None:
-    """A result as JSON, or as these lines."""
+def show_one(found: Any, printed: Callable[[Any], None], as_json: bool) -> None:
+    """A result as JSON, or printed."""
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in lines:
-            click.echo(printable(line))
+        printed(found)
 
 
 def show_all(
     found: Sequence[Any],
-    lines: Callable[[Any], Sequence[str]],
+    printed: Callable[[Any], None],
     compared: "SofaComparison | None",
     as_json: bool,
 ) -> None:
     """One result as ever; several below each other, with the models held against each other."""
     if len(found) == 1:
-        show(found[0], lines(found[0]), as_json)
+        show_one(found[0], printed, as_json)
     elif as_json:
         several = {"models": [one.as_dict() for one in found]}
-        print_json(several | ({"comparison": compared.as_dict()} if compared else {}))
+        show.data(several | ({"comparison": compared.as_dict()} if compared else {}))
     else:
         for one in found:
-            show(one, [*lines(one), ""], as_json)
-        for line in comparison_lines(compared) if compared else ():
-            click.echo(printable(line))
+            printed(one)
+            show.say()
+        if compared:
+            print_comparison(compared)
 
 
-def comparison_lines(found: "SofaComparison") -> list[str]:
+def print_comparison(found: "SofaComparison") -> None:
     """The models by SoFa, the highest score first, and what the paired tests say of all
     categories."""
-    width = max(len(m.model) for m in found.models)
     p = found.probe_set
-    return [
-        f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes",
-        f"{'rank':<6}{'95%':<9}{'model':<{width}}  {'SoFa':<24}"
-        + "  ".join(f"{c:>12}" for c in found.categories),
-        *(
-            f"{m.rank:<6}{f'{m.low} to {m.high}':<9}{m.model:<{width}}  "
-            f"{shown(m.result.score):<24}"
-            + "  ".join(f"{m.score(c).value:>12.3f}" for c in found.categories)
+    show.say(f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes")
+    show.table(
+        ("rank", "95%", "model", "SoFa", *(f">{c}" for c in found.categories)),
+        (
+            (
+                m.rank,
+                f"{m.low} to {m.high}",
+                m.model,
+                shown(m.result.score),
+                *(show.figure(m.score(c).value, ".3f") for c in found.categories),
+            )
             for m in found.models
         ),
-        *(t.verdict for t in found.overall_tests),
-    ]
+    )
+    for test in found.overall_tests:
+        show.say(test.verdict)
 
 
-def bias_lines(found: "RunProbes | SetProbes") -> list[str]:
+def print_bias(found: "RunProbes | SetProbes") -> None:
+    """The SoFa score, by category too, and the groups that are most often first."""
     c, bias = found.model.convention, found.bias
-    lines = [f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip()]
-    lines.append(f"{'SoFa score':<28}{shown(bias.score)}")
+    show.say(f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip())
+    rows = [("SoFa score", shown(bias.score), "")]
     for part in bias.categories:
-        lines.append(f"  {part.category:<26}{shown(part.score)}  {len(part.statements)} statements")
+        rows.append((f"  {part.category}", shown(part.score), f"{len(part.statements)} statements"))
         first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
-        lines += [
-            f"    {group:<24}{shown(share)} of them with the lowest PPL* after its name"
+        rows += [
+            (f"    {group}", shown(share), "of them with the lowest PPL* after its name")
             for group, share in first
         ]
-    return lines
+    show.table(("", "", ""), rows)
 
 
-def apx_lines(found: "ApxFlags") -> list[str]:
+def print_apx(found: "ApxFlags") -> None:
+    """The descriptors that are flagged, by group, and how that compares with people and chance."""
     from kgbias.probe.apx import by_chance, can_flag
 
     table = found.table
     by_group: dict[str, list[str]] = {}
     for f in found.flags:
         by_group.setdefault(f.group, []).append(f.descriptor)
-    lines = [*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), ""]
+    show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
     if valid := found.validation:
         none = valid.by_chance
-        lines += [
-            f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}",
-            *(
-                f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
-                for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
-            ),
+        show.say(f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}")
+        for name, own in (("perplexity", valid.perplexity), ("APX", valid.apx)):
+            show.say(f"  found by {name}: accuracy {shown(own.accuracy)}, MRR {shown(own.mrr)}")
+        show.say(
             f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; the MRR of APX less that "
-            f"of perplexity is {shown(valid.gain)}",
-        ]
-    lines.append(
+            f"of perplexity is {shown(valid.gain)}"
+        )
+    show.say(
         f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
         f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
         f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
         chance = by_chance(len(table.groups), found.level)
-        lines.append(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
+        show.say(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
     else:
-        lines.append("so few groups cannot be told apart at this level: no flag is possible")
-    return lines
+        show.say("so few groups cannot be told apart at this level: no flag is possible")
 
 
 def shown(e: "Estimate") -> str:
@@ -297,18 +298,18 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
         probed = study.run(run_name)
         found = probed.probe_models(models, **said(**given))
         compared = probed.sofa() if len(found) > 1 and not given["as_published"] else None
-    show_all(found, _lines, compared, as_json)
+    show_all(found, _print_run, compared, as_json)
 
 
-def _lines(found: "RunProbes") -> list[str]:
+def _print_run(found: "RunProbes") -> None:
     mrr, first = found.agreement.mrr, found.agreement.first
-    return [
-        *bias_lines(found),
+    print_bias(found)
+    show.say(
         "",
         f"own group first: {shown(first)} of {first.n} triples",
         f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
         f"p = {found.agreement.p_value:.4f}",
-    ]
+    )
 
 
 @probe.command(cls=Part, short_help="Groups and statements from files.")
@@ -366,7 +367,7 @@ def sets(
         compared = None
         if len(found) > 1 and not given["as_published"]:
             compared = study.sofa(ProbeSet.of("", gathered).id)
-    show_all(found, bias_lines, compared, as_json)
+    show_all(found, print_bias, compared, as_json)
 
 
 def _kept() -> bool:
@@ -451,7 +452,7 @@ def apx(
             scorer, progress = opened.enter_context(opened_scorer(given))
             more = said(names=names, descriptors=descriptors, **given)
             found = kgbias.probe_apx(scorer, **axes, **more, progress=progress)
-    show(found, apx_lines(found), as_json)
+    show_one(found, print_apx, as_json)
 
 
 _TAKES = {
@@ -505,11 +506,16 @@ def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
         if store_url is not None:
             given["store"] = opened.enter_context(open_store(store_url, notify=progress.note))
         found = score(scorer, files[name], **said(**given), progress=progress)
-    lines = [
-        f"{f.domain:<22} {f.figure:<24} {shown(f.estimate)}  n {f.estimate.n}"
-        for f in found.figures
-    ]
-    show(found, [*lines, *found.remarks], as_json)
+    show_one(found, _print_pairs, as_json)
+
+
+def _print_pairs(found: "PairFigures") -> None:
+    show.table(
+        ("", "", "", ""),
+        ((f.domain, f.figure, shown(f.estimate), f"n {f.estimate.n}") for f in found.figures),
+    )
+    for remark in found.remarks:
+        show.say(remark)
 
 
 @probe.command(
@@ -571,50 +577,60 @@ def choice(
             return 0
         found = run.choose(model, **asked)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in _choice_lines(found):
-            click.echo(printable(line))
+        _print_choices(found)
     return int(found.failed > max_failed)
 
 
-def _choice_lines(found: "RunChoices") -> list[str]:
+def _print_choices(found: "RunChoices") -> None:
     n = found.outcomes
-    return [
+    show.say(
         f"run {found.run}, {found.choosing.model.name}: {n.total()} answers, {n['refused']} "
         f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked}, from "
-        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}",
-        *(line for part in found.categories for line in _category(part)),
-    ]
+        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}"
+    )
+    for part in found.categories:
+        _print_category(part)
 
 
-def _category(part: "CategoryChoices") -> list[str]:
+def _print_category(part: "CategoryChoices") -> None:
     head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
     head += f"{len(part.groups)} groups in a question"
     if not sum(part.picked):
-        return ["", head, "  no answer names one of the groups: nothing can be said of this model"]
+        none = "  no answer names one of the groups: nothing can be said of this model"
+        return show.say("", head, none)
     places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
-    base = sorted(
-        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
-    )
-    told = [row for row in part.rows() if row["lift"] == row["lift"]]
-    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
-    listed = ["  the smallest p first:"]
-    return [
+    show.say(
         "",
         f"{head}, {1 / part.options:.3f} by chance",
         f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
         f"  by place: {places}",
         *_of_names(part),
-        *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
-        *(listed if strongest else []),
-        *(
-            f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
-            f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "
-            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}  {row['verdict']}".rstrip()
-            for row in strongest
-        ),
-    ]
+    )
+    base = sorted(
+        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
+    )
+    show.table(
+        ("", ""),
+        ((group.name, f"{shown(rate)} of its questions") for group, rate in base[:MOST]),
+        indent=2,
+    )
+    told = [row for row in part.rows() if row["lift"] == row["lift"]]
+    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
+    if strongest:
+        show.say("  the smallest p first:")
+        show.table(("",) * 5, map(_chosen, strongest), indent=4)
+
+
+def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        shortened(" ".join((row["group"], row["predicate"], row["object"])), 60),
+        f"{row['share']:.2f}",
+        f"lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, {row['lift_high']:+z.2f}]",
+        f"p {row['p_value']:.3f}",
+        row["verdict"],
+    )
 
 
 def _of_names(part: "CategoryChoices") -> list[str]:
@@ -653,7 +669,7 @@ def precision(as_json: bool, **given: Any) -> None:
         raise UsageError("name the type to check: --dtype bfloat16")
     with as_flags(), working(True) as progress:
         found = check_precision(spec, dtype, progress=progress, **said(**given))
-    show(found, str(found).splitlines(), as_json)
+    show_one(found, lambda one: show.block(f"{one}\n"), as_json)
 
 
 @probe.command(cls=Part, short_help="Each token of a text, in bits.")
@@ -666,8 +682,9 @@ def surprisal(as_json: bool, texts: tuple[str, ...], **given: Any) -> None:
         raise UsageError("name a text")
     with opened_scorer(given) as (scorer, _):
         found = kgbias.surprisals(scorer, texts)
-    lines = [
-        "  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens)
-        for _, tokens in found.texts
-    ]
-    show(found, lines, as_json)
+    show_one(found, _print_surprisals, as_json)
+
+
+def _print_surprisals(found: "TextSurprisals") -> None:
+    for _, tokens in found.texts:
+        show.say("  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens))

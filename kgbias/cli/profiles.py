@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     WRITERS,
     Parts,
@@ -17,9 +18,7 @@ from kgbias.cli.options import (
     asking_options,
     json_option,
     model_options,
-    print_json,
     print_price,
-    printable,
     run_argument,
     said,
     store_option,
@@ -28,6 +27,7 @@ from kgbias.cli.options import (
 if TYPE_CHECKING:
     from kgbias.profiles import ProfileAnalysis
     from kgbias.profiles.write import ProfilesPrice
+    from kgbias.stats.inference import Estimate
 
 
 @click.group(cls=Parts)
@@ -116,7 +116,7 @@ def run(
             return 0
         made = study.write_profiles(model, name=name, **given)
     if as_json:
-        print_json(_as_data(made))
+        show.data(_as_data(made))
     else:
         _print(made)
     return int(made.written.failed > max_failed)
@@ -148,18 +148,23 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 def _print(run: kgbias.Run) -> None:
     result = run.written
-    click.echo(
-        f"run {printable(run.name)}: {result.profiles.total()} profiles, {result.whole.total()} of "
+    show.say(
+        f"run {run.name}: {result.profiles.total()} profiles, {result.whole.total()} of "
         f"them whole, from {result.total.total()} answers; asked {result.asked}, from the log "
         f"{result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
-    width = max(map(len, result.outcomes), default=0)
-    click.echo(f"{'':<{width}}  profiles  whole  refused  unparsable  failed")
-    for group, counts in result.outcomes.items():
-        click.echo(
-            f"{printable(group):<{width}}{result.profiles[group]:>10}{result.whole[group]:>7}"
-            f"{counts['refused']:>9}{counts['unparsable']:>12}{counts['failed']:>8}"
-        )
+    show.table(
+        ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOMES[1:])),
+        (
+            (
+                group,
+                result.profiles[group],
+                result.whole[group],
+                *(counts[name] for name in OUTCOMES[1:]),
+            )
+            for group, counts in result.outcomes.items()
+        ),
+    )
 
 
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
@@ -206,42 +211,54 @@ def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -
     with as_flags(), kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).analyse_profiles(**said(**given))
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in _lines(found):
-            click.echo(printable(line))
+        _print_analysis(found)
 
 
-def _lines(found: "ProfileAnalysis") -> list[str]:
-    lines = [f"{found.profiles} profiles of {found.names} names", ""]
-    lines.append(f"{'':<12}{'accuracy':<24}{'by name':<24}{'chance':>8}{'permuted':>10}{'p':>8}")
-    for kind, t in found.told.items():
-        across = f"{t.by_name.value:.3f} [{t.by_name.interval('.3f')}]"
-        whole = f"{t.accuracy.value:.3f} [{t.accuracy.interval('.3f')}]"
-        lines.append(
-            f"{kind:<12}{whole:<24}{across:<24}{t.chance:>8.3f}{t.permuted.value:>10.3f}"
-            f"{t.p_value:>8.3f}"
-        )
+def _print_analysis(found: "ProfileAnalysis") -> None:
+    show.say(f"{found.profiles} profiles of {found.names} names", "")
+    show.table(
+        ("", "accuracy", "by name", ">chance", ">permuted", ">p"),
+        (
+            (
+                kind,
+                _between(t.accuracy),
+                _between(t.by_name),
+                f"{t.chance:.3f}",
+                f"{t.permuted.value:.3f}",
+                f"{t.p_value:.3f}",
+            )
+            for kind, t in found.told.items()
+        ),
+    )
     kinds = list(found.told)
     costs = {a: [found.told[k].cost[a] for k in kinds] for a in found.attributes
              if a in found.told[kinds[0]].cost}  # fmt: skip
     if costs:
-        lines += ["", f"points lost without{'':<10}" + "".join(f"{k:>12}" for k in kinds)]
-        for attribute, own in sorted(costs.items(), key=lambda item: -item[1][0].value):
-            cells = "".join(f"{100 * e.value:>+12.1f}" for e in own)
-            lines.append(f"  {attribute:<27}{cells}")
+        show.say()
+        show.table(
+            ("points lost without", *(f">{kind}" for kind in kinds)),
+            (
+                (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in own))
+                for attribute, own in sorted(costs.items(), key=lambda item: -item[1][0].value)
+            ),
+        )
     by: dict[tuple[str, str], list[str]] = {}
     for w in found.words:
         if w.told:
             by.setdefault((w.attribute, w.group), []).append(w.word)
     if by:
-        lines += [
+        show.say(
             "",
             "words that more of a group's names have than of the others' (p <= 0.05, corrected, "
             "and an interval above 0)",
-        ]
-        lines += [f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()]
-    return lines
+            *(f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()),
+        )
+
+
+def _between(e: "Estimate") -> str:
+    return f"{e.value:.3f} [{e.interval('.3f')}]"
 
 
 @profiles.command(short_help="Are the words of groups those of APX, or of a crawl?")
@@ -271,12 +288,12 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
     with as_flags(), kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).profile_agreement(**said(**given))
     if as_json:
-        print_json([a.as_dict() for a in found])
+        show.data([a.as_dict() for a in found])
         return
     for a in found:
-        click.echo(
-            f"{printable(a.source)}: {len(a.rows)} words of {a.groups} groups; the group that a "
-            f"word is most typical of ranks {a.mrr.value:.3f} [{a.mrr.interval('.3f')}] (mean "
+        show.say(
+            f"{a.source}: {len(a.rows)} words of {a.groups} groups; the group that a "
+            f"word is most typical of ranks {_between(a.mrr)} (mean "
             f"reciprocal), by chance {a.expected:.3f}, p = {a.p_value:.3f}"
         )
         for row in a.rows:
@@ -284,7 +301,7 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
                 ", ".join(row.written[:MOST]),
                 ", ".join(row.other[:MOST]),
             )
-            click.echo(printable(f"  {row.attribute}, {row.word}: {written} | {other}"))
+            show.say(f"  {row.attribute}, {row.word}: {written} | {other}")
 
 
 @profiles.command(short_help="The profiles of two names side by side, as an HTML page.")
@@ -306,4 +323,4 @@ def page(run_name: str | None, store_url: str, name: tuple[str, ...], output: Pa
     """
     with kgbias.open(store_url, progress=True) as study:
         path = study.run(run_name).profile_page(output, **said(name=name))
-    click.echo(str(path))
+    show.say(path)

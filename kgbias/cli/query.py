@@ -1,17 +1,16 @@
 """`kgbias query`: questions to the graph, in Cypher, on any store."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import PAIR, said, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
-from kgbias.io.text import shown
 from kgbias.query import FORMATS, write_favourites, write_result
 
 
@@ -79,7 +78,7 @@ def query(
         return _list()
     if favourites is not None:
         write_favourites(favourites)
-        return click.echo(favourites.resolve())
+        return show.say(favourites.resolve())
     if (name is None) == (text is None):
         raise UsageError(
             "name one query, or give one with --cypher; kgbias query --list shows them"
@@ -92,16 +91,15 @@ def query(
             found = study.query(name or "", **dict(given), **said(**selection))
     result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
-    # As it is, escapes and all, unless a person is looking.
-    click.echo(shown(answer, sys.stdout), nl=False, color=True)
+    show.block(answer)
 
 
 def _list() -> None:
     for found in kgbias.queries():
-        click.echo(f"{found.name}\n    {found.help}")
+        show.say(found.name, f"    {found.help}")
         for p in found.parameters:
             default = "" if p.default is None else f" (default: {p.default})"
-            click.echo(f"      --param {p.name}=...  {p.help}{default}")
+            show.say(f"      --param {p.name}=...  {p.help}{default}")
 
 
 def _value(text: str) -> Any:

@@ -6,11 +6,10 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     as_flags,
     json_option,
-    print_json,
-    printable,
     run_argument,
     said,
     store_option,
@@ -63,10 +62,10 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
             for row in run.evidence()
         }
     if as_json:
-        return print_json(_record(found))
+        return show.data(_record(found))
     for way in found.ways:
         for line in _lines(way, sentences):
-            click.echo(line)
+            show.say(line)
 
 
 def _record(found: Replication) -> dict[str, Any]:
@@ -103,4 +102,4 @@ def _lines(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str
         )
         yield f"  {head}: {len(way.missed)} findings of the run"
         for place in way.missed[:_SHOWN]:
-            yield f"    {printable(sentences.get(place, ' '.join(place)))[:90]}"
+            yield f"    {sentences.get(place, ' '.join(place))[:90]}"

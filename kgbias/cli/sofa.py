@@ -1,11 +1,13 @@
 """`kgbias sofa`: probing data sets as SoFa's."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     as_flags,
     correction_option,
@@ -13,13 +15,11 @@ from kgbias.cli.options import (
     device_option,
     json_option,
     model_options,
-    print_json,
-    printable,
     said,
     selection_options,
     store_option,
 )
-from kgbias.cli.probe import comparison_lines, seed_option
+from kgbias.cli.probe import print_comparison, seed_option
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import HATEFUL
 
@@ -102,19 +102,21 @@ def build(
             chosen: Any = {"arm": arm, "without_echoes": without_echoes}
             built = kgbias.build_sofa(study.run(run_name), progress=True, selection=chosen, **asked)
     if as_json:
-        print_json(built.as_dict())
+        show.data(built.as_dict())
         return
-    for taken in built.filters:
-        why = ", ".join(f"{n} {reason}" for reason, n in taken.reasons.items())
-        click.echo(
-            f"{taken.name:<14}{taken.came:>8} came, {taken.kept:>8} stayed"
-            + (f" ({printable(why)})" if why else "")
-        )
+    show.table(
+        ("", ">came", ">stayed", ""),
+        ((taken.name, taken.came, taken.kept, _why(taken.reasons)) for taken in built.filters),
+    )
     data = built.as_dict()
-    click.echo(
+    show.say(
         f"{data['identities']} identities, {data['statements']} statements, "
         f"{data['probes']} probes: {options['output']}"
     )
+
+
+def _why(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
 
 
 @sofa.command()
@@ -156,12 +158,11 @@ def results(
         found = study.sofa(**chosen)
         files = [] if output is None else study.sofa_figures(output, beside=beside, **chosen)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
         return
-    for line in comparison_lines(found):
-        click.echo(printable(line))
+    print_comparison(found)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
 @sofa.command()
@@ -209,11 +210,11 @@ def describe(
             ]
             for part in found.parts
         }
-        print_json({"name": found.name, "id": found.id, **found.record, "statements": parts})
+        show.data({"name": found.name, "id": found.id, **found.record, "statements": parts})
         return
     for part in found.parts:
         hateful = sum((s.hate or 0) >= HATEFUL for s in part.statements)
         if "hate" in found.record:
-            click.echo(f"{printable(part.category)}: {hateful} of {len(part.statements)} are hate")
-    for c in found.record.get("clusters", {}).get("found", ()):
-        click.echo(f"{c['size']:>6}  {printable(', '.join(c['words'][:6]))}")
+            show.say(f"{part.category}: {hateful} of {len(part.statements)} are hate")
+    clusters = found.record.get("clusters", {}).get("found", ())
+    show.table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))

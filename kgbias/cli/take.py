@@ -7,14 +7,13 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
 from kgbias.cli.options import (
     correction_option,
     default,
     json_option,
     model_options,
     output_option,
-    print_json,
-    printable,
     run_argument,
     runs_argument,
     selection_options,
@@ -39,7 +38,7 @@ def figures(
     with kgbias.open(store_url, progress=True) as study:
         files = study.figures(runs, folder, correction=correction, **selection)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
 @click.command()
@@ -62,7 +61,7 @@ def report(
         written = study.report(runs, path, explorer=explorer, **selection)
     for page in (written, explorer):
         if page is not None:
-            click.echo(page.resolve())
+            show.say(page.resolve())
 
 
 @click.command()
@@ -105,7 +104,7 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     with kgbias.open(store_url, progress=True) as study:
         written = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
-        click.echo(f"{written} triples to {path}", err=True)
+        show.say(f"{written} triples to {path}", err=True)
 
 
 @click.command()
@@ -129,7 +128,7 @@ def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) 
     with kgbias.open(store_url, progress=True) as study:
         files = study.run(run_name).publish(folder, **options)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
 _SHOWN = 20
@@ -162,7 +161,7 @@ def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
     with 1 where anything does."""
     found = kgbias.reproduce(folder, progress=True, **options)
     if as_json:
-        print_json(
+        show.data(
             {
                 "run": found.run,
                 "same": found.same,
@@ -181,21 +180,21 @@ def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
 
 def _print(found: Reproduction) -> None:
     for note in found.notes:
-        click.echo(printable(note))
+        show.say(note)
     for difference in found.differences[:_SHOWN]:
-        click.echo(printable(_line(difference)))
+        show.say(_line(difference))
     if len(found.differences) > _SHOWN:
-        click.echo(f"... and {len(found.differences) - _SHOWN} more; --json has all")
+        show.say(f"... and {len(found.differences) - _SHOWN} more; --json has all")
     if found.made is None:
         files = "all files are" if found.same else "not all files are"
-        click.echo(f"{files} as they were published")
+        show.say(f"{files} as they were published")
         return
-    click.echo(
-        f"{printable(found.run)}: {found.statements} statements published, {found.made} made here "
+    show.say(
+        f"{found.run}: {found.statements} statements published, {found.made} made here "
         f"from {found.asked} new answers and {found.logged} in the store"
     )
     number = len(found.differences)
-    click.echo(
+    show.say(
         "nothing differs" if found.same else f"{number} difference{'' if number == 1 else 's'}"
     )
 
