@@ -9,6 +9,7 @@ from kgbias.ask.answer import Answer, shown_figures
 from kgbias.ask.retrieve import Found
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     json_option,
@@ -26,7 +27,9 @@ _OF = kgbias.Run.ask
 _SECONDS = 60.0  # that a query which a model wrote may take
 
 
-@click.command()
+@click.command(
+    cls=Command, examples=("kgbias ask 'What does the model say about women and work?'",)
+)
 @click.argument("question")
 @store_option
 @click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")

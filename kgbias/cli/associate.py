@@ -9,10 +9,8 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command, Section
 from kgbias.cli.options import (
-    Sectioned,
-    SectionedOption,
-    as_flags,
     json_option,
     model_options,
     said,
@@ -33,7 +31,7 @@ COUNT = click.IntRange(1)
 
 
 def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(*names, cls=SectionedOption, section=section, **more)
+    return click.option(*names, cls=Section, section=section, **more)
 
 
 TESTED = "What is tested"
@@ -46,7 +44,13 @@ GRAPH = "A run's graph"
 GRID = "The parameter study of Mind Your Bias"
 
 
-@click.command(cls=Sectioned)
+@click.command(
+    cls=Command,
+    examples=(
+        "kgbias associate --model smollm2 --test weat6,weat7 --method w-seat,ceat",
+        "kgbias associate --vectors glove.txt --test all",
+    ),
+)
 @_option(TESTED, "--vectors", type=FILE, help="Static word vectors: word2vec, GloVe or fastText.")
 @_option(
     TESTED,
@@ -299,13 +303,12 @@ def associate(
     )
     of_run = run_name or given["groups"] or given["every_group"]
     asked = said(**given) | {"cache": cache}
-    with as_flags():
-        if store_url or of_run:
-            with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
-                found = study.associate(run=study.run(run_name) if of_run else None, **asked)
-        else:
-            with working(True) as progress:
-                found = run_tests(**asked, progress=progress)
+    if store_url or of_run:
+        with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+            found = study.associate(run=study.run(run_name) if of_run else None, **asked)
+    else:
+        with working(True) as progress:
+            found = run_tests(**asked, progress=progress)
     for path in outputs:
         from kgbias.report.associations import write
 
@@ -470,7 +473,7 @@ def run(
         raise UsageError(f"--{flag} has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
         raise UsageError("with --grid, -o names one folder")
-    with as_flags(), kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+    with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)
             if as_json:

@@ -6,6 +6,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     device_option,
@@ -27,7 +28,7 @@ def _defaults(name: str) -> str:
     return f"(default: {worded(default(_OF, name))}; --deletion: {worded(default(_CURVES, name))})"
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias attribute smollm2 --measure toxicity --top 20",))
 @run_argument
 @store_option
 @click.option(

@@ -8,9 +8,9 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     SCORERS,
-    as_flags,
     correction_option,
     json_option,
     model_options,
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 _OPENING = ("begin", "device", "dtype", "base_url")
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=("kgbias benchmark --model smollm2 --model reference --run smollm2 -o page.html",),
+)
 @click.option(
     "--model",
     "models",
@@ -103,7 +106,7 @@ def benchmark(
     """
     opening: Any = said(**{name: given.pop(name) for name in _OPENING})
     asked = said(**given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             costs = study.benchmark_cost(models, **asked)
             return show.data(costs.records()) if as_json else _print_cost(costs)

@@ -7,6 +7,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import default, json_option
 from kgbias.errors import UsageError
 from kgbias.study.calibration import coverage_store
@@ -14,7 +15,7 @@ from kgbias.study.calibration import coverage_store
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias calibrate --seeds 3",))
 @click.option(
     "--seed",
     default=default(_OF, "seed"),

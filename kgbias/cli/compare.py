@@ -9,6 +9,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     correction_option,
     default,
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from kgbias.study.rows import Rows
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=("kgbias compare smollm2 --pairs", "kgbias compare smollm2 llama --margin 0.1"),
+)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @store_option
 @click.option(

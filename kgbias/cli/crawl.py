@@ -9,8 +9,8 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import COMMAS, Command
 from kgbias.cli.options import (
-    COMMAS,
     WRITERS,
     asking_options,
     json_option,
@@ -29,7 +29,13 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _HEADS = {"echo": "echoes"}
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=(
+        "kgbias crawl --model smollm2 --category gender",
+        "kgbias crawl --model openai:gpt-4.1-mini --category religion --dry-run",
+    ),
+)
 @click.option(
     "--model",
     required=True,
@@ -352,7 +358,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
 _COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias models",))
 @json_option
 def models(as_json: bool) -> None:
     """List the kinds of models by their specs, and what each allows.

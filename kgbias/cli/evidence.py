@@ -9,8 +9,8 @@ import click
 import kgbias
 from kgbias.associate.indicators import MARKS
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    as_flags,
     json_option,
     run_argument,
     said,
@@ -30,7 +30,7 @@ _ASKING = (
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
 @run_argument
 @store_option
 @click.option(
@@ -104,7 +104,7 @@ def evidence(
     if given["executor"] == LOCAL:
         given["executor"] = None  # the library's own default, which needs no --model
     asking: Any = said(**{name: given.pop(name) for name in _ASKING})
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
             chosen = said(**selection, indicators=given["indicators"])

@@ -9,6 +9,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     json_option,
@@ -37,7 +38,7 @@ _REASONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias faithfulness smollm2 --judge minilm --sample 200",))
 @run_argument
 @store_option
 @click.option(

@@ -7,13 +7,16 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.options import PAIR, default, json_option, store_option
+from kgbias.cli.command import PAIR, Command
+from kgbias.cli.options import default, json_option, store_option
 from kgbias.ingest import FORMATS
 
 _OF = kgbias.Study.import_file
 
 
-@click.command("import")
+@click.command(
+    "import", cls=Command, examples=("kgbias import said.csv --run said --model gpt-4.1",)
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")

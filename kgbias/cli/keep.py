@@ -7,13 +7,14 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, store_option, with_password
 from kgbias.errors import UsageError
 from kgbias.io.text import duration
 from kgbias.study.series import Series
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias runs",))
 @store_option
 @click.option(
     "--series",
@@ -70,7 +71,7 @@ def _print_series(series: Series, as_json: bool) -> None:
     )
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias delete smollm2",))
 @click.argument("run")
 @store_option
 @click.option("--yes", is_flag=True, help="Delete without asking.")
@@ -98,7 +99,7 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
     show.say(f"deleted run {found.name}: {nodes:,} nodes that only it held")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias verify",))
 @store_option
 @json_option
 def verify(store_url: str, as_json: bool) -> int:
@@ -114,7 +115,7 @@ def verify(store_url: str, as_json: bool) -> int:
     return 1 if faults else 0
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias backup backup.db",))
 @click.argument("path", metavar="FILE")
 @store_option
 def backup(path: str, store_url: str) -> None:
@@ -129,7 +130,7 @@ def backup(path: str, store_url: str) -> None:
     show.say(f"wrote {written}")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias compact",))
 @store_option
 @json_option
 def compact(store_url: str, as_json: bool) -> None:
@@ -146,7 +147,7 @@ def compact(store_url: str, as_json: bool) -> None:
     show.say(f"{before} before, {after} now")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))
 @click.option(
     "--from",
     "source",

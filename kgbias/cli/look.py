@@ -8,6 +8,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     json_option,
@@ -22,7 +23,7 @@ from kgbias.io.text import duration
 _SHOWN = 10
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias structure smollm2",))
 @run_argument
 @store_option
 @click.option(
@@ -58,7 +59,7 @@ def structure(
     show.table(("kind", ">betweenness", ">degree", ">community", ">groups", "name"), rows)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias cost smollm2",))
 @run_argument
 @store_option
 @price_options
@@ -98,7 +99,7 @@ def cost(
         show.say(f"asking took {duration(seconds)}")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias explore smollm2 -o explore.html",))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @output_option(kgbias.Study.explore, "path", "The page to write.")
@@ -113,7 +114,7 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     show.say(written.resolve())
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias serve smollm2 --port 8080",))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @click.option(

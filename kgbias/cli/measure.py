@@ -7,8 +7,8 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import PAIR, Command
 from kgbias.cli.options import (
-    PAIR,
     device_option,
     executor_option,
     json_option,
@@ -39,7 +39,7 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     return _option(name, multiple=True, metavar="SCORER", help=help)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias measure smollm2 --topics",))
 @run_argument
 @store_option
 @click.option(

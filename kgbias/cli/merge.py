@@ -7,6 +7,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     device_option,
@@ -18,7 +19,7 @@ from kgbias.cli.options import (
 _OF = kgbias.Run.merge
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias merge smollm2 --threshold 0.85",))
 @run_argument
 @store_option
 @click.option(

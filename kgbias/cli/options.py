@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -22,27 +21,9 @@ from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import forms
 from kgbias.parallel import LOCAL
-from kgbias.parameters import ParameterError
 from kgbias.study.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Parts(click.Group):
-    """A command of several parts, in the order in which they are defined. Of these, `run` is what
-    is meant where no part is named: by an option, or by an argument if it takes one."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        named = args[0] if args else ""
-        if named not in (*self.commands, *context.help_option_names) and (
-            named.startswith("-")
-            or any(isinstance(p, click.Argument) for p in self.commands["run"].params)
-        ):
-            args = ["run", *args]
-        return super().parse_args(context, args)
 
 
 class HasPrices(Protocol):
@@ -83,39 +64,6 @@ WRITERS = forms(lambda kind: kind.completes)
 
 SCORERS = forms(lambda kind: kind.scores)
 """How the specs of models that say how probable a text is are written."""
-
-
-class _Commas(click.ParamType[Any]):
-    """A list written with commas, as a tuple."""
-
-    name = "list"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, ...]:
-        if not isinstance(value, str):
-            return tuple(value)
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-
-
-COMMAS = _Commas()
-
-
-class _Pair(click.ParamType[Any]):
-    """NAME=VALUE, as a pair."""
-
-    name = "pair"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, str]:
-        name, equals, text = value.partition("=")
-        if not (name and equals) and parameter is not None:
-            raise UsageError(f"{parameter.opts[0]} takes {parameter.metavar}, not {value!r}")
-        return name.lstrip("$"), text
-
-
-PAIR = _Pair()
 
 
 def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
@@ -378,17 +326,6 @@ def workers_options(f: F) -> F:
     return executor_option(processes(f))
 
 
-@contextmanager
-def as_flags() -> Iterator[None]:
-    """Let an error about a parameter of the library name the flag that gave it."""
-    try:
-        yield
-    except ParameterError as error:
-        options = click.get_current_context().command.params
-        flags = {option.name: option.opts[0] for option in options}
-        raise UsageError(error.line(lambda name: flags.get(name, name))) from error
-
-
 def said(**values: Any) -> dict[str, Any]:
     """The options that were given: what is left out has its default in the library."""
     return {
@@ -396,25 +333,3 @@ def said(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value is not False and value != ()
     }
-
-
-class Sectioned(click.Command):
-    """A command whose help lists its options under headings."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(context):
-            if record := parameter.get_help_record(context):
-                heading = getattr(parameter, "section", "Options")
-                sections.setdefault(heading, []).append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-
-class SectionedOption(click.Option):
-    """An option that stands under `section` in the help."""
-
-    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.section = section

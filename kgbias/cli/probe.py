@@ -15,11 +15,10 @@ from click.core import ParameterSource
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     SCORERS,
     WRITERS,
-    Parts,
-    as_flags,
     asking_options,
     json_option,
     model_options,
@@ -45,32 +44,7 @@ if TYPE_CHECKING:
     from kgbias.stats.inference import Estimate
 
 
-class Part(click.Command):
-    """A part; an option of another part is an error that says whose it is."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(context, args)
-        except click.NoSuchOption as error:
-            takers = [
-                f"probe {name}"
-                for name, part in probe.commands.items()
-                if _has(part, error.option_name)
-            ]
-            if not takers:
-                raise
-            *most, last = takers
-            who = f"{', '.join(most)} and {last} do" if most else f"{last} does"
-            raise UsageError(
-                f"probe {self.name} does not take {error.option_name}: {who}"
-            ) from error
-
-
-def _has(part: click.Command, option: str) -> bool:
-    return any(option in (*p.opts, *p.secondary_opts) for p in part.params)
-
-
-@click.group(cls=Parts)
+@click.group(cls=Parts, examples=("kgbias probe smollm2 --model smollm2",))
 def probe() -> None:
     """Ask a model which groups make each statement most likely.
 
@@ -165,9 +139,7 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     opening: Any = said(**{name: given.pop(name) for name in OPENING})
     where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
     with working(True) as progress, opened_executor(where, progress, processes) as workers:
-        with as_flags():
-            scorer = spread_scorer(spec, opening, progress, workers)
-        yield scorer, progress
+        yield spread_scorer(spec, opening, progress, workers), progress
 
 
 MOST = 10  # groups of a category that are listed
@@ -273,7 +245,10 @@ def shown(e: "Estimate") -> str:
     return f"{e.value:.3f}{interval}"
 
 
-@probe.command(cls=Part, short_help="A run's statements, written back to its graph (the default).")
+@probe.command(
+    short_help="A run's statements, written back to its graph (the default).",
+    examples=("kgbias probe smollm2 --model smollm2 --category gender",),
+)
 @run_argument
 @several_scorers_options
 @store_option
@@ -294,7 +269,7 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     models are ranked by SoFa at the end; kgbias sofa results shows more.
     """
     models = named_models(given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         probed = study.run(run_name)
         found = probed.probe_models(models, **said(**given))
         compared = probed.sofa() if len(found) > 1 and not given["as_published"] else None
@@ -312,7 +287,10 @@ def _print_run(found: "RunProbes") -> None:
     )
 
 
-@probe.command(cls=Part, short_help="Groups and statements from files.")
+@probe.command(
+    short_help="Groups and statements from files.",
+    examples=("kgbias probe sets --identities sofa --statements said.csv --model smollm2",),
+)
 @run_argument
 @click.option(
     "--identities",
@@ -356,7 +334,7 @@ def sets(
     models = named_models(given)
     named = said(identities=identities, statements=statements, categories=category, ending=ending)
     of_run = run_name or not (identities and statements)
-    with as_flags(), kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
+    with kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
         asked: dict[str, Any] = {"name": statements.stem} if statements else {}
         if of_run:
             asked["run"] = study.run(run_name)
@@ -376,7 +354,10 @@ def _kept() -> bool:
     return source is not ParameterSource.DEFAULT
 
 
-@probe.command(cls=Part, short_help="Names x descriptors x templates: APX.")
+@probe.command(
+    short_help="Names x descriptors x templates: APX.",
+    examples=("kgbias probe apx --model smollm2 -o apx.csv",),
+)
 @click.option(
     "--names", metavar="NAME-or-FILE", help="Names and their groups (default: globalbias)."
 )
@@ -437,7 +418,6 @@ def apx(
     asked = said(names=names, descriptors=descriptors, **given)
     axes = said(exclude_axes=exclude_axes)
     with ExitStack() as opened:
-        opened.enter_context(as_flags())
         study = None
         if store_url is not None:
             study = opened.enter_context(kgbias.open(store_url, progress=True))
@@ -463,7 +443,10 @@ _TAKES = {
 }
 
 
-@probe.command(cls=Part, short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.")
+@probe.command(
+    short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.",
+    examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
+)
 @click.option("--stereoset", type=FILE, help="Score this StereoSet file (JSON).")
 @click.option("--crows-pairs", type=FILE, help="Score this CrowS-Pairs file (CSV).")
 @click.option(
@@ -498,9 +481,8 @@ def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
             "name one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
         )
     name = chosen[0]
-    with as_flags():
-        check_applies(said(convention=given["convention"]), _TAKES, chosen)
-        check_applies([] if given["seed"] is None else ["seed"], _TAKES, chosen)
+    check_applies(said(convention=given["convention"]), _TAKES, chosen)
+    check_applies([] if given["seed"] is None else ["seed"], _TAKES, chosen)
     score = getattr(kgbias, name)
     with ExitStack() as opened, opened_scorer(given) as (scorer, progress):
         if store_url is not None:
@@ -519,7 +501,8 @@ def _print_pairs(found: "PairFigures") -> None:
 
 
 @probe.command(
-    cls=Part, short_help="Which group each statement is about: where there are no probabilities."
+    short_help="Which group each statement is about: where there are no probabilities.",
+    examples=("kgbias probe choice smollm2 --model openai:gpt-4.1-mini --sample 50",),
 )
 @run_argument
 @click.option(
@@ -570,7 +553,7 @@ def choice(
     """
     model = named_model(given)
     asked: Any = said(**given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
             _print_price(run.price_choices(model, **asked), as_json)
@@ -657,7 +640,10 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
     print_price(price, asdict(price), [line], as_json)
 
 
-@probe.command(cls=Part, short_help="What --dtype costs: error, order of groups, speed.")
+@probe.command(
+    short_help="What --dtype costs: error, order of groups, speed.",
+    examples=("kgbias probe precision --model smollm2 --dtype bfloat16",),
+)
 @scorer_options
 @json_option
 def precision(as_json: bool, **given: Any) -> None:
@@ -667,12 +653,15 @@ def precision(as_json: bool, **given: Any) -> None:
     spec = named_model(given)
     if not (dtype := given.pop("dtype")):
         raise UsageError("name the type to check: --dtype bfloat16")
-    with as_flags(), working(True) as progress:
+    with working(True) as progress:
         found = check_precision(spec, dtype, progress=progress, **said(**given))
     show_one(found, lambda one: show.block(f"{one}\n"), as_json)
 
 
-@probe.command(cls=Part, short_help="Each token of a text, in bits.")
+@probe.command(
+    short_help="Each token of a text, in bits.",
+    examples=("kgbias probe surprisal 'The sea is blue.' --model smollm2",),
+)
 @click.argument("texts", nargs=-1, metavar="TEXT...")
 @scorer_options
 @json_option

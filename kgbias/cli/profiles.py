@@ -11,10 +11,9 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     WRITERS,
-    Parts,
-    as_flags,
     asking_options,
     json_option,
     model_options,
@@ -30,7 +29,10 @@ if TYPE_CHECKING:
     from kgbias.stats.inference import Estimate
 
 
-@click.group(cls=Parts)
+@click.group(
+    cls=Parts,
+    examples=("kgbias profiles --model smollm2 --limit 2", "kgbias profiles analyse smollm2"),
+)
 def profiles() -> None:
     """Have a model write profiles of people it knows only by name, and see what they give away.
 
@@ -45,7 +47,10 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 MOST = 3  # words of an attribute and group, or groups of a word, that are listed
 
 
-@profiles.command(short_help="Have a model write profiles for given names (the default).")
+@profiles.command(
+    short_help="Have a model write profiles for given names (the default).",
+    examples=("kgbias profiles --model smollm2 --limit 2 --dry-run",),
+)
 @click.option(
     "--model",
     required=True,
@@ -110,7 +115,7 @@ def run(
     before.
     """
     given = said(**options)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             _print_price(study.price_profiles(model, **given), as_json)
             return 0
@@ -177,7 +182,10 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     print_price(price, asdict(price), [line], as_json)
 
 
-@profiles.command(short_help="Can groups be told apart by a run's profiles, and by which words?")
+@profiles.command(
+    short_help="Can groups be told apart by a run's profiles, and by which words?",
+    examples=("kgbias profiles analyse smollm2 --attribute occupation",),
+)
 @run_argument
 @store_option
 @click.option(
@@ -208,7 +216,7 @@ def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -
     A support vector machine learns groups, ethnicities and genders from 70% of the profiles
     and is tried on the rest (Siddique et al. 2024, section 6).
     """
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).analyse_profiles(**said(**given))
     if as_json:
         show.data(found.as_dict())
@@ -261,7 +269,10 @@ def _between(e: "Estimate") -> str:
     return f"{e.value:.3f} [{e.interval('.3f')}]"
 
 
-@profiles.command(short_help="Are the words of groups those of APX, or of a crawl?")
+@profiles.command(
+    short_help="Are the words of groups those of APX, or of a crawl?",
+    examples=("kgbias profiles agreement profiles --crawl smollm2",),
+)
 @run_argument
 @store_option
 @click.option(
@@ -285,7 +296,7 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
     """Whether the words that profiles tie to groups are those that a model finds probable (APX), or
     those that it says of the groups in a crawl (Table 7 of Siddique et al. 2024).
     """
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).profile_agreement(**said(**given))
     if as_json:
         show.data([a.as_dict() for a in found])
@@ -304,7 +315,10 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
             show.say(f"  {row.attribute}, {row.word}: {written} | {other}")
 
 
-@profiles.command(short_help="The profiles of two names side by side, as an HTML page.")
+@profiles.command(
+    short_help="The profiles of two names side by side, as an HTML page.",
+    examples=("kgbias profiles page smollm2 --name Ahmed -o profiles.html",),
+)
 @run_argument
 @store_option
 @click.option("--name", multiple=True, metavar="NAME", help="A name to begin with (up to two).")

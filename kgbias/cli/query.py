@@ -8,13 +8,16 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.options import PAIR, said, store_option
+from kgbias.cli.command import PAIR, Command
+from kgbias.cli.options import said, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.query import FORMATS, write_favourites, write_result
 
 
-@click.command()
+@click.command(
+    cls=Command, examples=("kgbias query --list", "kgbias query most_said --param group=Women")
+)
 @click.argument("name", required=False)
 @store_option
 @click.option("--cypher", "text", metavar="TEXT", help="A query of your own, read-only.")

@@ -7,8 +7,8 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    as_flags,
     json_option,
     run_argument,
     said,
@@ -29,7 +29,7 @@ _WAYS = {
 }
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias replicate smollm2 --model smollm2",))
 @run_argument
 @store_option
 @click.option(
@@ -54,7 +54,7 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
     another crawl."""
     if given["executor"] == LOCAL:
         given["executor"] = None
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         found = run.replicate(**said(**given))
         sentences = {

@@ -9,6 +9,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
@@ -25,7 +26,7 @@ _KEYS = {
 _QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, where they come as keys
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias review smollm2 --reason refused --csv refused.csv",))
 @run_argument
 @store_option
 @click.option(

@@ -8,8 +8,8 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    as_flags,
     correction_option,
     default,
     device_option,
@@ -26,12 +26,12 @@ from kgbias.graph.sofa import HATEFUL
 _OF = kgbias.build_sofa
 
 
-@click.group()
+@click.group(cls=Parts, examples=("kgbias sofa build sbic.csv -o probes",))
 def sofa() -> None:
     """Make probing data sets as SoFa was made (Marchiori Manerba et al. 2023)."""
 
 
-@sofa.command()
+@sofa.command(examples=("kgbias sofa build --run smollm2 --identities run -o probes",))
 @click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--run", "run_name", metavar="NAME", help="Instead of a file: a run's statements.")
 @click.option(
@@ -119,7 +119,7 @@ def _why(reasons: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
 
 
-@sofa.command()
+@sofa.command(examples=("kgbias sofa results -o tables",))
 @click.argument("probe_set", required=False, metavar="[SET]")
 @click.option("--run", "run_name", metavar="NAME", help="Only what this run was probed with.")
 @store_option
@@ -165,7 +165,7 @@ def results(
         show.say(path)
 
 
-@sofa.command()
+@sofa.command(examples=("kgbias sofa describe",))
 @click.argument("probe_set", required=False, metavar="[SET]")
 @store_option
 @click.option(
@@ -201,7 +201,7 @@ def describe(
     The clusters and the split stand in figures 5 and 6 of kgbias sofa results -o."""
     asked = {"hate": hate, "embedding": embedding}
     chosen: Any = {k: None if v == "none" else v for k, v in asked.items()} | said(**options)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.describe_probes(probe_set, **chosen)
     if as_json:
         parts = {

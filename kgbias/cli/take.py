@@ -8,6 +8,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     correction_option,
     default,
@@ -23,7 +24,7 @@ from kgbias.export import FORMATS
 from kgbias.study.reproducing import Difference, Reproduction
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias figures smollm2 -o figures",))
 @runs_argument
 @store_option
 @output_option(kgbias.Study.figures, "folder", "The folder to write to.")
@@ -41,7 +42,7 @@ def figures(
         show.say(path)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias report smollm2 -o report.html",))
 @runs_argument
 @store_option
 @output_option(kgbias.Study.report, "path", "The page to write.")
@@ -64,7 +65,7 @@ def report(
             show.say(page.resolve())
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias export smollm2 -o triples.csv --min-count 2",))
 @run_argument
 @store_option
 @click.option(
@@ -107,7 +108,7 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
         show.say(f"{written} triples to {path}", err=True)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",))
 @run_argument
 @store_option
 @output_option(kgbias.Run.publish, "folder", "The folder to write to, new or empty.")
@@ -134,7 +135,7 @@ def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) 
 _SHOWN = 20
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias reproduce data --check",))
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Only hold the files against their checksums.")
 @click.option(

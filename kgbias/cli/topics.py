@@ -6,12 +6,13 @@ import click
 
 import kgbias
 from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.measure.topics.shares import advice, unfit, verdict
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
 @run_argument
 @store_option
 @click.option(
@@ -99,7 +100,7 @@ def print_topics(model: Any) -> None:
 
 def _with_flags(text: str) -> str:
     """The parameters of `measure` in a text as its options."""
-    from kgbias.cli import with_options
+    from kgbias.cli.command import with_options
     from kgbias.cli.measure import measure
 
     return with_options(text, measure)

@@ -15,7 +15,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.cli import COMMANDS, cli, main, with_options
+from kgbias.cli import COMMANDS, SECTIONS, cli, main
+from kgbias.cli.command import with_options
 from kgbias.cli.output import prepare
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
@@ -236,6 +237,25 @@ def test_every_command_has_help() -> None:
         assert "Usage:" in result.output
     listing = run("--help").output
     assert all(name in listing and line in listing for name, line in COMMANDS.items())
+    places = [listing.index(f"\n{title}:\n") for title in SECTIONS]
+    assert places == sorted(places)
+    assert len(COMMANDS) == sum(map(len, SECTIONS.values()))  # each stands in one section
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["mesure"], "Did you mean one of: 'measure', 'merge'?"),
+        (["probe", "surprisall"], "--model"),  # `probe RUN`: a run may be called so
+        (["profiles", "analyze"], "Did you mean 'analyse'?"),
+        (["crawl", "--modle", "smollm2"], "--model"),
+        (["compare", "--pair"], "--pairs"),
+    ],
+)
+def test_what_is_mistyped_gets_the_nearest_name(
+    arguments: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert near in bad(arguments, capsys)
 
 
 def test_ctrl_c_says_how_to_go_on(
@@ -333,4 +353,4 @@ def test_a_command_that_is_given_nothing_shows_its_help(
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert not out and "Error" not in err
-    assert "\nOptions:\n  " in err and "\nCommands:\n  " in err
+    assert "\nOptions:\n  " in err and ("\nCommands:\n  " in err or "\nKeep:\n  " in err)

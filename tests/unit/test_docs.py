@@ -99,6 +99,27 @@ def test_commands_of_the_pages_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def _help(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    yield context.command_path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below
+            yield from _help(below, click.Context(below, info_name=name, parent=context))
+
+
+def test_the_help_of_each_command_has_an_example_of_it() -> None:
+    found = list(_help(cli, click.Context(cli, info_name="kgbias")))[1:]
+    assert len(found) > 40
+    for path, command in found:
+        examples: tuple[str, ...] = getattr(command, "examples", ())
+        assert examples, path
+        for line in examples:
+            assert line.startswith(path.removesuffix(" run")) or path == "kgbias run", path
+            assert len(line) < 78, line
+            _check(line)
+
+
 @pytest.mark.parametrize(
     "line",
     [
