@@ -10,8 +10,21 @@ from keyword import iskeyword
 
 import click
 
-from kgbias.cli.output import end, fail, fail_usage, prepare
-from kgbias.cli.settings import VARIABLE, addresses, defaults, read_settings, refuse_reaching
+from kgbias.cli.command import PAIR
+from kgbias.cli.settings import (
+    GIVEN,
+    SHARED,
+    VARIABLE,
+    addresses,
+    defaults,
+    for_one_call,
+    given_settings,
+    merged,
+    read_settings,
+    refuse_reaching,
+    settings_first,
+)
+from kgbias.cli.show import end, fail, fail_usage, prepare
 from kgbias.errors import KgbiasError
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
@@ -71,6 +84,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 # Commands that share a module; all others have one of their own name.
 _MODULES = {
     "models": "crawl",
+    "replicate": "evidence",
     "figures": "take",
     "report": "take",
     "export": "take",
@@ -104,21 +118,31 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, python_name)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, settings_first(args))
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, with the defaults that the folder's kgbias.toml gives it."""
+        """The command, with what --set and the folder's kgbias.toml give it."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
         path, data = read_settings()
-        if data and name is not None and command is not None:
+        given = ctx.meta.get(GIVEN, {})
+        if data:
             ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
             if not os.environ.get(VARIABLE):  # found in the folder, which can be a stranger's
                 refuse_reaching(path, data)
                 from kgbias.models.wire import withheld
 
-                ctx.with_resource(withheld(addresses(data, args)))
+                typed = [*args, *(value for values in given.values() for value in values)]
+                ctx.with_resource(withheld(addresses(data, typed)))
+        if given:
+            found = {name: for_one_call(given, command)}
+            ctx.default_map = merged(ctx.default_map or {}, found)
         return name, command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -126,9 +150,20 @@ class LazyGroup(click.Group):
         for title, commands in SECTIONS.items():
             with formatter.section(title):
                 formatter.write_dl(list(commands.items()))
+        with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
+            formatter.write_dl([(f"{n}={of.metavar}", of.help) for n, of in SHARED.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--set",
+    type=PAIR,
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=given_settings,
+    expose_value=False,
+    help="A setting, for this call alone, such as --set device=cpu (repeatable, anywhere).",
+)
 @click.version_option(__version__)
 def cli() -> None:
     """A map of what a language model believes about groups of people.

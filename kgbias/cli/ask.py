@@ -11,13 +11,15 @@ from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     default,
     json_option,
-    model_options,
+    model_settings,
     said,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, without_shared
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shortened
 from kgbias.query import write_result
@@ -33,11 +35,6 @@ _SECONDS = 60.0  # that a query which a model wrote may take
 @click.argument("question")
 @store_option
 @click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")
-@click.option(
-    "--extractive",
-    is_flag=True,
-    help="Answer with the statements themselves: the default without --model.",
-)
 @click.option("--model", metavar="SPEC", help="Let a model write the answer from the statements.")
 @click.option(
     "--cypher",
@@ -51,28 +48,26 @@ _SECONDS = 60.0  # that a query which a model wrote may take
     show_default=True,
     help="At most so many statements about each group that is named, or in all.",
 )
-@click.option(
-    "--encoder",
+@setting(
+    "encoder",
     metavar="SPEC",
     default=default(_OF, "encoder"),
-    show_default=True,
     help="The sentence encoder that finds statements in other words; none: shared words alone.",
 )
-@click.option("--prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
-@click.option(
-    "--form",
+@setting("prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the model's prompts (default: chat).",
 )
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@model_options
+@base_url_option
+@model_settings
 @selection_options
 @json_option
 def ask(
     question: str,
     store_url: str,
     run_name: str | None,
-    extractive: bool,
     model: str | None,
     cypher: bool,
     top: int,
@@ -88,8 +83,12 @@ def ask(
     sentences from these statements, and each one that cites no statement is marked. Where the graph
     holds nothing about the question, the answer says so.
     """
-    if extractive and (model or cypher):
-        raise UsageError("--extractive is without a model: leave out --model and --cypher")
+    if not model:
+        options = without_shared(options, ["dtype", "base-url"])
+    else:
+        options = fitting(options, [model], "completer")
+    if cypher:
+        options = without_shared(options, ["min-acceptability", "without-echoes"])
     if cypher and model is None:
         raise UsageError("--cypher is written by a model: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")

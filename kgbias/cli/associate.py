@@ -12,10 +12,11 @@ from kgbias.cli import show
 from kgbias.cli.command import Command, Section
 from kgbias.cli.options import (
     json_option,
-    model_options,
+    model_settings,
     said,
-    workers_options,
+    workers_settings,
 )
+from kgbias.cli.settings import setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.progress import working
@@ -52,13 +53,12 @@ GRID = "The parameter study of Mind Your Bias"
     ),
 )
 @_option(TESTED, "--vectors", type=FILE, help="Static word vectors: word2vec, GloVe or fastText.")
-@_option(
-    TESTED,
-    "--vector-format",
+@setting(
+    "vector-format",
     metavar="FORMAT",
     help="auto, word2vec, word2vec-binary, glove or fasttext-binary (default: auto).",
 )
-@_option(TESTED, "--exact-case", is_flag=True, help="Do not look Amy up as amy in the vectors.")
+@setting("exact-case", type=bool, default=False, help="Do not look Amy up as amy in the vectors.")
 @_option(
     TESTED,
     "--model",
@@ -88,40 +88,35 @@ GRID = "The parameter study of Mind Your Bias"
     help="weat, s-seat, w-seat, ceat, lpbs, ceat-lpbs, and for word vectors rnd, rnsb, mac, ect, "
     "ripa; with commas (default: weat for --vectors, w-seat for --model).",
 )
-@_option(
-    STATISTICS,
-    "--spread",
+@setting(
+    "spread",
     type=click.Choice(["sample", "population", "pooled"]),
     help="The standard deviation under d: ddof 1, ddof 0, or Cohen's, which CEAT does not have "
     "(default: sample).",
 )
-@_option(
-    STATISTICS,
-    "--tails",
+@setting(
+    "tails",
     type=click.Choice(["one", "two"]),
     help="Of the p-value (default: one for WEAT and SEAT, two for CEAT and LPBS).",
 )
-@_option(
-    STATISTICS,
-    "--p",
+@setting(
+    "p",
     "how",
     type=click.Choice(["auto", "exact", "sampled", "normal"]),
     help="How the permutation p-value is computed (default: auto, exact where the partitions can "
     "be counted, else sampled).",
 )
-@_option(
-    STATISTICS,
-    "--samples",
+@setting(
+    "samples",
     type=COUNT,
     help="Partitions drawn where they are too many to count (default: 99999).",
 )
-@_option(STATISTICS, "--seed", type=int, help="The random seed (default: 0).")
+@settings("seed")
 @_option(
     STATISTICS, "--as-published", is_flag=True, help="Each method's conventions as in its paper."
 )
-@_option(
-    STATISTICS,
-    "--unit",
+@setting(
+    "unit",
     type=click.Choice(["word", "sentence"]),
     help="SEAT and LPBS: what the permutations exchange (default: word).",
 )
@@ -151,51 +146,42 @@ GRID = "The parameter study of Mind Your Bias"
     type=FILE,
     help="A corpus: one text per line, or JSON lines (default: templates).",
 )
-@_option(
-    CONTEXTS,
-    "--most",
+@setting(
+    "most",
     type=COUNT,
     help="With --contexts: texts per word, for LPBS per pair of words (default: 1000).",
 )
-@_option(
-    CONTEXTS,
-    "--window",
+@setting(
+    "window",
     type=click.IntRange(0),
     help="With --contexts: words kept on either side of the word (default: the whole text).",
 )
-@_option(
-    CONTEXTS,
-    "--apart",
+@setting(
+    "apart",
     type=click.IntRange(0),
     help="With --contexts and LPBS: words between target and attribute at most (default: 18).",
 )
 @_option(
     CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."
 )
-@_option(
-    CEAT, "--draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000)."
-)
-@_option(
-    CEAT,
-    "--variance",
+@setting("draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000).")
+@setting(
+    "variance",
     type=click.Choice(["published", "cohen"]),
     help="The in-sample variance of a draw (default: published).",
 )
-@_option(
-    LPBS,
-    "--words",
+@setting(
+    "words",
     type=click.Choice(["full", "reduced", "simplified"]),
     help="Which word sets (default: full).",
 )
-@_option(
-    LPBS,
-    "--pool",
+@setting(
+    "pool",
     type=click.Choice(["mean", "sum"]),
     help="How the targets of a set are joined (default: mean; as published: sum).",
 )
-@_option(
-    LPBS,
-    "--kind",
+@setting(
+    "kind",
     type=click.Choice(["auto", "masked", "causal"]),
     help="The kind of model to insist on (default: auto).",
 )
@@ -221,9 +207,8 @@ GRID = "The parameter study of Mind Your Bias"
     metavar="A,B",
     help="Instead: the words of two topics, each CATEGORY:NUMBER or one of its words.",
 )
-@_option(
-    GRAPH,
-    "--targets",
+@setting(
+    "targets",
     type=click.Choice(["terms", "names", "paraphrases"]),
     help="The kind of indicators (default: the first that both groups declare).",
 )
@@ -248,7 +233,7 @@ GRID = "The parameter study of Mind Your Bias"
     "--grid",
     is_flag=True,
     help="Every valid setting of every method on every test and model (see the methods page). -o "
-    "names a folder; --encoding, --words and --targets keep one value.",
+    "names a folder; --encoding, words and targets keep one value.",
 )
 @_option(GRID, "--dry-run", is_flag=True, help="Say what the grid would take, and stop.")
 @click.option(
@@ -259,11 +244,9 @@ GRID = "The parameter study of Mind Your Bias"
     multiple=True,
     help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable. With --grid: a folder.",
 )
-@model_options
-@workers_options
-@click.option(
-    "--no-cache", "cache", flag_value=False, default=True, help="Keep no embeddings on disk."
-)
+@model_settings
+@workers_settings
+@setting("cache", type=bool, default=True, help="Whether embeddings are kept on disk.")
 @json_option
 def associate(
     as_json: bool,
@@ -301,6 +284,8 @@ def associate(
     given["topics"] = _pair(
         given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
+    if not given["models"]:
+        given = without_shared(given, ["device", "dtype", "executor", "processes"])
     of_run = run_name or given["groups"] or given["every_group"]
     asked = said(**given) | {"cache": cache}
     if store_url or of_run:
@@ -469,8 +454,7 @@ def run(
     options = {name: asked.pop(name) for name in AXES if name in asked}
     opening = {name: asked.pop(name) for name in OPENING if name in asked}
     if asked:
-        flag = min(asked).replace("_", "-")
-        raise UsageError(f"--{flag} has no effect with --grid")
+        raise UsageError(f"`{min(asked)}` has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
         raise UsageError("with --grid, -o names one folder")
     with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:

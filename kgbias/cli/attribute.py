@@ -9,11 +9,12 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
-    device_option,
+    device_setting,
     json_option,
     run_argument,
     store_option,
 )
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 
 _OF = kgbias.Run.attribute
@@ -73,12 +74,12 @@ def _defaults(name: str) -> str:
     help="Show how far the score falls when the most effective words are removed one by one, by "
     "each method and in random order, instead of the statements.",
 )
-@click.option(
-    "--removed",
+@setting(
+    "removed",
     type=click.IntRange(min=1),
     help=f"Of --deletion: up to how many words (default: {default(_CURVES, 'removed')}).",
 )
-@device_option
+@device_setting
 @json_option
 def attribute(
     run_name: str | None,
@@ -129,7 +130,7 @@ def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bo
     if against and not words:
         raise UsageError("--against belongs to --words")
     if "removed" in given and not deletion:
-        raise UsageError("--removed belongs to --deletion")
+        raise UsageError("removed belongs to --deletion")
     if deletion and (stray := _INSTEAD.keys() & given.keys()):
         flag = _INSTEAD[min(stray)]
         raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")

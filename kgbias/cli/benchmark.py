@@ -11,14 +11,16 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     SCORERS,
-    correction_option,
+    base_url_option,
+    correction_setting,
     json_option,
-    model_options,
+    model_settings,
     said,
     store_option,
-    workers_options,
+    workers_settings,
 )
-from kgbias.cli.probe import FILE, seed_option
+from kgbias.cli.probe import FILE
+from kgbias.cli.settings import fitting, setting, settings
 from kgbias.io.text import duration
 
 if TYPE_CHECKING:
@@ -49,8 +51,8 @@ _OPENING = ("begin", "device", "dtype", "base_url")
 )
 @click.option("--stereoset", type=FILE, help="Your copy of StereoSet (JSON).")
 @click.option("--crows-pairs", type=FILE, help="Your copy of CrowS-Pairs (CSV).")
-@click.option(
-    "--convention",
+@setting(
+    "convention",
     type=click.Choice(["original", "bias-bench"]),
     help="How CrowS-Pairs is scored (default: original).",
 )
@@ -72,17 +74,12 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     "the Hugging Face hub.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take, and score nothing.")
-@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
-@click.option(
-    "--bos",
-    "begin",
-    type=click.Choice(["auto", "bos", "eos", "none"]),
-    help="What stands before a text (default: auto).",
-)
-@model_options
-@workers_options
-@correction_option
-@seed_option
+@base_url_option
+@settings("bos")
+@model_settings
+@workers_settings
+@correction_setting
+@settings("seed")
 @store_option
 @json_option
 def benchmark(
@@ -104,6 +101,7 @@ def benchmark(
     and one with another model scores that one alone. Where the store has measured crawls of the
     models, these are compared too.
     """
+    given = fitting(given, models, "scorer")
     opening: Any = said(**{name: given.pop(name) for name in _OPENING})
     asked = said(**given)
     with kgbias.open(store_url, progress=True) as study:

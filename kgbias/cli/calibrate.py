@@ -9,6 +9,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import default, json_option
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.study.calibration import coverage_store
 
@@ -65,17 +66,15 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     metavar="PATH-or-URL",
     help="Keep the crawls in this store (default: they are not kept, but for --coverage).",
 )
-@click.option(
-    "--regard",
+@setting(
+    "regard",
     default=default(_OF, "regard"),
-    show_default=True,
     metavar="SCORER",
     help="The scorer of regard, as for kgbias measure.",
 )
-@click.option(
-    "--toxicity",
+@setting(
+    "toxicity",
     default=default(_OF, "toxicity"),
-    show_default=True,
     metavar="SCORER",
     help="The scorer of toxicity, as for kgbias measure.",
 )

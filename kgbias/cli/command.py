@@ -1,5 +1,5 @@
-"""What a command of kgbias is: its help has an example, an option that it does not have gets a
-hint, and the library's messages name its options."""
+"""What a command of kgbias is: its help has an example and its settings, an option that it does not
+have gets a hint, and the library's messages name its options."""
 
 import re
 from collections.abc import Iterator
@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from kgbias.cli.settings import Setting, check_given, of_command, path_of, takers
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.parameters import ParameterError
 
@@ -29,7 +30,8 @@ class Command(click.Command):
         write_examples(formatter, self.examples)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Options under their headings."""
+        """Options under their headings, then the command's own settings, and the names of those
+        that it shares."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(context):
             if not isinstance(parameter, click.Argument) and (
@@ -37,13 +39,21 @@ class Command(click.Command):
             ):
                 heading = getattr(parameter, "section", "Options")
                 sections.setdefault(heading, []).append(record)
-        if "Options" in sections:
-            sections["Options"] = sections.pop("Options")  # --json, --help: last
         for heading, records in sections.items():
             with formatter.section(heading):
                 formatter.write_dl(records)
+        found = of_command(self)
+        own = [s.record(context) for s in found.values() if not s.shared]
+        shared = [name for name, s in found.items() if s.shared]
+        if found:
+            with formatter.section("Settings (kgbias --set NAME=VALUE, or kgbias.toml)"):
+                if own:
+                    formatter.write_dl(own)
+                if shared:
+                    formatter.write_text(f"{', '.join(shared)}: see kgbias --help")
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        check_given(context)
         try:
             return super().parse_args(context, args)
         except click.NoSuchOption as error:
@@ -52,16 +62,17 @@ class Command(click.Command):
             raise
 
     def _instead(self, context: click.Context, option: str) -> str:
-        """Which of the commands beside it take an option that this one does not."""
-        group = context.parent.command if context.parent else None
-        if not isinstance(group, Parts):
-            return ""
-        takers = [f"{group.name} {n}" for n, part in group.commands.items() if _has(part, option)]
-        if not takers:
-            return ""
-        *most, last = takers
-        who = f"{', '.join(most)} and {last} do" if most else f"{last} does"
-        return f"{group.name} {self.name} does not take {option}: {who}"
+        """Where an option that the command does not have is to be found: among its settings, or
+        with the commands beside it."""
+        name = option.lstrip("-")
+        if name in of_command(self):
+            path = path_of(context)
+            return (
+                f"{name} is a setting: kgbias --set {name}=VALUE {path} ..., or a line of "
+                "kgbias.toml"
+            )
+        where = takers(context, lambda part: _has(part, option))
+        return where and f"{path_of(context)} does not take {option}: {where}"
 
     def invoke(self, context: click.Context) -> Any:
         """Run the command; where the library's message names a parameter, it names the option."""
@@ -120,14 +131,16 @@ def with_options(message: str, command: click.Command | None) -> str:
 
 
 def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
-    """The options of a command: parameter and flag."""
+    """The options and settings of a command: parameter and what is typed for it."""
     for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
+        if isinstance(parameter, click.Option | Setting) and parameter.name:
             yield parameter.name, max(parameter.opts, key=len)
 
 
 def _has(part: click.Command, option: str) -> bool:
-    return any(option in (*p.opts, *p.secondary_opts) for p in part.params)
+    return option.lstrip("-") in of_command(part) or any(
+        option in (*p.opts, *p.secondary_opts) for p in part.params
+    )
 
 
 class Section(click.Option):

@@ -11,13 +11,14 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    correction_option,
+    correction_setting,
     default,
     json_option,
     selection_options,
     store_option,
     warn_unfinished,
 )
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.measures import known
 from kgbias.stats.estimate import finite
@@ -61,11 +62,10 @@ if TYPE_CHECKING:
 @click.option(
     "--forms", is_flag=True, help="One run: its groups' means by what the prompts supplied, alone."
 )
-@correction_option
-@click.option(
-    "--examples",
+@correction_setting
+@setting(
+    "examples",
     default=default(kgbias.Run.compare, "examples"),
-    show_default=True,
     help="Several runs: how many statements to list that one run alone has.",
 )
 @selection_options

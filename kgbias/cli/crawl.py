@@ -1,7 +1,7 @@
 """`kgbias crawl`: ask a model, keep the graph."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -9,15 +9,16 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import COMMAS, Command
+from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
     WRITERS,
     asking_options,
     json_option,
-    model_options,
+    model_settings,
     print_price,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.dynamic import DynamicSeeds
 from kgbias.language.refusals import FILTERS
@@ -28,6 +29,14 @@ SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _HEADS = {"echo": "echoes"}
 
+WHOM = "Who is asked, and about whom"
+RUN = "The run"
+HOW = "How it is asked, and how long"
+
+
+def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=Section, section=section, **more)
+
 
 @click.command(
     cls=Command,
@@ -36,143 +45,153 @@ _HEADS = {"echo": "echoes"}
         "kgbias crawl --model openai:gpt-4.1-mini --category religion --dry-run",
     ),
 )
-@click.option(
+@_option(
+    WHOM,
     "--model",
     required=True,
     metavar="SPEC",
     help=f"The model: {WRITERS}.",
 )
-@click.option(
+@_option(
+    WHOM,
     "--category",
     multiple=True,
     metavar="NAME",
     help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
 )
-@click.option(
+@_option(
+    WHOM,
     "--group",
     multiple=True,
     metavar="NAME",
     help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
 )
-@click.option("--seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file.")
-@click.option(
+@_option(WHOM, "--seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file.")
+@_option(
+    WHOM,
     "--intersect",
     multiple=True,
     metavar="A,B",
     help="All combinations of the groups of categories, for example gender,religion.",
 )
-@click.option("--dynamic", metavar="CLASS", help="Let the model name the groups of a class first.")
-@click.option("--plural", help="What several members of the class are called.")
-@click.option(
-    "--seed-prompts",
+@_option(WHOM, "--dynamic", metavar="CLASS", help="Let the model name the groups of a class first.")
+@_option(WHOM, "--plural", help="What several members of the class are called.")
+@setting(
+    "seed-prompts",
     default=DynamicSeeds.prompts,
-    show_default=True,
     help="With --dynamic: how many lists to ask for.",
 )
-@click.option(
-    "--seed-agree",
+@setting(
+    "seed-agree",
     default=DynamicSeeds.agree,
-    show_default=True,
     help="With --dynamic: how many lists must name a group.",
 )
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@click.option(
+@_option(RUN, "--run", "name", metavar="NAME", help="A name for the run.")
+@_option(
+    RUN,
     "--repeat",
     type=click.IntRange(min=1),
     metavar="K",
     help="Crawl K times with other seeds: the runs NAME, NAME~2 ...",
 )
-@click.option("--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
-@click.option(
+@_option(RUN, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
+@_option(
+    HOW,
     "--prompts",
     metavar="NAME-or-FOLDER",
     help=f"The prompt pack: {', '.join(pack_names())}, or a folder (default: {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--preset",
     metavar="NAME",
     help=f"Everything as in a paper: {PUBLISHED} (its prompts, filters and augmentations).",
 )
-@click.option("--temperature", type=float, help="(default: the pack's, 0.8)")
-@click.option(
-    "--top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
+@_option(HOW, "--temperature", type=float, help="(default: the pack's, 0.8)")
+@setting(
+    "top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
 )
-@click.option(
-    "--top-p",
+@setting(
+    "top-p",
     type=float,
     metavar="SHARE",
     help="Draw from the fewest most probable tokens that hold this share (default: all).",
 )
-@click.option(
-    "--min-p",
+@setting(
+    "min-p",
     type=float,
     metavar="SHARE",
     help="Draw from tokens at least this fraction as probable as the most probable one "
     "(default: the pack's, 0.1 for sentences; 0 for all).",
 )
-@click.option(
-    "--initial-predicates",
+@setting(
+    "initial-predicates",
     type=COMMAS,
     metavar="LIST",
     help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
     f"{','.join(SENTENCES['initial_predicates'])} for {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--samples",
     type=int,
     help="Prompts per group and initial predicate (default: the pack's, "
     f"{SENTENCES['samples']} for {DEFAULT}).",
 )
-@click.option(
-    "--answers",
+@setting(
+    "answers",
     type=int,
     metavar="N",
     help=f"Answers to each prompt (default: the pack's, {SENTENCES['answers']} for {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--iterations",
     type=click.IntRange(min=0),
     help=f"Rounds of expansion (default: {ROUNDS}; with --until-coverage or --until-width at most "
     f"{ROUNDS_UNTIL}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--until-coverage",
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
 )
-@click.option(
+@_option(
+    HOW,
     "--until-width",
     metavar="[MEASURE=]W",
     help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
     "is at most this wide, for example 0.3 or toxicity=0.1.",
 )
-@click.option(
+@_option(
+    HOW,
     "--min-acceptability",
     type=float,
     default=CrawlConfig.min_acceptability,
     metavar="X",
     help="Ask again where a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
 )
-@click.option(
-    "--predicate-prompts",
+@setting(
+    "predicate-prompts",
     type=int,
     help="Prompts per group and round that ask for a predicate and an object (default: the "
     f"pack's, {SENTENCES['predicate_prompts']} for {DEFAULT}).",
 )
-@click.option(
-    "--object-prompts",
+@setting(
+    "object-prompts",
     type=int,
     help="Prompts per group and round that ask for an object (default: the pack's, "
     f"{SENTENCES['object_prompts']} for {DEFAULT}).",
 )
-@click.option(
-    "--shots",
+@setting(
+    "shots",
     type=int,
     help=f"Statements shown in a prompt as examples (default: {CrawlConfig.shots}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--augment",
     "arms",
     type=COMMAS,
@@ -180,37 +199,41 @@ _HEADS = {"echo": "echoes"}
     help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
     f"(default: {','.join(CrawlConfig.arms)}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--form",
     type=click.Choice(["completion", "chat"]),
     help="Whether the model completes a text or answers in a chat (default: "
     f"{CrawlConfig.form}; chat where a model does nothing else).",
 )
-@click.option(
-    "--structured",
-    is_flag=True,
+@setting(
+    "structured",
+    type=bool,
+    default=False,
     help="Ask for JSON in a schema (chat servers; plain text where the server refuses).",
 )
-@click.option(
-    "--filters",
+@setting(
+    "filters",
     type=COMMAS,
     metavar="LIST",
     help="Which answers are rejected and asked for again, separated by commas, or none: "
     f"{', '.join((*FILTERS, ECHO))} (default: the pack's, refusal,echo for sentences).",
 )
-@click.option(
-    "--max-attempts",
+@setting(
+    "max-attempts",
     type=int,
     help=f"Maximum attempts per answer (default: the pack's, {SENTENCES['max_attempts']} for "
     f"{DEFAULT}).",
 )
-@click.option(
-    "--redraw/--no-redraw",
+@setting(
+    "redraw",
     default=None,
     help="Whether a rejected answer is drawn again from the same prompt, or asked for by a prompt "
-    "with other examples (default: the pack's, --redraw for sentences).",
+    "with other examples (default: the pack's, true for sentences).",
+    type=bool,
 )
-@model_options
+@model_settings
+@store_option
 @asking_options
 @json_option
 def crawl(
@@ -231,6 +254,7 @@ def crawl(
     """
     if options["filters"]:
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
+    options = fitting(options, [model], "completer")
     if dry_run:
         _print_price(kgbias.price(model, repeat=repeat, **options), as_json)
         return 0

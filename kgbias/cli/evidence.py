@@ -1,6 +1,7 @@
-"""`kgbias evidence`: said, believed and embedded, in one row for each triple."""
+"""`kgbias evidence` and `replicate`: said, believed and embedded, in one row for each triple, and
+whether what was believed is found again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +12,21 @@ from kgbias.associate.indicators import MARKS
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     json_option,
     run_argument,
     said,
     selection_options,
     store_option,
-    workers_options,
+    workers_settings,
 )
-from kgbias.evidence import VERDICTS, Evidence, GroupAgreement, telling
+from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
 from kgbias.evidence.asked import FLOORS
 from kgbias.evidence.names import FEWEST
+from kgbias.graph.types import node_id
 from kgbias.parallel import LOCAL
+from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
 _SHOWN = 10
@@ -49,14 +54,14 @@ _ASKING = (
     metavar="FILE",
     help="Your own words that stand for groups in the vectors (see docs/how-to/word-sets.md).",
 )
-@click.option(
-    "--probes",
+@setting(
+    "probes",
     type=click.IntRange(1),
     metavar="N",
     help="Probes at most (default: 45,000); which statements are left out is a stated rule.",
 )
-@click.option(
-    "--carrier",
+@setting(
+    "carrier",
     "carriers",
     multiple=True,
     metavar="TEXT",
@@ -69,24 +74,24 @@ _ASKING = (
     metavar="FILE",
     help="Further statements: one a line, or CSV with the columns statement and category.",
 )
-@click.option(
-    "--floor",
+@setting(
+    "floor",
     type=click.Choice(FLOORS),
     help="With how many of the statements names that mean nothing are probed (default: a fifth).",
 )
-@click.option(
-    "--placebo", is_flag=True, help="Also probe groups of which little is to be believed."
+@setting(
+    "placebo", type=bool, default=False, help="Also probe groups of which little is to be believed."
 )
-@click.option(
-    "--marked",
+@setting(
+    "marked",
     multiple=True,
     type=click.Choice(MARKS),
     help="Names with this mark take part too; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be asked, and stop.")
-@workers_options
-@click.option("--device", metavar="NAME", help="Where models run: auto, cpu, cuda, cuda:N or mps.")
-@click.option("--base-url", metavar="URL", help="The server of --model openai:ID.")
+@workers_settings
+@settings("device")
+@base_url_option
 @selection_options
 @json_option
 def evidence(
@@ -103,6 +108,11 @@ def evidence(
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
     if given["executor"] == LOCAL:
         given["executor"] = None  # the library's own default, which needs no --model
+    if given["model"]:
+        given = fitting(given, [given["model"]], "scorer")
+    else:
+        unused = ["executor", "processes", "base-url"]
+        given = without_shared(given, unused if given["encoder"] else [*unused, "device"])
     asking: Any = said(**{name: given.pop(name) for name in _ASKING})
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
@@ -232,3 +242,89 @@ def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
 
 def _tau(e: Estimate) -> str:
     return "-" if e.value != e.value else f"{e.value:+z.2f} ({e.interval('+.2f')})"
+
+
+_WAYS = {
+    "names": "believed by half of each group's names, tried with the other half",
+    "roots": "believed by the names of one root, tried with those of another",
+    "carriers": "tried with other carriers",
+    "crawl": "tried in the other run, where it probed the statement",
+}
+
+
+@click.command(cls=Command, examples=("kgbias replicate smollm2 --model smollm2",))
+@run_argument
+@store_option
+@click.option(
+    "--model",
+    metavar="SPEC",
+    help="Ask the model again with other carriers (default: nothing is asked).",
+)
+@setting(
+    "carrier",
+    "carriers",
+    multiple=True,
+    metavar="TEXT",
+    help="What stands before names, three times or more (default: three that were not used).",
+)
+@click.option("--other", metavar="RUN", help="Look findings up in another run of the store.")
+@settings("device")
+@base_url_option
+@workers_settings
+@json_option
+def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
+    """Try again what a model was found to believe: with names held out, with other carriers, in
+    another crawl."""
+    if given["executor"] == LOCAL:
+        given["executor"] = None
+    model = given["model"]
+    given = fitting(given, [model], "scorer") if model else without_shared(given)
+    with kgbias.open(store_url, progress=True) as study:
+        run = study.run(run_name)
+        found = run.replicate(**said(**given))
+        sentences = {
+            (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
+            for row in run.evidence()
+        }
+    if as_json:
+        return show.data(_replication(found))
+    for way in found.ways:
+        for line in _ways(way, sentences):
+            show.say(line)
+
+
+def _replication(found: Replication) -> dict[str, Any]:
+    return {
+        "model": found.believing.model.name,
+        "ways": [
+            {
+                "by": way.by, "tried": way.tried, "same_sign": way.same_sign.as_dict(),
+                "found_again": way.found_again.as_dict(), "missed": [list(p) for p in way.missed],
+            }
+            for way in found.ways
+        ],
+        "findings": [
+            {"group": group, "statement": statement, "found_again": share}
+            for (group, statement), share in found.of_finding.items()
+        ],
+    }  # fmt: skip
+
+
+def _ways(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    if not way.tried:
+        yield f"{_WAYS[way.by]}: nothing to try"
+        return
+    same, found = (
+        f"{e.value:.0%}" + (f" ({e.interval('.0%')})" if e.has_interval else "")
+        for e in (way.same_sign, way.found_again)
+    )
+    yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"
+    if way.missed:
+        head = (
+            "found again by less than half of the halves"
+            if way.by == "names"
+            else ("not found again")
+        )
+        yield f"  {head}: {len(way.missed)} findings of the run"
+        for place in way.missed[:_SHOWN]:
+            yield f"    {sentences.get(place, ' '.join(place))[:90]}"

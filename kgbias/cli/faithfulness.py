@@ -11,15 +11,17 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     default,
     json_option,
-    model_options,
+    model_settings,
     run_argument,
     said,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
-from kgbias.faithfulness import Accuracy, Metric, ParserFaithfulness, Reliability
+from kgbias.faithfulness import LOCAL, Accuracy, Metric, ParserFaithfulness, Reliability
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.pairs import CHANCE, read_pairs
 from kgbias.io.text import shortened
@@ -75,16 +77,15 @@ _REASONS = {
     help="Instead, pairwise accuracy on a copy of WikiEval; world: on fifty pairs of the reference "
     "world.",
 )
-@click.option("--prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
-@click.option(
-    "--form",
+@setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the judge's prompts (default: chat).",
 )
-@click.option("--seed", type=int, default=default(_OF, "seed"), show_default=True,
-              help="Of the draw, the judge's answers and broken ties.")  # fmt: skip
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@model_options
+@settings(seed=default(_OF, "seed"))
+@base_url_option
+@model_settings
 @json_option
 def faithfulness(
     run_name: str | None,
@@ -111,6 +112,10 @@ def faithfulness(
         raise UsageError("--sample is of a run's statements")
     if run_name is not None and (records or pairs):
         raise UsageError("--records and --pairs are not about a run: leave the run out")
+    if judge is None or judge in LOCAL:
+        judging = without_shared(judging, ["device", "dtype", "base-url"])
+    else:
+        judging = fitting(judging, [judge], "completer")
     how = cast(Judging, said(**judging))
     with kgbias.open(store_url, progress=True) as study:
         found: ParserFaithfulness | list[Metric] | list[Accuracy]

@@ -8,7 +8,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import json_option, store_option, with_password
+from kgbias.cli.options import json_option, runs_argument, store_option, with_password
 from kgbias.errors import UsageError
 from kgbias.io.text import duration
 from kgbias.study.series import Series
@@ -148,6 +148,7 @@ def compact(store_url: str, as_json: bool) -> None:
 
 
 @click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))
+@runs_argument
 @click.option(
     "--from",
     "source",
@@ -164,15 +165,12 @@ def compact(store_url: str, as_json: bool) -> None:
     callback=with_password,
     help="Copy to this store.",
 )
-@click.option(
-    "--run", multiple=True, metavar="NAME", help="Only this run (repeatable; default: all)."
-)
-def push(source: str, target: str, run: tuple[str, ...]) -> None:
-    """Copy runs from one store to another, with their answers, scores and tests.
+def push(source: str, target: str, runs: tuple[str, ...]) -> None:
+    """Copy runs (default: all) from one store to another, with their answers, scores and tests.
 
     What is there already stays as it is: the same command continues where it stopped.
     """
     with kgbias.open(source, progress=True) as study:
-        written = study.push(target, run=run)
+        written = study.push(target, run=runs)
     for name, new in written.items():
         show.say(f"run {name}: {new} generations were new", err=True)

@@ -13,11 +13,12 @@ from kgbias.cli.options import (
     default,
     json_option,
     output_option,
-    price_options,
+    price_settings,
     run_argument,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import settings
 from kgbias.io.text import duration
 
 _SHOWN = 10
@@ -26,12 +27,7 @@ _SHOWN = 10
 @click.command(cls=Command, examples=("kgbias structure smollm2",))
 @run_argument
 @store_option
-@click.option(
-    "--seed",
-    default=default(kgbias.Run.structure, "seed"),
-    show_default=True,
-    help="The random seed of the search for communities.",
-)
+@settings(seed=default(kgbias.Run.structure, "seed"))
 @selection_options
 @json_option
 def structure(
@@ -62,7 +58,7 @@ def structure(
 @click.command(cls=Command, examples=("kgbias cost smollm2",))
 @run_argument
 @store_option
-@price_options
+@price_settings
 @json_option
 def cost(
     run_name: str | None,
@@ -107,8 +103,8 @@ def cost(
 def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
     """Write the whole graph of one or several runs (default: the newest) as one page that works
     offline: maps, groups, differences, search, filters, and the prompt and answer behind every
-    statement. All statements are in it; --min-acceptability and --without-echoes are where its
-    filters stand at first."""
+    statement. All statements are in it; the settings min-acceptability and without-echoes are where
+    its filters stand at first."""
     with kgbias.open(store_url, progress=True) as study:
         written = study.explore(runs, path, **selection)
     show.say(written.resolve())

@@ -9,14 +9,15 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import PAIR, Command
 from kgbias.cli.options import (
-    device_option,
-    executor_option,
+    device_setting,
     json_option,
     run_argument,
     selection_options,
     store_option,
     warn_unfinished,
+    workers_settings,
 )
+from kgbias.cli.settings import setting
 from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
 from kgbias.measure.configure import PRESETS, MeasureConfig
@@ -27,12 +28,21 @@ _SCORED = ("regard", "toxicity", "identity_attack", "acceptability")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _option(*names: str, show: str | None = None, **settings: Any) -> Callable[[F], F]:
+def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
     """An option that has its default in `MeasureConfig`, so that a preset can tell what was
     given."""
-    default = show or str(getattr(MeasureConfig, names[-1].lstrip("-").replace("-", "_")))
-    settings["help"] += f" (default: {default})"
-    return click.option(*names, default=None, **settings)
+    more["help"] += f" (default: {show or _default(names[-1])})"
+    return click.option(*names, default=None, **more)
+
+
+def _setting(name: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
+    """A setting that has its default there."""
+    more["help"] += f" (default: {show or _default(name)})"
+    return setting(name, **more)
+
+
+def _default(name: str) -> str:
+    return str(getattr(MeasureConfig, name.lstrip("-").replace("-", "_")))
 
 
 def _scorer(name: str, help: str) -> Callable[[F], F]:
@@ -66,13 +76,6 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     "Whether a statement makes sense: offline, hf:ID-or-PATH[:LABEL], llm:SPEC, "
     "scores:FILE[::COLUMN] or none.",
 )
-@click.option(
-    "--labels",
-    type=PAIR,
-    multiple=True,
-    metavar="LABEL=MEANING",
-    help="What a label of the regard classifier means, such as LABEL_0=negative (repeatable).",
-)
 @_option(
     "--axes/--no-axes",
     "axes",
@@ -85,44 +88,47 @@ def _scorer(name: str, help: str) -> Callable[[F], F]:
     show="no topics",
     help="Whether to find topics, and each group's relative entropy.",
 )
-@_option(
-    "--embedding",
+@setting(
+    "labels",
+    type=PAIR,
+    multiple=True,
+    metavar="LABEL=MEANING",
+    help="What a label of the regard classifier means, such as LABEL_0=negative.",
+)
+@_setting(
+    "embedding",
     metavar="VECTORS",
     help="What topics and axes are computed in: hf:ID-or-PATH of any model of "
     "sentence-transformers, or vectors:FILE (GloVe, word2vec, fastText).",
 )
-@_option(
-    "--min-topic-size",
+@_setting(
+    "min-topic-size",
     type=click.IntRange(min=2),
     show="statements / 40, at least 5",
     help="The fewest distinct statements that make a topic.",
 )
-@_option(
-    "--outliers",
+@_setting(
+    "outliers",
     type=click.Choice(get_args(Outliers)),
     help="Statements in no topic: keep them out, or assign them to the nearest one.",
 )
-@_option(
-    "--topic-clusters",
+@_setting(
+    "topic-clusters",
     type=click.Choice(get_args(Selects)),
     help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
 )
-@_option(
-    "--topic-seed", type=int, help="The first of the five random seeds that topics are found with."
+@_setting(
+    "topic-seed",
+    type=int,
+    help="The first of the five random seeds that topics are found with.",
 )
-@_option(
-    "--entropy",
+@_setting(
+    "entropy",
     type=click.Choice(get_args(EntropyForm)),
     help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
 )
-@device_option
-@_option(
-    "--processes",
-    type=click.IntRange(min=1),
-    show="one for each core",
-    help="How many processes the offline scorers and the axes use on a CPU.",
-)
-@executor_option
+@device_setting
+@workers_settings
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
 @json_option

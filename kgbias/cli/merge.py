@@ -10,7 +10,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
-    device_option,
+    device_setting,
     json_option,
     run_argument,
     store_option,
@@ -37,7 +37,7 @@ _OF = kgbias.Run.merge
     help="The model that embeds the texts.",
 )
 @click.option("--undo", is_flag=True, help="Remove the links.")
-@device_option
+@device_setting
 @json_option
 def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Link objects and predicates that say the same in other words.

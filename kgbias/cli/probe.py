@@ -20,15 +20,17 @@ from kgbias.cli.options import (
     SCORERS,
     WRITERS,
     asking_options,
+    base_url_option,
     json_option,
-    model_options,
+    model_settings,
     print_price,
     run_argument,
     said,
     selection_options,
     store_option,
-    workers_options,
+    workers_settings,
 )
+from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
@@ -50,7 +52,7 @@ def probe() -> None:
 
     `kgbias probe RUN --model SPEC` probes the statements of a run's graph (`probe run`) and writes
     the answers on its edges. Lower perplexity is more likely. A run whose name is that of a command
-    is reached with --run.
+    is reached with `probe run`.
     """
 
 
@@ -78,41 +80,27 @@ def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
 
 
 def _asking(f: F) -> F:
-    f = click.option("--base-url", metavar="URL", help="The server of openai:ID.")(f)
-    f = click.option(
-        "--bos",
-        "begin",
-        type=click.Choice(["auto", "bos", "eos", "none"]),
-        help="What stands before a text (default: auto).",
-    )(f)
-    f = click.option(
-        "--instruction",
-        metavar="TEXT",
-        help="What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
-        '"{group}" stands for the group or the name of a probe (default: "{group}").',
-    )(f)
-    return model_options(f)
+    return base_url_option(settings("device", "dtype", "bos", "instruction")(f))
 
 
 def ranking_options(f: F) -> F:
     """How groups are compared."""
-    f = click.option(
-        "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
-    )(f)
-    f = seed_option(f)
-    f = click.option("--ending", metavar="TEXT", help='Appended to each probe, for example ".".')(f)
-    f = click.option(
-        "--by",
-        type=click.Choice(["conditional", "sofa", "whole"]),
-        help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or the "
-        "perplexity of the whole probe (default: conditional; for a masked model whole).",
-    )(f)
-    return click.option("--category", multiple=True, metavar="NAME", help="Only this category.")(f)
-
-
-def seed_option(f: F) -> F:
-    """The random seed."""
-    return click.option("--seed", type=int, help="The random seed (default: 0).")(f)
+    for option in (
+        settings("seed"),
+        setting("ending", metavar="TEXT", help='Appended to each probe, for example ".".'),
+        click.option(
+            "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
+        ),
+        click.option(
+            "--by",
+            type=click.Choice(["conditional", "sofa", "whole"]),
+            help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or "
+            "the perplexity of the whole probe (default: conditional; for a masked model whole).",
+        ),
+        click.option("--category", multiple=True, metavar="NAME", help="Only this category."),
+    ):
+        f = option(f)
+    return f
 
 
 def named_model(given: dict[str, Any]) -> str:
@@ -136,7 +124,10 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     from kgbias.study.scorers import OPENING, spread_scorer
 
     spec = named_model(given)
-    opening: Any = said(**{name: given.pop(name) for name in OPENING})
+    fit = fitting(given, [spec], "scorer")
+    opening: Any = said(**{name: fit[name] for name in OPENING})
+    for name in OPENING:
+        del given[name]
     where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
     with working(True) as progress, opened_executor(where, progress, processes) as workers:
         yield spread_scorer(spec, opening, progress, workers), progress
@@ -253,7 +244,7 @@ def shown(e: "Estimate") -> str:
 @several_scorers_options
 @store_option
 @ranking_options
-@workers_options
+@workers_settings
 @click.option(
     "-o",
     "--output",
@@ -271,7 +262,7 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     models = named_models(given)
     with kgbias.open(store_url, progress=True) as study:
         probed = study.run(run_name)
-        found = probed.probe_models(models, **said(**given))
+        found = probed.probe_models(models, **said(**fitting(given, models, "scorer")))
         compared = probed.sofa() if len(found) > 1 and not given["as_published"] else None
     show_all(found, _print_run, compared, as_json)
 
@@ -301,7 +292,7 @@ def _print_run(found: "RunProbes") -> None:
 @several_scorers_options
 @store_option
 @ranking_options
-@workers_options
+@workers_settings
 @click.option(
     "-o",
     "--output",
@@ -329,7 +320,7 @@ def sets(
     if not identities and not statements:
         raise UsageError(
             "probe sets needs --identities or --statements; a run of this name is probed with "
-            "probe --run sets"
+            "probe run sets"
         )
     models = named_models(given)
     named = said(identities=identities, statements=statements, categories=category, ending=ending)
@@ -341,7 +332,8 @@ def sets(
             named["run"] = asked["run"].stored
             asked.setdefault("name", asked["run"].name)
         gathered = kgbias.gather_sets(**named)
-        found = study.probe_sets(models, gathered, **asked, **said(by=by, **given))
+        more = said(by=by, **fitting(given, models, "scorer"))
+        found = study.probe_sets(models, gathered, **asked, **more)
         compared = None
         if len(found) > 1 and not given["as_published"]:
             compared = study.sofa(ProbeSet.of("", gathered).id)
@@ -376,9 +368,9 @@ def _kept() -> bool:
     help="Flag no descriptor of this axis.",
 )
 @scorer_options
-@workers_options
+@workers_settings
 @click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
-@seed_option
+@settings("seed")
 @click.option(
     "-o",
     "--output",
@@ -414,7 +406,9 @@ def apx(
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
     """
     if given["executor"] == LOCAL:
-        given["executor"] = None  # which is said of no table
+        given["executor"] = None
+    if table is not None:
+        given = without_shared(given)  # nothing is probed
     asked = said(names=names, descriptors=descriptors, **given)
     axes = said(exclude_axes=exclude_axes)
     with ExitStack() as opened:
@@ -426,8 +420,9 @@ def apx(
             check_applies(asked, {"spec": of_model}, ())
             found = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
         elif study is not None:
-            asked.pop("spec", None)
-            found = study.probe_apx(named_model(given), **axes, **asked)
+            spec = named_model(given)
+            more = said(names=names, descriptors=descriptors, **fitting(given, [spec], "scorer"))
+            found = study.probe_apx(spec, **axes, **more)
         else:
             scorer, progress = opened.enter_context(opened_scorer(given))
             more = said(names=names, descriptors=descriptors, **given)
@@ -456,8 +451,8 @@ _TAKES = {
     help="Score this BBQ file (JSON lines; repeatable, also for its additional_metadata.csv).",
 )
 @click.option("--winogender", type=FILE, help="Score Winogender's all_sentences.tsv.")
-@click.option(
-    "--convention",
+@setting(
+    "convention",
     type=click.Choice(["original", "bias-bench"]),
     help="Score as the authors' code does, or as bias-bench (default: original). They differ for "
     "CrowS-Pairs alone.",
@@ -469,8 +464,8 @@ _TAKES = {
     help="Keep the scores of the items in this store, and compute none that it holds.",
 )
 @scorer_options
-@workers_options
-@seed_option
+@workers_settings
+@settings("seed")
 @json_option
 def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
     """Score a benchmark of sentences, from your own copy of its file."""
@@ -482,7 +477,8 @@ def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
         )
     name = chosen[0]
     check_applies(said(convention=given["convention"]), _TAKES, chosen)
-    check_applies([] if given["seed"] is None else ["seed"], _TAKES, chosen)
+    if "seed" not in _TAKES[name]:
+        given = without_shared(given, ["seed"])
     score = getattr(kgbias, name)
     with ExitStack() as opened, opened_scorer(given) as (scorer, progress):
         if store_url is not None:
@@ -516,24 +512,24 @@ def _print_pairs(found: "PairFigures") -> None:
 @click.option(
     "--sample", type=int, metavar="N", help="Ask of N statements of each category, drawn at random."
 )
-@click.option("--options", type=int, metavar="K", help="Groups in a question (default: 4).")
+@setting("options", type=int, metavar="K", help="Groups in a question (default: 4).")
 @click.option(
     "--samples",
     type=int,
     metavar="N",
     help="How often each group is offered for a statement, at least (default: 24).",
 )
-@click.option("--temperature", type=float, help="(default: 1)")
-@click.option(
-    "--form",
+@setting("temperature", type=float, help="(default: 1)")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the question (default: chat for a server, completion for a local model).",
 )
-@click.option("--prompts", metavar="FOLDER", help="A folder with a question of your own.")
+@setting("prompts", metavar="FOLDER", help="A folder with a question of your own.")
 @click.option("--indicators", metavar="FILE", help="A file of names of groups.")
 @selection_options
-@seed_option
-@model_options
+@settings("seed")
+@model_settings
 @asking_options
 @json_option
 def choice(
@@ -552,7 +548,7 @@ def choice(
     continues where it stopped.
     """
     model = named_model(given)
-    asked: Any = said(**given)
+    asked: Any = said(**fitting(given, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
@@ -644,7 +640,10 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
     short_help="What --dtype costs: error, order of groups, speed.",
     examples=("kgbias probe precision --model smollm2 --dtype bfloat16",),
 )
-@scorer_options
+@click.option("--model", "spec", metavar="SPEC", help=f"{SCORERS}.")
+@click.option("--dtype", metavar="TYPE", help="The type to check: bfloat16, float16, 8bit, 4bit.")
+@settings("device", "bos", "instruction")
+@base_url_option
 @json_option
 def precision(as_json: bool, **given: Any) -> None:
     """Compare a model in --dtype with itself in float32: error, order of groups, speed."""
@@ -653,8 +652,9 @@ def precision(as_json: bool, **given: Any) -> None:
     spec = named_model(given)
     if not (dtype := given.pop("dtype")):
         raise UsageError("name the type to check: --dtype bfloat16")
+    more = said(**fitting(given, [spec], "scorer"))
     with working(True) as progress:
-        found = check_precision(spec, dtype, progress=progress, **said(**given))
+        found = check_precision(spec, dtype, progress=progress, **more)
     show_one(found, lambda one: show.block(f"{one}\n"), as_json)
 
 

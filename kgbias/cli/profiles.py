@@ -16,12 +16,13 @@ from kgbias.cli.options import (
     WRITERS,
     asking_options,
     json_option,
-    model_options,
+    model_settings,
     print_price,
     run_argument,
     said,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, settings
 
 if TYPE_CHECKING:
     from kgbias.profiles import ProfileAnalysis
@@ -76,27 +77,27 @@ MOST = 3  # words of an attribute and group, or groups of a word, that are liste
 @click.option(
     "--prompts", metavar="NAME-or-FOLDER", help="The pack of prompts (default: profiles)."
 )
-@click.option(
-    "--form",
+@setting(
+    "form",
     type=click.Choice(["json", "attributes"]),
     help="A whole profile as JSON, or attribute by attribute as a form (default: json for a "
     "server, attributes for a local model).",
 )
 @click.option("--samples", type=int, help="Profiles of each name (default: 3).")
 @click.option("--temperature", type=float, help="(default: 1)")
-@click.option(
-    "--min-p",
+@setting(
+    "min-p",
     type=float,
     metavar="SHARE",
     help="Draw from tokens at least this fraction as probable as the most probable one (default: "
     "the pack's, 0.1 for attributes one by one).",
 )
-@click.option("--max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
-@click.option("--structured", is_flag=True, help="Ask a server to keep to the JSON schema.")
+@setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
+@setting("structured", type=bool, default=False, help="Ask a server to keep to the JSON schema.")
 @click.option("--seed", type=int, help="The random seed (default: 0).")
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_options
+@model_settings
 @asking_options
 @json_option
 def run(
@@ -114,7 +115,7 @@ def run(
     1. Running the same command again continues where it stopped, and asks nothing that was answered
     before.
     """
-    given = said(**options)
+    given = said(**fitting(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             _print_price(study.price_profiles(model, **given), as_json)
@@ -200,15 +201,15 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     metavar="NAME",
     help='Tell these groups apart, such as "ARAB F" (repeatable; default: all).',
 )
-@click.option("--repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
-@click.option("--permutations", type=int, help="Deals of the labels for chance (default: 99).")
-@click.option("--draws", type=int, help="Of the bootstrap of words (default: 500).")
-@click.option(
-    "--kernel",
+@setting("repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
+@setting("permutations", type=int, help="Deals of the labels for chance (default: 99).")
+@setting("draws", type=int, help="Of the bootstrap of words (default: 500).")
+@setting(
+    "kernel",
     type=click.Choice(["linear", "radial"]),
     help="Of the support vector machine (default: linear; radial takes minutes).",
 )
-@click.option("--seed", default=0, show_default=True, help="The random seed.")
+@settings(seed=0)
 @json_option
 def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Whether groups can be told apart by the profiles of a run, and by which words.
@@ -290,7 +291,7 @@ def _between(e: "Estimate") -> str:
     type=click.Path(file_okay=False, path_type=Path),
     help="A folder for the picture (SVG, PDF, PNG) and the LaTeX table of each.",
 )
-@click.option("--seed", type=int, help="The random seed (default: 0).")
+@settings("seed")
 @json_option
 def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Whether the words that profiles tie to groups are those that a model finds probable (APX), or

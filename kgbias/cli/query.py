@@ -9,7 +9,8 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import PAIR, Command
-from kgbias.cli.options import said, store_option
+from kgbias.cli.options import store_option
+from kgbias.cli.settings import settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.query import FORMATS, write_favourites, write_result
@@ -45,13 +46,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
     metavar="SECONDS",
     help="Stop a query that takes longer.",
 )
-@click.option("--arm", metavar="NAME", help="The same as --param arm=NAME.")
-@click.option(
-    "--min-acceptability",
-    type=click.FloatRange(0, 1),
-    metavar="X",
-    help="The same as --param min_acceptability=X; 0 keeps all.",
-)
+@settings("min-acceptability")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
 @click.option(
@@ -70,7 +65,7 @@ def query(
     as_json: bool,
     listing: bool,
     favourites: Path | None,
-    **selection: Any,
+    min_acceptability: float | None,
 ) -> None:
     """Ask the graph: a query of the library by NAME, or your own Cypher.
 
@@ -89,12 +84,19 @@ def query(
     with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
             values = {key: _value(value) for key, value in given}
-            found = study.cypher(text, **values, **said(**selection))
+            found = study.cypher(text, **values)
         else:
-            found = study.query(name or "", **dict(given), **said(**selection))
+            found = study.query(name or "", **_from(name or "", min_acceptability) | dict(given))
     result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
     show.block(answer)
+
+
+def _from(name: str, min_acceptability: float | None) -> dict[str, Any]:
+    """The setting as a parameter of the query, if the query has it."""
+    takes = {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
+    given = {"min_acceptability": min_acceptability}
+    return {key: value for key, value in given.items() if key in takes and value is not None}
 
 
 def _list() -> None:

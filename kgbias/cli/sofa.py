@@ -10,16 +10,17 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    correction_option,
+    correction_setting,
     default,
-    device_option,
+    device_setting,
     json_option,
-    model_options,
+    model_settings,
     said,
     selection_options,
     store_option,
 )
-from kgbias.cli.probe import print_comparison, seed_option
+from kgbias.cli.probe import print_comparison
+from kgbias.cli.settings import setting, settings
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import HATEFUL
 
@@ -56,21 +57,19 @@ def sofa() -> None:
     metavar="SPEC",
     help="A model whose perplexity cuts off the least likely statements (repeatable: their mean).",
 )
-@click.option(
-    "--acceptability",
+@setting(
+    "acceptability",
     default=default(_OF, "acceptability"),
-    show_default=True,
     metavar="SCORER",
     help="What judges whether a statement is good English, as for kgbias measure, or none.",
 )
-@click.option(
-    "--cut",
+@setting(
+    "cut",
     default=default(_OF, "cut"),
-    show_default=True,
     metavar="SHARE",
     help="The share of the least likely statements that is cut off.",
 )
-@model_options
+@model_settings
 @store_option
 @selection_options
 @json_option
@@ -94,8 +93,8 @@ def build(
     asked = {k: v for k, v in options.items() if v is not None}
     asked["identities"] = None if identities == "run" else identities
     if run_name is None:
-        if arm is not None or without_echoes:
-            raise UsageError("--arm and --without-echoes are of --run")
+        if arm is not None:
+            raise UsageError("--arm is of --run")
         built = kgbias.build_sofa(source, progress=True, **asked)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
@@ -123,7 +122,7 @@ def _why(reasons: Mapping[str, int]) -> str:
 @click.argument("probe_set", required=False, metavar="[SET]")
 @click.option("--run", "run_name", metavar="NAME", help="Only what this run was probed with.")
 @store_option
-@correction_option
+@correction_setting
 @click.option(
     "--beside",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -175,18 +174,17 @@ def results(
     metavar="SCORER",
     help="What says which statements are hate speech, as for kgbias measure --toxicity, or none.",
 )
-@click.option(
-    "--embedding",
+@setting(
+    "embedding",
     default=default(kgbias.Study.describe_probes, "embedding"),
-    show_default=True,
     metavar="SPEC",
     help="What statements are embedded in to be clustered, as for kgbias topics, or none.",
 )
-@click.option(
-    "--min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
+@setting(
+    "min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
 )
-@device_option
-@seed_option
+@device_setting
+@settings("seed")
 @json_option
 def describe(
     probe_set: str | None,

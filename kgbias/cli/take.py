@@ -10,16 +10,18 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    correction_option,
+    base_url_option,
+    correction_setting,
     default,
     json_option,
-    model_options,
+    model_settings,
     output_option,
     run_argument,
     runs_argument,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import setting
 from kgbias.export import FORMATS
 from kgbias.study.reproducing import Difference, Reproduction
 
@@ -28,7 +30,7 @@ from kgbias.study.reproducing import Difference, Reproduction
 @runs_argument
 @store_option
 @output_option(kgbias.Study.figures, "folder", "The folder to write to.")
-@correction_option
+@correction_setting
 @selection_options
 def figures(
     runs: tuple[str, ...], store_url: str, folder: Path, correction: str, **selection: Any
@@ -146,15 +148,14 @@ _SHOWN = 20
 )
 @click.option("--model", metavar="SPEC", help="Ask this model (default: the published one).")
 @click.option("--prompts", metavar="FOLDER", help="The prompt pack, if kgbias does not have it.")
-@click.option(
-    "--rounding",
+@setting(
+    "rounding",
     type=click.FloatRange(min=0),
     default=default(kgbias.reproduce, "rounding"),
-    show_default=True,
     help="Scores that differ by no more than this are the same.",
 )
-@click.option("--base-url", metavar="URL", help="The server of an openai: model.")
-@model_options
+@base_url_option
+@model_settings
 @json_option
 def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
     """Make a published run again, from the configuration in FOLDER, and say what differs: its files

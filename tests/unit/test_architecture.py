@@ -17,7 +17,7 @@ MOST = {  # what scripts/house.py counts: a ceiling that comes down
     "longest import chain": 22,
     "circles, TYPE_CHECKING counted": 1,
     "modules at the root": 6,
-    "options": 575,
+    "options": 345,  # and the settings, which kgbias.toml and --set give
 }
 
 
