@@ -77,6 +77,7 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
         (("runs", "--set", "store=x.db"), "store is an option of runs: --store"),
         (("crawl", "--top-p", "1"), "top-p is a setting: kgbias --set top-p=VALUE crawl"),
         (("figures", "--device", "cpu"), "No such option '--device'"),
+        (("run", "--set", "device=cpu", "study.toml"), "a study takes no --set"),
         (("figures", "--set", "kernel=radial"), "figures has no setting 'kernel'"),
     ],
 )
