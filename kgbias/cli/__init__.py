@@ -125,7 +125,7 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with what --set and the folder's kgbias.toml give it."""
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:

@@ -42,7 +42,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     cls=Command,
     examples=(
         "kgbias crawl --model smollm2 --category gender",
-        "kgbias crawl --model openai:gpt-4.1-mini --category religion --dry-run",
+        "kgbias crawl --model openai:my-model --category religion --dry-run",
     ),
 )
 @_option(

@@ -15,7 +15,7 @@ _OF = kgbias.Study.import_file
 
 
 @click.command(
-    "import", cls=Command, examples=("kgbias import said.csv --run said --model gpt-4.1",)
+    "import", cls=Command, examples=("kgbias import said.csv --run said --model some-model",)
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @store_option

@@ -498,7 +498,7 @@ def _print_pairs(found: "PairFigures") -> None:
 
 @probe.command(
     short_help="Which group each statement is about: where there are no probabilities.",
-    examples=("kgbias probe choice smollm2 --model openai:gpt-4.1-mini --sample 50",),
+    examples=("kgbias probe choice smollm2 --model openai:my-model --sample 50",),
 )
 @run_argument
 @click.option(

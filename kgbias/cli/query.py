@@ -17,7 +17,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
 
 
 @click.command(
-    cls=Command, examples=("kgbias query --list", "kgbias query most_said --param group=Women")
+    cls=Command, examples=("kgbias query --list", "kgbias query most_negative --param limit=10")
 )
 @click.argument("name", required=False)
 @store_option

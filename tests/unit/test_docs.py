@@ -130,6 +130,17 @@ def test_the_help_of_each_command_has_an_example_of_it() -> None:
             _check(line)
 
 
+def test_queries_of_the_pages_and_of_the_help_exist() -> None:
+    help_of = cli.get_command(click.Context(cli), "query")
+    examples: tuple[str, ...] = getattr(help_of, "examples", ())
+    lines = [*examples, *(line for page in PAGES for line in _commands(page.read_text("utf-8")))]
+    asked = [m for line in lines if (m := re.match(r"kgbias query ([a-z]\w*)(.*)", line))]
+    assert len(asked) > 3
+    takes = {q.name: {p.name for p in q.parameters} for q in kgbias.queries()}
+    for one in asked:
+        assert set(re.findall(r"--param (\w+)=", one[2])) <= takes[one[1]], one[0]
+
+
 def test_the_pages_list_every_setting_that_commands_share() -> None:
     page = (ROOT / "docs/how-to/study.md").read_text("utf-8")
     rows = re.findall(r"^\| (`.+?) \| .+ \| (.*) \|$", page, re.MULTILINE)
