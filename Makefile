@@ -14,7 +14,7 @@ demo: .venv/.demo
 	$(BIN)/kgbias crawl --model smollm2 --category gender --category ethnicity \
 	    --store $(DEMO)/kgbias.db --run demo
 	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
-	$(BIN)/kgbias evidence demo --model smollm2 --probes 30000 --processes 2 --store $(DEMO)/kgbias.db
+	$(BIN)/kgbias evidence demo --model smollm2 --set probes=30000 --set processes=2 --store $(DEMO)/kgbias.db
 	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a

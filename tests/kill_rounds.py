@@ -42,8 +42,9 @@ TABLES = {
     "answer": "key, model_id, text, finish",
 }
 CRAWL = (
-    "--category", "gender", "--samples", "3", "--answers", "2", "--iterations", "3",
-    "--predicate-prompts", "4", "--object-prompts", "4", "--concurrency", "8", "--run", "killed",
+    "--category", "gender", "--samples", "3", "--set", "answers=2", "--iterations", "3",
+    "--set", "predicate-prompts=4", "--set", "object-prompts=4", "--set", "concurrency=8",
+    "--run", "killed",
 )  # fmt: skip
 
 

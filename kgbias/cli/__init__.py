@@ -4,70 +4,89 @@ module is imported when it is called, so that `kgbias --help` is instant."""
 import errno
 import gc
 import os
-import re
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from keyword import iskeyword
-from typing import Any
 
 import click
 
-from kgbias.cli.output import end, fail, fail_usage, prepare
-from kgbias.cli.settings import VARIABLE, addresses, defaults, read_settings, refuse_reaching
+from kgbias.cli.command import PAIR
+from kgbias.cli.settings import (
+    GIVEN,
+    SHARED,
+    VARIABLE,
+    addresses,
+    defaults,
+    for_one_call,
+    given_settings,
+    merged,
+    read_settings,
+    refuse_reaching,
+    settings_first,
+)
+from kgbias.cli.show import end, fail, fail_usage, prepare
 from kgbias.errors import KgbiasError
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
-from kgbias.models.wire import withheld
 
-_PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
-
-# name -> the line that --help shows (the command's own help says more)
-COMMANDS = {
-    "crawl": "Ask a model for stereotypes and keep them as a graph.",
-    "import": "Make a run from a file of triples or profiles.",
-    "merge": "Link a run's near-duplicates, reversibly.",
-    "review": "Restore or reject answers of a run by hand.",
-    "measure": "Score a run's triples and compute group figures.",
-    "topics": "Show a run's topics, and name them by hand.",
-    "attribute": "Find which words drive the scores.",
-    "compare": "Test groups and arms of a run, or compare runs.",
-    "profiles": "Have a model write profiles for names; tell groups apart.",
-    "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-    "benchmark": "Compare models on benchmarks of bias.",
-    "evidence": "Join what was said, believed and embedded.",
-    "replicate": "Try again, by other names, what a model believes.",
-    "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
-    "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
-    "figures": "Write a run's figures and tables for a paper.",
-    "report": "Write a run's report as an HTML page.",
-    "explore": "Write runs as a page to look around in.",
-    "serve": "Serve runs to look around in, to a browser or a team.",
-    "cost": "Show what a run took, by group.",
-    "structure": "Find central nodes, communities and bridging objects.",
-    "faithfulness": "Check how far texts are borne out by their sources.",
-    "ask": "Ask a run a question in plain words; answers have sources.",
-    "query": "Ask the graph questions, in Cypher.",
-    "export": "Write a run's triples for other tools.",
-    "publish": "Write a run as a data set for others.",
-    "reproduce": "Make a published run again; say what differs.",
-    "push": "Copy runs between stores.",
-    "calibrate": "Test the method on a model whose beliefs are known.",
-    "models": "List the kinds of models, and what each allows.",
-    "plugins": "List what installed packages add to kgbias.",
-    "run": "Carry out the study that a file declares.",
-    "runs": "List the runs in a store.",
-    "delete": "Delete a run with what only it holds.",
-    "verify": "Check that a store is sound.",
-    "backup": "Copy a store that is in use to a file.",
-    "compact": "Make a store's file as small as its content.",
+# name -> the line that --help shows, in the order of the work (a command's own help says more)
+SECTIONS = {
+    "Map what a model says": {
+        "models": "List the kinds of models, and what each allows.",
+        "plugins": "List what installed packages add to kgbias.",
+        "crawl": "Ask a model for stereotypes and keep them as a graph.",
+        "profiles": "Have a model write profiles for names; tell groups apart.",
+        "import": "Make a run from a file of triples or profiles.",
+        "run": "Carry out the study that a file declares.",
+        "review": "Restore or reject answers of a run by hand.",
+        "merge": "Link a run's near-duplicates, reversibly.",
+        "measure": "Score a run's triples and compute group figures.",
+    },
+    "Look at it": {
+        "topics": "Show a run's topics, and name them by hand.",
+        "structure": "Find central nodes, communities and bridging objects.",
+        "attribute": "Find which words drive the scores.",
+        "ask": "Ask a run a question in plain words; answers have sources.",
+        "query": "Ask the graph questions, in Cypher.",
+        "explore": "Write runs as a page to look around in.",
+        "serve": "Serve runs to look around in, to a browser or a team.",
+        "cost": "Show what a run took, by group.",
+    },
+    "Compare": {
+        "compare": "Test groups and arms of a run, or compare runs.",
+        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
+        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
+        "evidence": "Join what was said, believed and embedded.",
+        "replicate": "Try again, by other names, what a model believes.",
+        "benchmark": "Compare models on benchmarks of bias.",
+        "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
+        "faithfulness": "Check how far texts are borne out by their sources.",
+        "calibrate": "Test the method on a model whose beliefs are known.",
+    },
+    "Take out": {
+        "report": "Write a run's report as an HTML page.",
+        "figures": "Write a run's figures and tables for a paper.",
+        "export": "Write a run's triples for other tools.",
+        "publish": "Write a run as a data set for others.",
+        "reproduce": "Make a published run again; say what differs.",
+    },
+    "Keep": {
+        "runs": "List the runs in a store.",
+        "push": "Copy runs between stores.",
+        "delete": "Delete a run with what only it holds.",
+        "verify": "Check that a store is sound.",
+        "backup": "Copy a store that is in use to a file.",
+        "compact": "Make a store's file as small as its content.",
+    },
 }
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 
 # Commands that share a module; all others have one of their own name.
 _MODULES = {
     "models": "crawl",
     "plugins": "crawl",
+    "replicate": "evidence",
     "figures": "take",
     "report": "take",
     "export": "take",
@@ -101,53 +120,52 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, python_name)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, settings_first(args))
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, with the defaults that the folder's kgbias.toml gives it."""
+        """The command, with what --set and the folder's kgbias.toml give it."""
+        if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
+            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         name, command, rest = super().resolve_command(ctx, args)
+        if name is None or command is None:
+            return name, command, rest
         path, data = read_settings()
-        if data and name is not None and command is not None:
+        given = ctx.meta.get(GIVEN, {})
+        if data:
             ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
             if not os.environ.get(VARIABLE):  # found in the folder, which can be a stranger's
                 refuse_reaching(path, data)
-                ctx.with_resource(withheld(addresses(data, args)))
+                from kgbias.models.wire import withheld
+
+                typed = [*args, *(value for values in given.values() for value in values)]
+                ctx.with_resource(withheld(addresses(data, typed)))
+        if given:
+            found = {name: for_one_call(given, command)}
+            ctx.default_map = merged(ctx.default_map or {}, found)
         return name, command, rest
 
-    def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; where the library's message names a parameter, it names the option."""
-        try:
-            return super().invoke(ctx)
-        except KgbiasError as error:
-            command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            error.args = (with_options(str(error), command), *error.args[1:])
-            raise
-
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-
-def with_options(message: str, command: click.Command | None) -> str:
-    """The message with parameters of the library as options of the command: `until_coverage`
-    becomes --until-coverage. Parameters that the command does not have stay as they are."""
-    flags = dict(_flags(command)) if command else {}
-    return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
-
-
-def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
-    """The options of a command and those below it: parameter and flag."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            if below := command.get_command(context, name):
-                yield from _flags(below)
-    for parameter in command.params:
-        if isinstance(parameter, click.Option) and parameter.name:
-            yield parameter.name, max(parameter.opts, key=len)
+        """The commands, in the order of the work."""
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(commands.items()))
+        with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
+            formatter.write_dl([(f"{n}={of.metavar}", of.help) for n, of in SHARED.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--set",
+    type=PAIR,
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=given_settings,
+    expose_value=False,
+    help="A setting, for this call alone, such as --set device=cpu (repeatable, anywhere).",
+)
 @click.version_option(__version__)
 def cli() -> None:
     """A map of what a language model believes about groups of people.

@@ -1,6 +1,5 @@
 """`kgbias ask`: questions to the graph in plain words."""
 
-import sys
 from typing import Any, cast
 
 import click
@@ -9,18 +8,20 @@ import kgbias
 from kgbias.ask.answer import Answer, shown_figures
 from kgbias.ask.retrieve import Found
 from kgbias.ask.text2cypher import CypherAnswer
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     default,
     json_option,
-    model_options,
-    print_json,
-    printable,
+    model_settings,
     said,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, without_shared
 from kgbias.errors import UsageError
-from kgbias.io.text import CONTENT_WARNING, shortened, shown
+from kgbias.io.text import CONTENT_WARNING, shortened
 from kgbias.query import write_result
 from kgbias.study.run import Asked
 
@@ -28,15 +29,12 @@ _OF = kgbias.Run.ask
 _SECONDS = 60.0  # that a query which a model wrote may take
 
 
-@click.command()
+@click.command(
+    cls=Command, examples=("kgbias ask 'What does the model say about women and work?'",)
+)
 @click.argument("question")
 @store_option
 @click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")
-@click.option(
-    "--extractive",
-    is_flag=True,
-    help="Answer with the statements themselves: the default without --model.",
-)
 @click.option("--model", metavar="SPEC", help="Let a model write the answer from the statements.")
 @click.option(
     "--cypher",
@@ -50,28 +48,26 @@ _SECONDS = 60.0  # that a query which a model wrote may take
     show_default=True,
     help="At most so many statements about each group that is named, or in all.",
 )
-@click.option(
-    "--encoder",
+@setting(
+    "encoder",
     metavar="SPEC",
     default=default(_OF, "encoder"),
-    show_default=True,
     help="The sentence encoder that finds statements in other words; none: shared words alone.",
 )
-@click.option("--prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
-@click.option(
-    "--form",
+@setting("prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the model's prompts (default: chat).",
 )
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@model_options
+@base_url_option
+@model_settings
 @selection_options
 @json_option
 def ask(
     question: str,
     store_url: str,
     run_name: str | None,
-    extractive: bool,
     model: str | None,
     cypher: bool,
     top: int,
@@ -87,8 +83,12 @@ def ask(
     sentences from these statements, and each one that cites no statement is marked. Where the graph
     holds nothing about the question, the answer says so.
     """
-    if extractive and (model or cypher):
-        raise UsageError("--extractive is without a model: leave out --model and --cypher")
+    if not model:
+        options = without_shared(options, ["dtype", "base-url"])
+    else:
+        options = fitting(options, [model], "completer")
+    if cypher:
+        options = without_shared(options, ["min-acceptability", "without-echoes"])
     if cypher and model is None:
         raise UsageError("--cypher is written by a model: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")
@@ -108,7 +108,7 @@ def ask(
                 question, model=model, top=top, encoder=encoder, asked=asked, **where, **selection
             )
     if as_json:
-        return print_json(found.as_dict())
+        return show.data(found.as_dict())
     if isinstance(found, CypherAnswer):
         return _print_query(found)
     _print(found)
@@ -116,43 +116,44 @@ def ask(
 
 def _print_query(a: CypherAnswer) -> None:
     if a.query:
-        click.echo(shown(a.query, sys.stderr), err=True)
+        show.block(f"{a.query}\n", err=True)
     if a.error:
         raise UsageError(f"the model wrote no query that runs: {a.error}")
-    click.echo(shown(write_result(a.result, "table"), sys.stdout), nl=False)
-    click.echo(f"\nThe query of {printable(a.model)}: read it before its rows.", err=True)
+    show.block(write_result(a.result, "table"))
+    show.say("", f"The query of {a.model}: read it before its rows.", err=True)
 
 
 def _print(a: Answer) -> None:
     r = a.retrieved
     if not a.statements:
-        click.echo(printable(a.text))
+        show.say(a.text)
         if r.nearest:
-            click.echo(f"{a.note}\n")
+            show.say(a.note, "")
             for f in r.nearest:
-                click.echo(f"  {_statement(f)}")
-            click.echo(f"\n{CONTENT_WARNING}", err=True)
+                show.say(f"  {_statement(f)}")
+            show.say("", CONTENT_WARNING, err=True)
         return
     if a.model:
         for claim in a.claims:
-            click.echo(f"{printable(claim.text)}{_mark(claim.cites, claim.wrong)}")
-        click.echo(f"\n{printable(a.note)}\n" if a.note else "")
+            show.say(f"{claim.text}{_mark(claim.cites, claim.wrong)}")
+        show.say(*(("", a.note, "") if a.note else ()))
     for g in r.groups:
-        of = f"{printable(g.group)} [{printable(g.arm)}]"
+        of = f"{g.group} [{g.arm}]"
         matching = f", {g.matching.value:.0%} match ({g.matching.interval('.0%')})"
-        click.echo(f"{of}: {g.statements} statements{matching if r.question.topic else ''}")
+        show.say(f"{of}: {g.statements} statements{matching if r.question.topic else ''}")
         for title, value in shown_figures(g.figures) if r.question.groups else ():
-            click.echo(f"    {title} {value}")
-    click.echo()
+            show.say(f"    {title} {value}")
+    show.say()
     several = len({f.triple.arm for f in a.statements}) > 1
     for n, f in enumerate(a.statements, 1):
-        click.echo(f"[{n}] {_statement(f, arm=several)}")
+        show.say(f"[{n}] {_statement(f, arm=several)}")
     for near in r.neighbours:
         t = near.triple
-        click.echo(f"  beside [{near.of}]: {shortened(printable(t.sentence), 100)}  said {t.count}")
-    click.echo(
-        f"\n{len(a.statements)} of {r.matching} statements of run {printable(a.run)}, by "
-        f"{r.method}.\n{CONTENT_WARNING}",
+        show.say(f"  beside [{near.of}]: {shortened(t.sentence, 100)}  said {t.count}")
+    show.say(
+        "",
+        f"{len(a.statements)} of {r.matching} statements of run {a.run}, by {r.method}.",
+        CONTENT_WARNING,
         err=True,
     )
 
@@ -162,9 +163,9 @@ def _statement(f: Found, *, arm: bool = False) -> str:
     t = f.triple
     score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""
     return (
-        f"{shortened(printable(t.sentence), 100)}{f' [{printable(t.arm)}]' if arm else ''}  "
+        f"{shortened(t.sentence, 100)}{f' [{t.arm}]' if arm else ''}  "
         f"said {t.count} ({f.share.value:.1%}, {f.share.interval('.1%')}){score}  "
-        f"{printable(f.why)}"
+        f"{f.why}"
     )
 
 

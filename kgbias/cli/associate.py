@@ -8,17 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command, Section
 from kgbias.cli.options import (
-    Sectioned,
-    SectionedOption,
-    as_flags,
     json_option,
-    model_options,
-    print_json,
-    printable,
+    model_settings,
     said,
-    workers_options,
+    workers_settings,
 )
+from kgbias.cli.settings import setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.progress import working
@@ -34,7 +32,7 @@ COUNT = click.IntRange(1)
 
 
 def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
-    return click.option(*names, cls=SectionedOption, section=section, **more)
+    return click.option(*names, cls=Section, section=section, **more)
 
 
 TESTED = "What is tested"
@@ -47,15 +45,20 @@ GRAPH = "A run's graph"
 GRID = "The parameter study of Mind Your Bias"
 
 
-@click.command(cls=Sectioned)
+@click.command(
+    cls=Command,
+    examples=(
+        "kgbias associate --model smollm2 --test weat6,weat7 --method w-seat,ceat",
+        "kgbias associate --vectors glove.txt --test all",
+    ),
+)
 @_option(TESTED, "--vectors", type=FILE, help="Static word vectors: word2vec, GloVe or fastText.")
-@_option(
-    TESTED,
-    "--vector-format",
+@setting(
+    "vector-format",
     metavar="FORMAT",
     help="auto, word2vec, word2vec-binary, glove or fasttext-binary (default: auto).",
 )
-@_option(TESTED, "--exact-case", is_flag=True, help="Do not look Amy up as amy in the vectors.")
+@setting("exact-case", type=bool, default=False, help="Do not look Amy up as amy in the vectors.")
 @_option(
     TESTED,
     "--model",
@@ -85,40 +88,35 @@ GRID = "The parameter study of Mind Your Bias"
     help="weat, s-seat, w-seat, ceat, lpbs, ceat-lpbs, and for word vectors rnd, rnsb, mac, ect, "
     "ripa; with commas (default: weat for --vectors, w-seat for --model).",
 )
-@_option(
-    STATISTICS,
-    "--spread",
+@setting(
+    "spread",
     type=click.Choice(["sample", "population", "pooled"]),
     help="The standard deviation under d: ddof 1, ddof 0, or Cohen's, which CEAT does not have "
     "(default: sample).",
 )
-@_option(
-    STATISTICS,
-    "--tails",
+@setting(
+    "tails",
     type=click.Choice(["one", "two"]),
     help="Of the p-value (default: one for WEAT and SEAT, two for CEAT and LPBS).",
 )
-@_option(
-    STATISTICS,
-    "--p",
+@setting(
+    "p",
     "how",
     type=click.Choice(["auto", "exact", "sampled", "normal"]),
     help="How the permutation p-value is computed (default: auto, exact where the partitions can "
     "be counted, else sampled).",
 )
-@_option(
-    STATISTICS,
-    "--samples",
+@setting(
+    "samples",
     type=COUNT,
     help="Partitions drawn where they are too many to count (default: 99999).",
 )
-@_option(STATISTICS, "--seed", type=int, help="The random seed (default: 0).")
+@settings("seed")
 @_option(
     STATISTICS, "--as-published", is_flag=True, help="Each method's conventions as in its paper."
 )
-@_option(
-    STATISTICS,
-    "--unit",
+@setting(
+    "unit",
     type=click.Choice(["word", "sentence"]),
     help="SEAT and LPBS: what the permutations exchange (default: word).",
 )
@@ -148,51 +146,42 @@ GRID = "The parameter study of Mind Your Bias"
     type=FILE,
     help="A corpus: one text per line, or JSON lines (default: templates).",
 )
-@_option(
-    CONTEXTS,
-    "--most",
+@setting(
+    "most",
     type=COUNT,
     help="With --contexts: texts per word, for LPBS per pair of words (default: 1000).",
 )
-@_option(
-    CONTEXTS,
-    "--window",
+@setting(
+    "window",
     type=click.IntRange(0),
     help="With --contexts: words kept on either side of the word (default: the whole text).",
 )
-@_option(
-    CONTEXTS,
-    "--apart",
+@setting(
+    "apart",
     type=click.IntRange(0),
     help="With --contexts and LPBS: words between target and attribute at most (default: 18).",
 )
 @_option(
     CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."
 )
-@_option(
-    CEAT, "--draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000)."
-)
-@_option(
-    CEAT,
-    "--variance",
+@setting("draws", type=click.IntRange(2), help="Draws of one context per word (default: 10000).")
+@setting(
+    "variance",
     type=click.Choice(["published", "cohen"]),
     help="The in-sample variance of a draw (default: published).",
 )
-@_option(
-    LPBS,
-    "--words",
+@setting(
+    "words",
     type=click.Choice(["full", "reduced", "simplified"]),
     help="Which word sets (default: full).",
 )
-@_option(
-    LPBS,
-    "--pool",
+@setting(
+    "pool",
     type=click.Choice(["mean", "sum"]),
     help="How the targets of a set are joined (default: mean; as published: sum).",
 )
-@_option(
-    LPBS,
-    "--kind",
+@setting(
+    "kind",
     type=click.Choice(["auto", "masked", "causal"]),
     help="The kind of model to insist on (default: auto).",
 )
@@ -218,9 +207,8 @@ GRID = "The parameter study of Mind Your Bias"
     metavar="A,B",
     help="Instead: the words of two topics, each CATEGORY:NUMBER or one of its words.",
 )
-@_option(
-    GRAPH,
-    "--targets",
+@setting(
+    "targets",
     type=click.Choice(["terms", "names", "paraphrases"]),
     help="The kind of indicators (default: the first that both groups declare).",
 )
@@ -245,7 +233,7 @@ GRID = "The parameter study of Mind Your Bias"
     "--grid",
     is_flag=True,
     help="Every valid setting of every method on every test and model (see the methods page). -o "
-    "names a folder; --encoding, --words and --targets keep one value.",
+    "names a folder; --encoding, words and targets keep one value.",
 )
 @_option(GRID, "--dry-run", is_flag=True, help="Say what the grid would take, and stop.")
 @click.option(
@@ -256,11 +244,9 @@ GRID = "The parameter study of Mind Your Bias"
     multiple=True,
     help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable. With --grid: a folder.",
 )
-@model_options
-@workers_options
-@click.option(
-    "--no-cache", "cache", flag_value=False, default=True, help="Keep no embeddings on disk."
-)
+@model_settings
+@workers_settings
+@setting("cache", type=bool, default=True, help="Whether embeddings are kept on disk.")
 @json_option
 def associate(
     as_json: bool,
@@ -298,21 +284,22 @@ def associate(
     given["topics"] = _pair(
         given["topics"], "--topics takes two topics: --topics gender:0,gender:1"
     )
+    if not given["models"]:
+        given = without_shared(given, ["device", "dtype", "executor", "processes"])
     of_run = run_name or given["groups"] or given["every_group"]
     asked = said(**given) | {"cache": cache}
-    with as_flags():
-        if store_url or of_run:
-            with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
-                found = (study.run(run_name) if of_run else study).associate(**asked)
-        else:
-            with working(True) as progress:
-                found = run_tests(**asked, progress=progress)
+    if store_url or of_run:
+        with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+            found = (study.run(run_name) if of_run else study).associate(**asked)
+    else:
+        with working(True) as progress:
+            found = run_tests(**asked, progress=progress)
     for path in outputs:
         from kgbias.report.associations import write
 
         write(found.records(), path)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
         print_tests(found.records())
         print_groups(found.groups)
@@ -333,56 +320,54 @@ def _pair(text: str | None, otherwise: str) -> tuple[str, str] | None:
     raise UsageError(otherwise)
 
 
-_TABLE = ("test", "method", "model", "d", "95% interval", "p", "p Holm", "p BH", "n")
+_TABLE = (
+    "test", "method", "model", ">d", ">95% interval", ">p", ">p Holm", ">p BH", ">n",
+)  # fmt: skip
 
 
 def print_groups(agreement: "RegardAgreement | None") -> None:
     """SC-WEAT of every group, where it was asked for."""
     if agreement is None or not agreement.groups:
         return
-    width = max(len("group"), *(len(printable(g.group.name)) for g in agreement.groups))
-    click.echo(f"\n{'group':<{width}}  {'SC-WEAT d':>9}  {'95% interval':>14}  {'regard':>7}")
-    for g in agreement.groups:
-        interval = f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}"
-        click.echo(
-            f"{printable(g.group.name):<{width}}  {g.effect.value:>+9.3f}  {interval:>14}  "
-            + (f"{'':>7}" if math.isnan(g.regard) else f"{g.regard:>+7.0f}")
-        )
+    show.say()
+    show.table(
+        ("group", ">SC-WEAT d", ">95% interval", ">regard"),
+        (
+            (
+                g.group.name,
+                f"{g.effect.value:+.3f}",
+                f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}",
+                "" if math.isnan(g.regard) else f"{g.regard:+.0f}",
+            )
+            for g in agreement.groups
+        ),
+    )
     if not math.isnan(agreement.correlation):
-        click.echo(
+        show.say(
             f"rank correlation of the two: {agreement.correlation:+z.2f} over "
             f"{len(agreement.groups)} groups, not tested"
         )
     words = f"{agreement.a.concept} against {agreement.b.concept}"
-    click.echo(f"d: {printable(words)}; above 0 is nearer to the first")
+    show.say(f"d: {words}; above 0 is nearer to the first")
 
 
 def print_left_out(found: "Associations") -> None:
     """What was asked for and not tested, and why."""
     for line in found.left_out:
-        click.echo(f"left out: {printable(line)}")
+        show.say(f"left out: {line}")
 
 
 def print_tests(rows: Sequence[dict[str, Any]]) -> None:
     """The table, then what a reader must know of it."""
     if not rows:
         return
-    cells = [_TABLE, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in cells:
-        line = (
-            cell.ljust(w) if i < 3 else cell.rjust(w)
-            for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-        )
-        click.echo("  ".join(line).rstrip())
+    show.table(_TABLE, map(_cells, rows))
     notes = dict.fromkeys(note for row in rows for note in _notes(row))
     tested = sum(not math.isnan(row["p_holm"]) for row in rows)
     if tested > 1:
         notes[f"p Holm, p BH: corrected over the {tested} tests of this call"] = None
     if notes:
-        click.echo()
-    for note in notes:
-        click.echo(printable(note))
+        show.say("", *notes)
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
@@ -390,7 +375,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     return (
         row["test"],
         row["method"],
-        printable(row["model"]),
+        row["model"],
         f"{row['effect_size']:+z.4f}",
         interval,
         *(
@@ -469,15 +454,14 @@ def run(
     options = {name: asked.pop(name) for name in AXES if name in asked}
     opening = {name: asked.pop(name) for name in OPENING if name in asked}
     if asked:
-        flag = min(asked).replace("_", "-")
-        raise UsageError(f"--{flag} has no effect with --grid")
+        raise UsageError(f"`{min(asked)}` has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
         raise UsageError("with --grid, -o names one folder")
-    with as_flags(), kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
+    with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)
             if as_json:
-                print_json({"cost": _as_dict(cost)})
+                show.data({"cost": _as_dict(cost)})
             else:
                 _print_cost(cost)
             return
@@ -492,7 +476,7 @@ def run(
             **options,
         )
     if as_json:
-        print_json(
+        show.data(
             {"results": found.records(), "significant": found.counts(), "missing": [*found.missing]}
         )
     else:
@@ -501,34 +485,34 @@ def run(
 
 def _print(found: "GridResult", outputs: Sequence[Path]) -> None:
     counts = found.counts()
-    width = max((len(printable(row["model"])) for row in counts), default=5)
-    click.echo(
-        f"{'model':<{width}}  {'method':<9}  {'tests':>5}  {'p <= 5%':>7}  {'BH':>5}  {'Holm':>5}"
+    show.table(
+        ("model", "method", ">tests", ">p <= 5%", ">BH", ">Holm"),
+        (
+            [row[name] for name in ("model", "method", "tests", "uncorrected", "bh", "holm")]
+            for row in counts
+        ),
     )
-    for row in counts:
-        click.echo(
-            f"{printable(row['model']):<{width}}  {row['method']:<9}  {row['tests']:>5}  "
-            f"{row['uncorrected']:>7}  {row['bh']:>5}  {row['holm']:>5}"
-        )
-    click.echo(
-        f"\n{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
-        "corrected over all cells of the grid"
+    show.say(
+        "",
+        f"{len(found.rows)} cells, {found.computed} of them computed now; permutation p, and "
+        "corrected over all cells of the grid",
     )
     if found.missing:
-        click.echo(f"{len(found.missing)} cells have no result, for example:")
+        show.say(f"{len(found.missing)} cells have no result, for example:")
         for line in found.missing[:3]:
-            click.echo(f"  {printable(line)}")
+            show.say(f"  {line}")
     for folder in outputs:
-        click.echo(f"tables and figures: {printable(str(folder))}")
+        show.say(f"tables and figures: {folder}")
 
 
 def _print_cost(cost: "GridCost") -> None:
-    click.echo(f"{'method':<9}  {'cells':>6}  {'done':>6}")
-    for method, count in cost.cells.items():
-        click.echo(f"{method:<9}  {count:>6}  {cost.done.get(method, 0):>6}")
+    show.table(
+        ("method", ">cells", ">done"),
+        ((method, count, cost.done.get(method, 0)) for method, count in cost.cells.items()),
+    )
     for name, counts in (("texts to embed", cost.texts), ("predictions", cost.predictions)):
         for model, count in counts.items():
-            click.echo(f"{printable(model)}: {count:,} {name}")
+            show.say(f"{model}: {count:,} {name}")
 
 
 def _as_dict(cost: "GridCost") -> dict[str, Any]:

@@ -5,15 +5,16 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
-    device_option,
+    device_setting,
     json_option,
-    print_json,
-    printable,
     run_argument,
     store_option,
 )
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.measures import MEASURES
 
@@ -29,7 +30,7 @@ def _defaults(name: str) -> str:
     return f"(default: {worded(default(_OF, name))}; --deletion: {worded(default(_CURVES, name))})"
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias attribute smollm2 --measure toxicity --top 20",))
 @run_argument
 @store_option
 @click.option(
@@ -73,12 +74,12 @@ def _defaults(name: str) -> str:
     help="Show how far the score falls when the most effective words are removed one by one, by "
     "each method and in random order, instead of the statements.",
 )
-@click.option(
-    "--removed",
+@setting(
+    "removed",
     type=click.IntRange(min=1),
     help=f"Of --deletion: up to how many words (default: {default(_CURVES, 'removed')}).",
 )
-@device_option
+@device_setting
 @json_option
 def attribute(
     run_name: str | None,
@@ -104,15 +105,23 @@ def attribute(
             _print_words(run.attributed_words(**of, against=against), as_json)
             return
     if as_json:
-        print_json([_as_data(a) for a in found])
+        show.data([_as_data(a) for a in found])
         return
-    for a in found:
-        effects = "  ".join(
-            f"{printable(token)[:40]} {effect:+z.2f}"
-            for token, effect in zip(a.tokens, a.effects, strict=True)
-        )
-        by = a.method.partition("@")[0]
-        click.echo(f"{a.metric.measure:<10} {by:<10} {a.score:>+6.2f}  {effects}")
+    show.table(
+        ("measure", "method", ">score", "effect of each word"),
+        (
+            (
+                a.metric.measure,
+                a.method.partition("@")[0],
+                f"{a.score:+.2f}",
+                "  ".join(
+                    f"{token[:40]} {effect:+z.2f}"
+                    for token, effect in zip(a.tokens, a.effects, strict=True)
+                ),
+            )
+            for a in found
+        ),
+    )
 
 
 def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
@@ -121,7 +130,7 @@ def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bo
     if against and not words:
         raise UsageError("--against belongs to --words")
     if "removed" in given and not deletion:
-        raise UsageError("--removed belongs to --deletion")
+        raise UsageError("removed belongs to --deletion")
     if deletion and (stray := _INSTEAD.keys() & given.keys()):
         flag = _INSTEAD[min(stray)]
         raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")
@@ -129,25 +138,30 @@ def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bo
 
 def _print_words(rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json(rows.records())
+        show.data(rows.records())
         return
-    width = max(len(printable(row.cell)) for row in rows)
-    for row in rows:
-        click.echo(
-            f"{row.measure:<16} {row.method:<10} {printable(row.cell):<{width}}  "
-            f"{printable(row.word)[:40]:<20} {row.effect:>+6.2f} in {row.n} of {row.statements}"
-        )
+    show.table(
+        ("measure", "method", "of", "word", ">effect", ">in", ">statements"),
+        (
+            (row.measure, row.method, row.cell, row.word[:40], f"{row.effect:+.2f}", row.n,
+             f"of {row.statements}")
+            for row in rows
+        ),
+    )  # fmt: skip
 
 
 def _print_curves(rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json(rows.records())
+        show.data(rows.records())
         return
-    for row in rows:
-        click.echo(
-            f"{row.measure:<16} {row.method:<10} {row.removed} removed  drop {row.drop.value:.2f} "
-            f"({row.drop.interval('.2f')}), {row.drop.n} statements"
-        )
+    show.table(
+        ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
+        (
+            (row.measure, row.method, row.removed, f"{row.drop.value:.2f}",
+             row.drop.interval(".2f"), row.drop.n)
+            for row in rows
+        ),
+    )  # fmt: skip
 
 
 def _as_data(a: Any) -> dict[str, Any]:

@@ -1,24 +1,26 @@
 """`kgbias benchmark`: several models on benchmarks of bias."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     SCORERS,
-    as_flags,
-    correction_option,
+    base_url_option,
+    correction_setting,
     json_option,
-    model_options,
-    print_json,
-    printable,
+    model_settings,
     said,
     store_option,
-    workers_options,
+    workers_settings,
 )
-from kgbias.cli.probe import FILE, seed_option
+from kgbias.cli.probe import FILE
+from kgbias.cli.settings import fitting, setting, settings
 from kgbias.io.text import duration
 
 if TYPE_CHECKING:
@@ -27,7 +29,10 @@ if TYPE_CHECKING:
 _OPENING = ("begin", "device", "dtype", "base_url")
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=("kgbias benchmark --model smollm2 --model reference --run smollm2 -o page.html",),
+)
 @click.option(
     "--model",
     "models",
@@ -46,8 +51,8 @@ _OPENING = ("begin", "device", "dtype", "base_url")
 )
 @click.option("--stereoset", type=FILE, help="Your copy of StereoSet (JSON).")
 @click.option("--crows-pairs", type=FILE, help="Your copy of CrowS-Pairs (CSV).")
-@click.option(
-    "--convention",
+@setting(
+    "convention",
     type=click.Choice(["original", "bias-bench"]),
     help="How CrowS-Pairs is scored (default: original).",
 )
@@ -69,17 +74,12 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     "the Hugging Face hub.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what it would take, and score nothing.")
-@click.option("--base-url", metavar="URL", help="The server of openai:ID.")
-@click.option(
-    "--bos",
-    "begin",
-    type=click.Choice(["auto", "bos", "eos", "none"]),
-    help="What stands before a text (default: auto).",
-)
-@model_options
-@workers_options
-@correction_option
-@seed_option
+@base_url_option
+@settings("bos")
+@model_settings
+@workers_settings
+@correction_setting
+@settings("seed")
 @store_option
 @json_option
 def benchmark(
@@ -101,55 +101,66 @@ def benchmark(
     and one with another model scores that one alone. Where the store has measured crawls of the
     models, these are compared too.
     """
+    given = fitting(given, models, "scorer")
     opening: Any = said(**{name: given.pop(name) for name in _OPENING})
     asked = said(**given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             costs = study.benchmark_cost(models, **asked)
-            return print_json(costs.records()) if as_json else _print_cost(costs)
+            return show.data(costs.records()) if as_json else _print_cost(costs)
         found = study.benchmark(
             models, output=output, tables=tables, correction=correction, opening=opening,
             executor=executor, **said(seed=seed, processes=processes), **asked,
         )  # fmt: skip
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
         _print(found)
 
 
 def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
-    for c in costs:
-        left = c.items - c.kept
-        time = "" if not left else (
-            f", about {duration(c.seconds)}" if c.seconds == c.seconds
-            else ", how long is not known yet"
-        )  # fmt: skip
-        click.echo(
-            f"{printable(c.model):<28} {c.benchmark:<12} {c.items:>9,} items, {c.texts:>10,} texts;"
-            f" {c.kept:,} are in the store, {left:,} to score{time}"
-        )
+    show.table(
+        ("model", "benchmark", ">items", ">texts", ">in the store", ">to score", ""),
+        (
+            (c.model, c.benchmark, f"{c.items:,}", f"{c.texts:,}", f"{c.kept:,}",
+             f"{c.items - c.kept:,}", _time(c))
+            for c in costs
+        ),
+    )  # fmt: skip
+
+
+def _time(c: "Cost") -> str:
+    if c.items == c.kept:
+        return ""
+    return "how long is not known yet" if math.isnan(c.seconds) else f"about {duration(c.seconds)}"
 
 
 def _print(found: "Board") -> None:
     found = found.labelled()
-    width = max((len(printable(name)) for name in found.models), default=0)
     for s in found.standings:
-        click.echo(f"{printable(s.name)} (n = {s.n} {s.unit})")
-        for model, value, shares in zip(s.models, s.values, s.probabilities, strict=True):
-            click.echo(
-                f"  {printable(model):<{width}}  {value.value:{s.figure.form}}  "
-                f"{value.interval(s.figure.form.lstrip('+')):<16} first in {shares[0]:.0%} of "
-                "resamples"
-            )
+        show.say(f"{s.name} (n = {s.n} {s.unit})")
+        form = s.figure.form
+        show.table(
+            ("", ">", "", ""),
+            (
+                (model, f"{e.value:{form}}", e.interval(form.lstrip("+")), _first(shares[0]))
+                for model, e, shares in zip(s.models, s.values, s.probabilities, strict=True)
+            ),
+            indent=2,
+        )
         if s.unable:
-            who = printable(", ".join(s.unable))
-            click.echo(f"  by {s.figure.beside} not shown to be better than chance: {who}")
+            who = ", ".join(s.unable)
+            show.say(f"  by {s.figure.beside} not shown to be better than chance: {who}")
     told = [t for t in found.tests if t.differs]
-    click.echo(
+    show.say(
         f"{len(told)} of {len(found.tests)} differences between models were shown, corrected "
         "together"
     )
     for t in told:
-        click.echo(f"  {printable(t.verdict)}")
+        show.say(f"  {t.verdict}")
     for line in (*found.remarks, *found.left_out):
-        click.echo(printable(line), err=True)
+        show.say(line, err=True)
+
+
+def _first(share: float) -> str:
+    return f"first in {share:.0%} of resamples"

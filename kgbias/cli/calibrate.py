@@ -6,14 +6,17 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.options import default, json_option, print_json
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import default, json_option
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.study.checked import coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias calibrate --seeds 3",))
 @click.option(
     "--seed",
     default=default(_OF, "seed"),
@@ -63,17 +66,15 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     metavar="PATH-or-URL",
     help="Keep the crawls in this store (default: they are not kept, but for --coverage).",
 )
-@click.option(
-    "--regard",
+@setting(
+    "regard",
     default=default(_OF, "regard"),
-    show_default=True,
     metavar="SCORER",
     help="The scorer of regard, as for kgbias measure.",
 )
-@click.option(
-    "--toxicity",
+@setting(
+    "toxicity",
     default=default(_OF, "toxicity"),
-    show_default=True,
     metavar="SCORER",
     help="The scorer of toxicity, as for kgbias measure.",
 )
@@ -94,11 +95,11 @@ def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **option
     with kgbias.open(store_url, progress=True) as study:
         found = study.calibrate(**options)
     if as_json:
-        print_json({row.key: _as_data(row) for row in found.rows})
+        show.data({row.key: _as_data(row) for row in found.rows})
         return
     _print(found)
     if found.report:
-        click.echo(found.report.resolve())
+        show.say(found.report.resolve())
 
 
 def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]) -> None:
@@ -110,28 +111,43 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
     if as_json:
         nulls = {n.test: {**n.share.as_dict(), "most": n.most} for n in found.nulls}
         table = {row.figure: _covered(row) for row in found.rows}
-        return print_json(table | {"false_positives": nulls})
-    click.echo(
+        return show.data(table | {"false_positives": nulls})
+    show.say(
         f"reference world {found.world}, {found.crawls} crawls, {found.statements:.0f} statements "
-        "of each group\nshare of 95% intervals that hold the long-run value (target 0.93 to 0.97), "
-        "and of those that take statements for independent\n"
+        "of each group",
+        "share of 95% intervals that hold the long-run value (target 0.93 to 0.97), "
+        "and of those that take statements for independent",
+        "",
     )
-    click.echo(
-        f"{'':<44}{'share':>6}  {'95% interval':>16}{'independent':>13}{'width':>7}{'n':>7}  covers"
+    show.table(
+        ("", ">share", ">95% interval", ">independent", ">width", ">n", "covers"),
+        (
+            (
+                row.title,
+                f"{row.share.value:.3f}",
+                row.share.interval(".3f"),
+                f"{row.independent.value:.3f}",
+                f"{row.width:.2f}",
+                row.share.n,
+                ", ".join(row.covers),
+            )
+            for row in found.rows
+        ),
     )
-    for row in found.rows:
-        e = row.share
-        click.echo(
-            f"{row.title:<44}{e.value:>6.3f}  {e.interval('.3f'):>16}{row.independent.value:>13.3f}"
-            f"{row.width:>7.2f}{e.n:>7}  {', '.join(row.covers)}"
-        )
-
     if found.nulls:
-        click.echo("\nplanted nulls told apart at the 5% level, by prompts and rounds")
-    for n in found.nulls:
-        click.echo(
-            f"{n.test.replace('_', ' '):<44}{n.share.value:>6.3f}  {n.share.interval('.3f'):>16}"
-            f"{'':>13}{'':>7}{n.share.n:>7}  <= {n.most:.3f}"
+        show.say("", "planted nulls told apart at the 5% level, by prompts and rounds")
+        show.table(
+            ("", ">", ">", ">", ""),
+            (
+                (
+                    n.test.replace("_", " "),
+                    f"{n.share.value:.3f}",
+                    n.share.interval(".3f"),
+                    n.share.n,
+                    f"<= {n.most:.3f}",
+                )
+                for n in found.nulls
+            ),
         )
 
 
@@ -153,14 +169,12 @@ def _as_data(row: Any) -> dict[str, Any]:
 
 def _print(found: Any) -> None:
     many = found.seeds > 1
-    click.echo(f"reference world {found.world}, {found.seeds} crawl{'s' if many else ''}")
-    wide = max(len(row.title) for row in found.rows)
-    spread = f"  {'over crawls':>16}" if many else ""
-    click.echo(f"{'':<{wide}}{'found':>8}  {'95% interval':>16}{spread}  {'n':>7}  target")
+    show.say(f"reference world {found.world}, {found.seeds} crawl{'s' if many else ''}")
+    over = [">over crawls"] if many else []
+    rows = []
     for row in found.rows:
         e = row.estimate
-        if many:
-            over = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
-            spread = f"  {over:>16}"
-        numbers = f"{e.value:>8.3f}  {e.interval('.3f'):>16}{spread}  {e.n:>7}"
-        click.echo(f"{row.title:<{wide}}{numbers}  {row.target}".rstrip())
+        spread = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
+        cells = [row.title, f"{e.value:.3f}", e.interval(".3f"), *([spread] if many else [])]
+        rows.append([*cells, e.n, row.target])
+    show.table(("", ">found", ">95% interval", *over, ">n", "target"), rows)

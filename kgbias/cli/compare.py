@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    correction_option,
+    correction_setting,
     default,
     json_option,
-    print_json,
-    printable,
     selection_options,
     store_option,
     warn_unfinished,
 )
+from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.measures import known
 from kgbias.stats.estimate import finite
@@ -31,7 +32,10 @@ if TYPE_CHECKING:
     from kgbias.study.rows import Rows
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=("kgbias compare smollm2 --pairs", "kgbias compare smollm2 llama --margin 0.1"),
+)
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @store_option
 @click.option(
@@ -58,11 +62,10 @@ if TYPE_CHECKING:
 @click.option(
     "--forms", is_flag=True, help="One run: its groups' means by what the prompts supplied, alone."
 )
-@correction_option
-@click.option(
-    "--examples",
+@correction_setting
+@setting(
+    "examples",
     default=default(kgbias.Study.compare, "examples"),
-    show_default=True,
     help="Several runs: how many statements to list that one run alone has.",
 )
 @selection_options
@@ -102,7 +105,7 @@ def compare(
             found = study.contrast(
                 *runs, probes=True, margin=margin, correction=correction, **asked
             )
-            return print_json(found.as_dict()) if as_json else print_contrasts(found)
+            return show.data(found.as_dict()) if as_json else print_contrasts(found)
         if len(runs) > 1:
             compared = study.compare(*runs, examples=examples, arm=arm, **asked, **leaving)
             models = study.contrast(
@@ -146,10 +149,10 @@ def show_tests(
             "arms": [group_test_record(t) for t in arms],
         }
         table = [finite(c.as_dict()) for c in variance]
-        return print_json({"run": run} | both | {"variance": table})
+        return show.data({"run": run} | both | {"variance": table})
     if not groups and not arms:
-        click.echo(
-            f"run {printable(run)} has nothing to test: it takes two groups of a category, or two "
+        show.say(
+            f"run {run} has nothing to test: it takes two groups of a category, or two "
             "arms, with scores (kgbias measure)",
             err=True,
         )
@@ -161,22 +164,19 @@ def show_tests(
 def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
     """The means of groups by what prompts supplied."""
     if as_json:
-        return print_json({"run": run, "forms": [finite(row) for row in means.records()]})
+        return show.data({"run": run, "forms": [finite(row) for row in means.records()]})
     if not means:
-        click.echo(f"run {printable(run)} does not say what its prompts supplied", err=True)
+        show.say(f"run {run} does not say what its prompts supplied", err=True)
     for (arm, measure, category), same in groupby(
         means, key=lambda m: (m.arm, m.measure, m.category)
     ):
-        of_arm = f", arm {printable(arm)}" if arm else ""
-        click.echo(f"\nmean {measure} of {printable(category)} by what prompts supplied{of_arm}")
-        click.echo(f"{'group':<24} {'form':<24} {'n':>5} {'mean':>8} {'95% interval':>18}")
+        of_arm = f", arm {arm}" if arm else ""
+        show.say("", f"mean {measure} of {category} by what prompts supplied{of_arm}")
         form = f"+{known(measure).form.lstrip('+')}"
-        for m in same:
-            value = f"{m.value:{form}}"
-            click.echo(
-                f"{printable(m.group)[:24]:<24} {printable(m.form)[:24]:<24} {m.n:>5} {value:>8} "
-                f"{m.interval(form):>18}"
-            )
+        show.table(
+            ("group", "form", ">n", ">mean", ">95% interval"),
+            ((m.group, m.form, m.n, f"{m.value:{form}}", m.interval(form)) for m in same),
+        )
 
 
 def _print_variance(variance: "Sequence[Components]") -> None:
@@ -184,28 +184,27 @@ def _print_variance(variance: "Sequence[Components]") -> None:
 
     if not variance:
         return
-    click.echo(
-        "\nstandard deviations (95% intervals): between groups; by what a wording, or crawling "
-        "again,\nmoves all of them, and one of them beyond that; within a group, wording and crawl"
+    show.say(
+        "",
+        "standard deviations (95% intervals): between groups; by what a wording, or crawling "
+        "again,",
+        "moves all of them, and one of them beyond that; within a group, wording and crawl",
     )
-    heads = ["groups", "wordings", "groups x wordings"]
     again = any(c.recrawls.own.has_interval for c in variance)
-    heads += ["recrawls", "groups x recrawls"] if again else []
-    columns = "".join(f"{head:>20}" for head in heads)
-    click.echo(f"{'measure':<18}{'category':<18}{'arm':<8}{columns}{'within':>8}")
+    rows = []
     for c in variance:
         parts = [c.groups, c.wordings.common, c.wordings.own]
         parts += [c.recrawls.common, c.recrawls.own] if again else []
-        shown = "".join(f"{deviation(e, '-'):>20}" for e in parts)
-        within = "-" if math.isnan(c.within) else f"{math.sqrt(c.within):.3f}"
-        click.echo(
-            f"{c.measure:<18}{printable(c.category)[:16]:<18}{printable(c.arm)[:7]:<8}{shown}{within:>8}"
-        )
+        within = show.figure(math.sqrt(c.within), ".3f")
+        rows.append((c.measure, c.category, c.arm, *(deviation(e, "-") for e in parts), within))
+    heads = [">groups", ">wordings", ">groups x wordings"]
+    heads += [">recrawls", ">groups x recrawls"] if again else []
+    show.table(("measure", "category", "arm", *heads, ">within"), rows)
     for c in variance:
         if c.verdict:
-            click.echo(printable(c.verdict))
+            show.say(c.verdict)
     if any(c.wordings.own.has_interval or c.recrawls.own.has_interval for c in variance):
-        click.echo(
+        show.say(
             "intervals of differences resample the few wordings and crawls that there are: where "
             "these matter, they are too narrow"
         )
@@ -220,41 +219,46 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
     ):
         family = list(same)
         one = family[0]
-        of_arm = f", arm {printable(arm)}" if several else ""
-        click.echo(
-            f"\n{one.subject} of {title}, {printable(category)}{of_arm} "
+        of_arm = f", arm {arm}" if several else ""
+        show.say(
+            "",
+            f"{one.subject} of {title}, {category}{of_arm} "
             f"(family of {one.family}, {one.correction}; do they differ at all: "
-            f"{p_value(one.omnibus_p)})"
+            f"{p_value(one.omnibus_p)})",
         )
-        shrunken = [f"{'shrunken':>9}"] if any(t.shrunken.has_interval for t in family) else []
-        head = " ".join([
-            f"{'first':<24} {'second':<18} {'n':>11} {'difference':>10} {'95% interval':>18}",
-            f"{'p':>8} {'p adj.':>8} {'chosen':>8} {'raw':>8}", *shrunken,
-        ])  # fmt: skip
-        click.echo(head)
-        for t in family:
-            forms = [
-                f"{t.forms[name].value:>+8.3f}" if name in t.forms else f"{'-':>8}"
-                for name in ("chosen", "raw")
-            ]
-            click.echo(
-                f"{printable(t.first)[:24]:<24} {printable(t.second)[:18]:<18} "
-                f"{f'{t.n[0]}, {t.n[1]}':>11} {t.difference.value:>+10.3f} "
-                f"{t.difference.interval('+.3f'):>18} {t.p:>8.2g} {t.p_adjusted:>8.2g} "
-                + " ".join([*forms, *([f"{t.shrunken.value:>+9.3f}"] if shrunken else [])])
-            )
+        shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
+        show.table(
+            ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
+             ">raw", *shrunken),
+            (_tested(t, shrunken=bool(shrunken)) for t in family),
+        )  # fmt: skip
         found = [t.verdict for t in family if t.differs]
         if line := unnamed(family):
             found = [line]
         _say(found, family, measure)
 
 
+def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
+    forms = [t.forms[name].value if name in t.forms else None for name in ("chosen", "raw")]
+    return (
+        t.first,
+        t.second,
+        f"{t.n[0]}, {t.n[1]}",
+        show.figure(t.difference.value, "+.3f"),
+        t.difference.interval("+.3f"),
+        show.figure(t.p, ".2g"),
+        show.figure(t.p_adjusted, ".2g"),
+        *(show.figure(value, "+.3f") for value in forms),
+        *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
+    )
+
+
 def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
     """The verdicts of a family: what differs, or what difference would have been seen."""
     for line in found[:_MOST_SAID]:
-        click.echo(f"-> {printable(line)}")
+        show.say(f"-> {line}")
     if len(found) > _MOST_SAID:
-        click.echo(f"-> and {len(found) - _MOST_SAID} more")
+        show.say(f"-> and {len(found) - _MOST_SAID} more")
     sizes = [t.detectable for t in family if not math.isnan(t.detectable)]
     if sizes:
         form = known(measure).form.lstrip("+")
@@ -262,53 +266,58 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         size = low if low == high else f"{low} to {high}"
         start = "differences" if found else f"{measure}: no difference was shown; differences"
         alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
-        click.echo(f"-> {start} of {size} would have been found in 80% of cases{alone}")
+        show.say(f"-> {start} of {size} would have been found in 80% of cases{alone}")
 
 
 def print_contrasts(found: "Contrasts") -> None:
     tests = found.tests
-    click.echo(
-        f"\nmodels against each other: one family of {tests[0].family} contrasts "
-        f"({tests[0].correction})"
+    show.say(
+        "",
+        f"models against each other: one family of {tests[0].family} contrasts "
+        f"({tests[0].correction})",
     )
-    last = None
-    for t in tests:
-        if last != (t.measure, t.first, t.second):
-            click.echo(
-                f"\n{t.measure}, {printable(t.first)} minus {printable(t.second)}"
-                + (f", by the {t.paired} that both share" if t.paired else ", independent")
-                + f", margin {t.margin:.3g}"
-            )
-            click.echo(
-                f"{'group':<24} {'n':>11} {'difference':>10} {'95% interval':>18} {'p':>8} "
-                f"{'p same':>8} {'detectable':>10}"
-            )
-            last = (t.measure, t.first, t.second)
-        click.echo(
-            f"{printable(t.group)[:24]:<24} {f'{t.n[0]}, {t.n[1]}':>11} "
-            f"{t.difference.value:>+10.3f} {t.difference.interval('+.3f'):>18} "
-            f"{t.p_adjusted:>8.2g} {t.equivalent_adjusted:>8.2g} {t.detectable:>10.3f}"
+    for (measure, first, second), same in groupby(
+        tests, key=lambda t: (t.measure, t.first, t.second)
+    ):
+        own = list(same)
+        how = f", by the {own[0].paired} that both share" if own[0].paired else ", independent"
+        show.say("", f"{measure}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
+        show.table(
+            ("group", ">n", ">difference", ">95% interval", ">p", ">p same", ">detectable"),
+            (
+                (
+                    t.group,
+                    f"{t.n[0]}, {t.n[1]}",
+                    show.figure(t.difference.value, "+.3f"),
+                    t.difference.interval("+.3f"),
+                    show.figure(t.p_adjusted, ".2g"),
+                    show.figure(t.equivalent_adjusted, ".2g"),
+                    show.figure(t.detectable, ".3f"),
+                )
+                for t in own
+            ),
         )
-    click.echo(
-        "\nthe highest mean first, with the share of resamples that each place has (not tested)"
+    show.say(
+        "",
+        "the highest mean first, with the share of resamples that each place has (not tested)",
     )
     for r in found.ranks:
         places = "; ".join(
-            f"{printable(name)} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"
+            f"{name} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"
             for name, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
         )
-        click.echo(f"{r.measure} of {printable(r.group)}: {places}")
-    click.echo("\nverdict")
+        show.say(f"{r.measure} of {r.group}: {places}")
+    show.say("", "verdict")
     told = sorted(tests, key=lambda t: (not t.differs, not t.same))
     for t in told[:_MOST_CONTRASTS]:
-        click.echo(f"-> {printable(t.verdict)}")
+        show.say(f"-> {t.verdict}")
     if len(told) > _MOST_CONTRASTS:
-        click.echo(f"-> and {len(told) - _MOST_CONTRASTS} more: --json has them all")
+        show.say(f"-> and {len(told) - _MOST_CONTRASTS} more: --json has them all")
 
 
 def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:
     if as_json:
-        return print_json(comparison_records(found, models))
+        return show.data(comparison_records(found, models))
     for comparison in found:
         _print_comparison(comparison)
     print_contrasts(models)
@@ -317,25 +326,25 @@ def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json
 def _print_comparison(c: "Comparison") -> None:
     from kgbias.compare.runs import FEWEST
 
-    a, b, o = printable(c.first.name), printable(c.second.name), c.overlap
-    click.echo(f"{a} and {b}: {c.shared_groups} groups in common")
-    click.echo(
+    a, b, o = c.first.name, c.second.name, c.overlap
+    show.say(f"{a} and {b}: {c.shared_groups} groups in common")
+    show.say(
         f"distinct statements: {o.first} and {o.second}, both say {o.both} (Jaccard "
         f"{o.jaccard:.3f})"
     )
     for name, only in ((a, o.only_first), (b, o.only_second)):
         if only:
-            click.echo(f"only {name} says:")
+            show.say(f"only {name} says:")
             for t in only:
-                click.echo(f"  {t.count:>4}x  {printable(t.sentence)[:100]}")
+                show.say(f"  {t.count:>4}x  {t.sentence[:100]}")
     for agreement in c.agreement:
         if agreement.tau.n < FEWEST:
-            click.echo(
+            show.say(
                 f"rank of groups by {agreement.measure}: withheld, {agreement.tau.n} groups say "
                 f"nothing about ranks (from {FEWEST} on)"
             )
             continue
-        click.echo(
+        show.say(
             f"rank of groups by {agreement.measure}: Kendall's tau-b {agreement.tau.value:+.3f} "
             f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
             f"p = {agreement.p:.2g}"

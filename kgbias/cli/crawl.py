@@ -1,24 +1,24 @@
 """`kgbias crawl`: ask a model, keep the graph."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
-    COMMAS,
     WRITERS,
     asking_options,
     json_option,
-    model_options,
-    print_json,
+    model_settings,
     print_price,
-    printable,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.seeds import DynamicSeeds
 from kgbias.language.words import FILTERS
@@ -27,147 +27,172 @@ from kgbias.stats.estimate import finite
 
 SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
+_HEADS = {"echo": "echoes"}
+
+WHOM = "Who is asked, and about whom"
+RUN = "The run"
+HOW = "How it is asked, and how long"
 
 
-@click.command()
-@click.option(
+def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=Section, section=section, **more)
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "kgbias crawl --model smollm2 --category gender",
+        "kgbias crawl --model openai:my-model --category religion --dry-run",
+    ),
+)
+@_option(
+    WHOM,
     "--model",
     required=True,
     metavar="SPEC",
     help=f"The model: {WRITERS}.",
 )
-@click.option(
+@_option(
+    WHOM,
     "--category",
     multiple=True,
     metavar="NAME",
     help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
 )
-@click.option(
+@_option(
+    WHOM,
     "--group",
     multiple=True,
     metavar="NAME",
     help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
 )
-@click.option("--seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file.")
-@click.option(
+@_option(WHOM, "--seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file.")
+@_option(
+    WHOM,
     "--intersect",
     multiple=True,
     metavar="A,B",
     help="All combinations of the groups of categories, for example gender,religion.",
 )
-@click.option("--dynamic", metavar="CLASS", help="Let the model name the groups of a class first.")
-@click.option("--plural", help="What several members of the class are called.")
-@click.option(
-    "--seed-prompts",
+@_option(WHOM, "--dynamic", metavar="CLASS", help="Let the model name the groups of a class first.")
+@_option(WHOM, "--plural", help="What several members of the class are called.")
+@setting(
+    "seed-prompts",
     default=DynamicSeeds.prompts,
-    show_default=True,
     help="With --dynamic: how many lists to ask for.",
 )
-@click.option(
-    "--seed-agree",
+@setting(
+    "seed-agree",
     default=DynamicSeeds.agree,
-    show_default=True,
     help="With --dynamic: how many lists must name a group.",
 )
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@click.option(
+@_option(RUN, "--run", "name", metavar="NAME", help="A name for the run.")
+@_option(
+    RUN,
     "--repeat",
     type=click.IntRange(min=1),
     metavar="K",
     help="Crawl K times with other seeds: the runs NAME, NAME~2 ...",
 )
-@click.option("--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
-@click.option(
+@_option(RUN, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
+@_option(
+    HOW,
     "--prompts",
     metavar="NAME-or-FOLDER",
     help=f"The prompt pack: {', '.join(packs().own)}, one that a package adds, or a folder "
     f"(default: {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--preset",
     metavar="NAME",
     help=f"Everything as in a paper: {PUBLISHED} (its prompts, filters and augmentations).",
 )
-@click.option("--temperature", type=float, help="(default: the pack's, 0.8)")
-@click.option(
-    "--top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
+@_option(HOW, "--temperature", type=float, help="(default: the pack's, 0.8)")
+@setting(
+    "top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
 )
-@click.option(
-    "--top-p",
+@setting(
+    "top-p",
     type=float,
     metavar="SHARE",
     help="Draw from the fewest most probable tokens that hold this share (default: all).",
 )
-@click.option(
-    "--min-p",
+@setting(
+    "min-p",
     type=float,
     metavar="SHARE",
     help="Draw from tokens at least this fraction as probable as the most probable one "
     "(default: the pack's, 0.1 for sentences; 0 for all).",
 )
-@click.option(
-    "--initial-predicates",
+@setting(
+    "initial-predicates",
     type=COMMAS,
     metavar="LIST",
     help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
     f"{','.join(SENTENCES['initial_predicates'])} for {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--samples",
     type=int,
     help="Prompts per group and initial predicate (default: the pack's, "
     f"{SENTENCES['samples']} for {DEFAULT}).",
 )
-@click.option(
-    "--answers",
+@setting(
+    "answers",
     type=int,
     metavar="N",
     help=f"Answers to each prompt (default: the pack's, {SENTENCES['answers']} for {DEFAULT}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--iterations",
     type=click.IntRange(min=0),
     help=f"Rounds of expansion (default: {ROUNDS}; with --until-coverage or --until-width at most "
     f"{ROUNDS_UNTIL}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--until-coverage",
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
 )
-@click.option(
+@_option(
+    HOW,
     "--until-width",
     metavar="[MEASURE=]W",
     help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
     "is at most this wide, for example 0.3 or toxicity=0.1.",
 )
-@click.option(
+@_option(
+    HOW,
     "--min-acceptability",
     type=float,
     default=CrawlConfig.min_acceptability,
     metavar="X",
     help="Ask again where a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
 )
-@click.option(
-    "--predicate-prompts",
+@setting(
+    "predicate-prompts",
     type=int,
     help="Prompts per group and round that ask for a predicate and an object (default: the "
     f"pack's, {SENTENCES['predicate_prompts']} for {DEFAULT}).",
 )
-@click.option(
-    "--object-prompts",
+@setting(
+    "object-prompts",
     type=int,
     help="Prompts per group and round that ask for an object (default: the pack's, "
     f"{SENTENCES['object_prompts']} for {DEFAULT}).",
 )
-@click.option(
-    "--shots",
+@setting(
+    "shots",
     type=int,
     help=f"Statements shown in a prompt as examples (default: {CrawlConfig.shots}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--augment",
     "arms",
     type=COMMAS,
@@ -175,37 +200,41 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
     help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
     f"(default: {','.join(CrawlConfig.arms)}).",
 )
-@click.option(
+@_option(
+    HOW,
     "--form",
     type=click.Choice(["completion", "chat"]),
     help="Whether the model completes a text or answers in a chat (default: "
     f"{CrawlConfig.form}; chat where a model does nothing else).",
 )
-@click.option(
-    "--structured",
-    is_flag=True,
+@setting(
+    "structured",
+    type=bool,
+    default=False,
     help="Ask for JSON in a schema (chat servers; plain text where the server refuses).",
 )
-@click.option(
-    "--filters",
+@setting(
+    "filters",
     type=COMMAS,
     metavar="LIST",
     help="Which answers are rejected and asked for again, separated by commas, or none: "
     f"{', '.join((*FILTERS, ECHO))} (default: the pack's, refusal,echo for sentences).",
 )
-@click.option(
-    "--max-attempts",
+@setting(
+    "max-attempts",
     type=int,
     help=f"Maximum attempts per answer (default: the pack's, {SENTENCES['max_attempts']} for "
     f"{DEFAULT}).",
 )
-@click.option(
-    "--redraw/--no-redraw",
+@setting(
+    "redraw",
     default=None,
     help="Whether a rejected answer is drawn again from the same prompt, or asked for by a prompt "
-    "with other examples (default: the pack's, --redraw for sentences).",
+    "with other examples (default: the pack's, true for sentences).",
+    type=bool,
 )
-@model_options
+@model_settings
+@store_option
 @asking_options
 @json_option
 def crawl(
@@ -226,6 +255,7 @@ def crawl(
     """
     if options["filters"]:
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
+    options = fitting(options, [model], "completer")
     if dry_run:
         _print_price(kgbias.price(model, repeat=repeat, **options), as_json)
         return 0
@@ -237,9 +267,9 @@ def crawl(
             **options,
         )
     if as_json and repeat is None:
-        print_json(_as_data(runs[0]))
+        show.data(_as_data(runs[0]))
     elif as_json:
-        print_json({"series": runs.name, "runs": [_as_data(run) for run in runs]})
+        show.data({"series": runs.name, "runs": [_as_data(run) for run in runs]})
     else:
         for run in runs:
             _print(run)
@@ -277,7 +307,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 def _print(run: kgbias.Run) -> None:
     result = run.crawled
     outcomes = result.outcomes
-    click.echo(
+    show.say(
         f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
         f"({result.well_formed:.0%} well-formed, {outcomes['refused']} refused, "
         f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
@@ -286,29 +316,29 @@ def _print(run: kgbias.Run) -> None:
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     arms = len({g.arm for g in result.groups}) > 1
-    names = [
-        f"{printable(g.group)} [{g.arm}]" if arms else printable(g.group) for g in result.groups
-    ]
-    width = max(map(len, names), default=0)
-    click.echo(
-        f"{'':<{width}}  said  distinct  coverage  at least  refused  unparsable  echoes  "
-        "nonsense  failed"
-    )
-    for name, g in zip(names, result.groups, strict=True):
-        click.echo(
-            f"{name:<{width}}{g.statements:>6}{g.distinct:>10}{g.coverage:>10.0%}"
-            f"{g.richness:>10.0f}{g.outcomes['refused']:>9}{g.outcomes['unparsable']:>12}"
-            f"{g.outcomes['echo']:>8}{g.outcomes['nonsense']:>10}"
-            f"{g.outcomes['failed']:>8}"
-        )
+    show.table(
+        ("", ">said", ">distinct", ">coverage", ">at least",
+         *(f">{_HEADS.get(name, name)}" for name in OUTCOMES[1:])),
+        (
+            (
+                f"{g.group} [{g.arm}]" if arms else g.group,
+                g.statements,
+                g.distinct,
+                f"{g.coverage:.0%}",
+                f"{g.richness:.0f}",
+                *(g.outcomes[name] for name in OUTCOMES[1:]),
+            )
+            for g in result.groups
+        ),
+    )  # fmt: skip
     if result.unfilled:
-        click.echo(f"{result.unfilled} places have no statement after their last attempt", err=True)
+        show.say(f"{result.unfilled} places have no statement after their last attempt", err=True)
 
 
 def _shown(shows: Mapping[str, float]) -> list[str]:
     """What differences a crawl would find."""
     known = [
-        f"{100 * found:.0f} in 100 ({printable(category)})"
+        f"{100 * found:.0f} in 100 ({category})"
         for category, found in shows.items()
         if math.isfinite(found)
     ]
@@ -353,7 +383,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
 _COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias models",))
 @json_option
 def models(as_json: bool) -> None:
     """List the kinds of models by their specs, and what each allows.
@@ -365,39 +395,38 @@ def models(as_json: bool) -> None:
     """
     found = kgbias.model_kinds()
     if as_json:
-        print_json(found.records())
+        show.data(found.records())
         return
-    rows = [("spec", *_COLUMNS, "extra", "key")]
+    rows = []
     for kind in found:
         can = [getattr(kind, name) for name in _COLUMNS]
         extra = kind.extra if kind.installed else f"{kind.extra} (not installed)"
         extra = kind.package or extra
         rows += [(form, *can, extra, " or ".join(kind.keys)) for form in kind.specs]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
-    click.echo("depends: on the model, or on the server that answers")
-    click.echo("choice: by forced choice, kgbias probe choice")
+    show.table(("spec", *_COLUMNS, "extra", "key"), rows)
+    show.say(
+        "depends: on the model, or on the server that answers",
+        "choice: by forced choice, kgbias probe choice",
+    )
     missing = sorted({kind.extra for kind in found if not kind.installed})
     if missing:
-        click.echo(f"not installed: pip install 'kgbias[{','.join(missing)}]'")
+        show.say(f"not installed: pip install 'kgbias[{','.join(missing)}]'")
     for plugin in kgbias.plugins():
         if plugin.adds == "model" and plugin.problem:
-            click.echo(printable(plugin.problem), err=True)
+            show.say(plugin.problem, err=True)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias plugins",))
 @json_option
 def plugins(as_json: bool) -> None:
     """List what installed packages add: measures, kinds of models, export formats and prompt packs,
     and what is wrong with any of it. Imports these packages."""
     found = kgbias.plugins()
     if as_json:
-        print_json(found.records())
+        show.data(found.records())
         return
     for plugin in found:
-        line = f"{plugin.adds:<8} {printable(plugin.name):<20} {printable(plugin.package)}"
-        click.echo(f"{line}: {printable(plugin.problem)}" if plugin.problem else line)
+        line = f"{plugin.adds:<8} {plugin.name:<20} {plugin.package}"
+        show.say(f"{line}: {plugin.problem}" if plugin.problem else line)
     if not found:
-        click.echo("no installed package adds anything to kgbias")
+        show.say("no installed package adds anything to kgbias")

@@ -1,6 +1,7 @@
-"""`kgbias evidence`: said, believed and embedded, in one row for each triple."""
+"""`kgbias evidence` and `replicate`: said, believed and embedded, in one row for each triple, and
+whether what was believed is found again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,21 +9,24 @@ import click
 
 import kgbias
 from kgbias.associate.indicators import MARKS
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    as_flags,
+    base_url_option,
     json_option,
-    print_json,
-    printable,
     run_argument,
     said,
     selection_options,
     store_option,
-    workers_options,
+    workers_settings,
 )
-from kgbias.evidence import VERDICTS, Evidence, GroupAgreement, telling
+from kgbias.cli.settings import fitting, setting, settings, without_shared
+from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
 from kgbias.evidence.asked import FLOORS
 from kgbias.evidence.names import FEWEST
+from kgbias.graph.types import node_id
 from kgbias.parallel import LOCAL
+from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
 _SHOWN = 10
@@ -31,7 +35,7 @@ _ASKING = (
 )  # fmt: skip
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
 @run_argument
 @store_option
 @click.option(
@@ -50,14 +54,14 @@ _ASKING = (
     metavar="FILE",
     help="Your own words that stand for groups in the vectors (see docs/how-to/word-sets.md).",
 )
-@click.option(
-    "--probes",
+@setting(
+    "probes",
     type=click.IntRange(1),
     metavar="N",
     help="Probes at most (default: 45,000); which statements are left out is a stated rule.",
 )
-@click.option(
-    "--carrier",
+@setting(
+    "carrier",
     "carriers",
     multiple=True,
     metavar="TEXT",
@@ -70,24 +74,24 @@ _ASKING = (
     metavar="FILE",
     help="Further statements: one a line, or CSV with the columns statement and category.",
 )
-@click.option(
-    "--floor",
+@setting(
+    "floor",
     type=click.Choice(FLOORS),
     help="With how many of the statements names that mean nothing are probed (default: a fifth).",
 )
-@click.option(
-    "--placebo", is_flag=True, help="Also probe groups of which little is to be believed."
+@setting(
+    "placebo", type=bool, default=False, help="Also probe groups of which little is to be believed."
 )
-@click.option(
-    "--marked",
+@setting(
+    "marked",
     multiple=True,
     type=click.Choice(MARKS),
     help="Names with this mark take part too; repeatable.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be asked, and stop.")
-@workers_options
-@click.option("--device", metavar="NAME", help="Where models run: auto, cpu, cuda, cuda:N or mps.")
-@click.option("--base-url", metavar="URL", help="The server of --model openai:ID.")
+@workers_settings
+@settings("device")
+@base_url_option
 @selection_options
 @json_option
 def evidence(
@@ -104,8 +108,13 @@ def evidence(
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
     if given["executor"] == LOCAL:
         given["executor"] = None  # the library's own default, which needs no --model
+    if given["model"]:
+        given = fitting(given, [given["model"]], "scorer")
+    else:
+        unused = ["executor", "processes", "base-url"]
+        given = without_shared(given, unused if given["encoder"] else [*unused, "device"])
     asking: Any = said(**{name: given.pop(name) for name in _ASKING})
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
             chosen = said(**selection, indicators=given["indicators"])
@@ -116,7 +125,7 @@ def evidence(
         groups = run.evidence_groups() if probed else None
         floor = run.evidence_floor() if probed else {}
     if as_json:
-        return print_json(
+        return show.data(
             {
                 "evidence": rows.records(),
                 "groups": groups.records() if groups else [],
@@ -124,107 +133,198 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
-    for line in (
-        *_verdicts(rows), *_floor(floor), *_groups(groups or ()), *_agreements(agreement)
-    ):  # fmt: skip
-        click.echo(line)
+    _print_verdicts(rows)
+    _print_floor(floor)
+    _print_groups(groups or ())
+    _print_agreements(agreement)
 
 
 def _price(price: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        return print_json(price)
-    click.echo(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
+        return show.data(price)
+    show.say(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
     for part in price["categories"]:
         names = sum(len(own) for own in part["names"].values())
-        click.echo(
+        show.say(
             f"{part['category']}: {names} names of {len(part['names'])} groups before "
             f"{part['statements']} statements ({part['not_probed']} are left out); "
             f"{part['nonce_names']} names that mean nothing before {part['floor_statements']}"
         )
         if few := part["too_few_names"]:
-            click.echo(
-                f"  nothing can be said of {', '.join(map(printable, few))}: fewer than {FEWEST} "
+            show.say(
+                f"  nothing can be said of {', '.join(few)}: fewer than {FEWEST} "
                 "names, or no other group to hold against; what is found is a belief of their names"
             )
 
 
-def _floor(floor: dict[str, Any]) -> list[str]:
+def _print_floor(floor: dict[str, Any]) -> None:
     """What was found of names that mean nothing, beside what was found."""
-    if not floor or not floor["tested"]:
-        return []
-    return [
-        f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; of "
-        f"names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean over "
-        "deals)",
-        "",
-    ]
+    if floor and floor["tested"]:
+        show.say(
+            f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; "
+            f"of names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean "
+            "over deals)",
+            "",
+        )
 
 
-def _groups(rows: Any) -> list[str]:
+def _print_groups(rows: Any) -> None:
     """The correlations that were shown: the corrected p is at most 0.05, and the interval leaves
     out 0."""
     shown = sorted(
         (r for r in rows if r["kind"] == "rho" and r["q_value"] <= 0.05 and _leaves_out_none(r)),
         key=lambda r: r["p_value"],
     )
-    lines = [
-        f"  {printable(r['group'])[:27]:<28}{r['score']:<20}{r['value']:+.2f} "
-        f"({r['low']:+.2f} to {r['high']:+.2f})"
-        for r in shown[:_SHOWN]
-    ]
-    head = (
+    if not shown:
+        return
+    show.say(
         "how a group's lifts go with the statements' scores (rho, mean over its names; corrected "
         "p at most 0.05, the smallest first):"
     )
-    return [head, *lines, ""] if lines else []
+    show.table(
+        ("", "", ">", ""),
+        (
+            (r["group"], r["score"], f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
+            for r in shown[:_SHOWN]
+        ),
+        indent=2,
+    )
+    show.say()
 
 
 def _leaves_out_none(row: dict[str, Any]) -> bool:
     return bool(row["low"] > 0 or row["high"] < 0)
 
 
-def _verdicts(rows: Sequence[Evidence]) -> list[str]:
+def _print_verdicts(rows: Sequence[Evidence]) -> None:
     """The most telling statements of each verdict."""
-    lines: list[str] = []
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]
         if not own:
             continue
-        lines += [f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}"]
-        if meaning := VERDICTS.get(name):
-            lines[-1] += f" ({meaning})"
-        for row in telling(own, _SHOWN):
-            lines.append(f"  {_cells(row)}  {printable(row.sentence)[:70]}")
-        lines.append("")
-    return lines
+        meaning = f" ({VERDICTS[name]})" if VERDICTS.get(name) else ""
+        show.say(f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}{meaning}")
+        cells = [_cells(row) for row in telling(own, _SHOWN)]
+        columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
+        show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
+        show.say()
 
 
-def _cells(row: Evidence) -> str:
-    cells = [f"said {row.count:>3}"]
-    if row.lift.has_interval:
-        cells += [f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"]
-    if row.vectors:
-        cells.append(f"association {row.association.value:>+5.2f}")
-    if row.chooser:
-        cells.append(f"chosen {row.chosen.value:.2f}")
-    return "  ".join(cells)
+def _cells(row: Evidence) -> tuple[str, ...]:
+    """What was said, believed, embedded and chosen, "" where that is not known, and the
+    sentence."""
+    lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
+    return (
+        f"said {row.count:>3}",
+        lift if row.lift.has_interval else "",
+        f"association {row.association.value:>+5.2f}" if row.vectors else "",
+        f"chosen {row.chosen.value:.2f}" if row.chooser else "",
+        row.sentence[:70],
+    )
 
 
-def _agreements(rows: Sequence[GroupAgreement]) -> list[str]:
+def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
     """How far the three kinds agree, a line for each group."""
     if not rows:
-        return []
+        return
     several = len({row.arm for row in rows}) > 1
-    head = f"{'Kendall tau-b':<28}" + "".join(
-        f"{name:>24}" for name in ("said-believed", "said-embedded", "believed-embedded")
+    show.table(
+        ("Kendall tau-b", ">said-believed", ">said-embedded", ">believed-embedded"),
+        (
+            (
+                f"{row.group} ({row.arm})" if several else row.group,
+                *map(_tau, (row.said_believed, row.said_embedded, row.believed_embedded)),
+            )
+            for row in rows
+        ),
     )
-    lines = [head]
-    for row in rows:
-        name = f"{row.group} ({row.arm})" if several else row.group
-        cells = (row.said_believed, row.said_embedded, row.believed_embedded)
-        lines.append(f"{printable(name)[:27]:<28}" + "".join(f"{_tau(e):>24}" for e in cells))
-    return lines
 
 
 def _tau(e: Estimate) -> str:
     return "-" if e.value != e.value else f"{e.value:+z.2f} ({e.interval('+.2f')})"
+
+
+_WAYS = {
+    "names": "believed by half of each group's names, tried with the other half",
+    "roots": "believed by the names of one root, tried with those of another",
+    "carriers": "tried with other carriers",
+    "crawl": "tried in the other run, where it probed the statement",
+}
+
+
+@click.command(cls=Command, examples=("kgbias replicate smollm2 --model smollm2",))
+@run_argument
+@store_option
+@click.option(
+    "--model",
+    metavar="SPEC",
+    help="Ask the model again with other carriers (default: nothing is asked).",
+)
+@setting(
+    "carrier",
+    "carriers",
+    multiple=True,
+    metavar="TEXT",
+    help="What stands before names, three times or more (default: three that were not used).",
+)
+@click.option("--other", metavar="RUN", help="Look findings up in another run of the store.")
+@settings("device")
+@base_url_option
+@workers_settings
+@json_option
+def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
+    """Try again what a model was found to believe: with names held out, with other carriers, in
+    another crawl."""
+    if given["executor"] == LOCAL:
+        given["executor"] = None
+    model = given["model"]
+    given = fitting(given, [model], "scorer") if model else without_shared(given)
+    with kgbias.open(store_url, progress=True) as study:
+        run = study.run(run_name)
+        found = run.replicate(**said(**given))
+        sentences = {
+            (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
+            for row in run.evidence()
+        }
+    if as_json:
+        return show.data(_replication(found))
+    for way in found.ways:
+        for line in _ways(way, sentences):
+            show.say(line)
+
+
+def _replication(found: Replication) -> dict[str, Any]:
+    return {
+        "model": found.believing.model.name,
+        "ways": [
+            {
+                "by": way.by, "tried": way.tried, "same_sign": way.same_sign.as_dict(),
+                "found_again": way.found_again.as_dict(), "missed": [list(p) for p in way.missed],
+            }
+            for way in found.ways
+        ],
+        "findings": [
+            {"group": group, "statement": statement, "found_again": share}
+            for (group, statement), share in found.of_finding.items()
+        ],
+    }  # fmt: skip
+
+
+def _ways(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    if not way.tried:
+        yield f"{_WAYS[way.by]}: nothing to try"
+        return
+    same, found = (
+        f"{e.value:.0%}" + (f" ({e.interval('.0%')})" if e.has_interval else "")
+        for e in (way.same_sign, way.found_again)
+    )
+    yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"
+    if way.missed:
+        head = (
+            "found again by less than half of the halves"
+            if way.by == "names"
+            else ("not found again")
+        )
+        yield f"  {head}: {len(way.missed)} findings of the run"
+        for place in way.missed[:_SHOWN]:
+            yield f"    {sentences.get(place, ' '.join(place))[:90]}"

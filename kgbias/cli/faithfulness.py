@@ -8,18 +8,20 @@ from typing import Any, cast
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     default,
     json_option,
-    model_options,
-    print_json,
-    printable,
+    model_settings,
     run_argument,
     said,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
-from kgbias.faithfulness import Accuracy, Metric, ParserFaithfulness, Reliability
+from kgbias.faithfulness import LOCAL, Accuracy, Metric, ParserFaithfulness, Reliability
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.pairs import CHANCE, read_pairs
 from kgbias.io.text import shortened
@@ -38,7 +40,7 @@ _REASONS = {
 }
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias faithfulness smollm2 --judge minilm --sample 200",))
 @run_argument
 @store_option
 @click.option(
@@ -75,16 +77,15 @@ _REASONS = {
     help="Instead, pairwise accuracy on a copy of WikiEval; world: on fifty pairs of the reference "
     "world.",
 )
-@click.option("--prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
-@click.option(
-    "--form",
+@setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the judge's prompts (default: chat).",
 )
-@click.option("--seed", type=int, default=default(_OF, "seed"), show_default=True,
-              help="Of the draw, the judge's answers and broken ties.")  # fmt: skip
-@click.option("--base-url", metavar="URL", help="Servers: the server's address.")
-@model_options
+@settings(seed=default(_OF, "seed"))
+@base_url_option
+@model_settings
 @json_option
 def faithfulness(
     run_name: str | None,
@@ -111,6 +112,10 @@ def faithfulness(
         raise UsageError("--sample is of a run's statements")
     if run_name is not None and (records or pairs):
         raise UsageError("--records and --pairs are not about a run: leave the run out")
+    if judge is None or judge in LOCAL:
+        judging = without_shared(judging, ["device", "dtype", "base-url"])
+    else:
+        judging = fitting(judging, [judge], "completer")
     how = cast(Judging, said(**judging))
     with kgbias.open(store_url, progress=True) as study:
         found: ParserFaithfulness | list[Metric] | list[Accuracy]
@@ -133,11 +138,13 @@ def faithfulness(
             )
         trust = study.reliability(judge or "rule", repeats=repeats, seed=seed, **how)
     if as_json:
-        return print_json(_record(found) | {"reliability": _trust_record(trust)})
+        return show.data(_record(found) | {"reliability": _trust_record(trust)})
     if isinstance(found, ParserFaithfulness):
         _print_run(found)
+    elif pairs is not None:
+        _print_accuracies(cast(list[Accuracy], found))
     else:
-        _print_rows(found)
+        _print_metrics(cast(list[Metric], found))
     _print_trust(trust)
 
 
@@ -210,65 +217,72 @@ def _trust_record(trust: Reliability) -> dict[str, Any]:
 
 
 def _print_run(found: ParserFaithfulness) -> None:
-    click.echo(f"run {printable(found.run)}: does each triple say what its answer said?\n")
-    judged = bool(found.judge)
-    click.echo(
-        f"{'outcome':<12}{'answers':>8}{'statements':>12}  {'faithful by rule':<24}"
-        + (f"  by {printable(found.judge)}" if judged else "")
-    )
+    show.say(f"run {found.run}: does each triple say what its answer said?", "")
+    judge = [f"by {found.judge}"] if found.judge else []
+    rows: list[tuple[object, ...]] = []
     for o in found.outcomes:
-        click.echo(
-            f"{o.outcome:<12}{o.generations:>8}{o.statements:>12}  {_share(o.by_rule):<24}"
-            + (f"  {_share(o.by_judge)}" if judged else "")
-        )
-        for reason, n in o.reasons.items():
-            click.echo(f"{'':<14}{n:>5} {_REASONS[reason]}")
+        by = (_share(o.by_rule), *([_share(o.by_judge)] if judge else []))
+        rows.append((o.outcome, o.generations, o.statements, *by))
+        rows += [
+            ("", "", n, _REASONS[reason], *("" for _ in judge)) for reason, n in o.reasons.items()
+        ]
+    show.table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
     if found.without_answer:
-        click.echo(f"{found.without_answer} statements have no raw answer: they were imported")
+        show.say(f"{found.without_answer} statements have no raw answer: they were imported")
     if found.agreement.n:
-        click.echo(f"rule and judge agree on {_share(found.agreement)} of the statements")
+        show.say(f"rule and judge agree on {_share(found.agreement)} of the statements")
     for c in found.unfaithful[:10]:
         why = _REASONS.get(c.rule.reason, "the judge says no")
-        click.echo(f"\n  {why}\n    answer  {shortened(printable(c.answer), 200)}")
-        click.echo(f"    triple  {printable(c.group)} | {printable(c.predicate)} | "
-                   f"{printable(c.object)}")  # fmt: skip
+        show.say(
+            "",
+            f"  {why}",
+            f"    answer  {shortened(c.answer, 200)}",
+            f"    triple  {c.group} | {c.predicate} | {c.object}",
+        )
     if (more := len(found.unfaithful) - 10) > 0:
-        click.echo(f"\n  and {more} more: --json has all")
+        show.say("", f"  and {more} more: --json has all")
 
 
-def _print_rows(found: Sequence[Metric] | Sequence[Accuracy]) -> None:
+def _print_accuracies(found: Sequence[Accuracy]) -> None:
+    rows = []
     for row in found:
-        if isinstance(row, Accuracy):
-            ties = f", {row.ties} ties" if row.ties else ""
-            click.echo(f"{row.aspect:<20}{row.method:<12}{_share(row.accuracy)}{ties}"
-                       + (f", {row.unread} not read" if row.unread else ""))  # fmt: skip
-        else:
-            e = row.estimate
-            unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
-            if not e.n:
-                click.echo(f"{row.name:<20}{_OFFLINE if row.name == _RELEVANCE else 'not judged'}")
-                continue
-            click.echo(f"{row.name:<20}{e.value:.3f} ({e.interval('.3f')}), n = {e.n}{unread}")
-            if row.name == "faithfulness":
-                for own in row.records:
-                    for part, verdict in own[0].parts:
-                        mark = {True: "yes", False: "no", None: "?"}[verdict]  # type: ignore[index]
-                        click.echo(f"    {mark:<4}{shortened(printable(part), 120)}")
-    if isinstance(found[0], Accuracy):
-        if not any(row.aspect == _RELEVANCE for row in found if isinstance(row, Accuracy)):
-            click.echo(f"{_RELEVANCE:<20}{_OFFLINE}")
-        click.echo(f"chance has {CHANCE:.2f}; accuracy of pairwise preferences")
+        notes = [f"{row.ties} ties"] if row.ties else []
+        notes += [f"{row.unread} not read"] if row.unread else []
+        rows.append((row.aspect, row.method, ", ".join([_share(row.accuracy), *notes])))
+    show.table(("", "", ""), rows)
+    if all(row.aspect != _RELEVANCE for row in found):
+        show.say(f"{_RELEVANCE}  {_OFFLINE}")
+    show.say(f"chance has {CHANCE:.2f}; accuracy of pairwise preferences")
+
+
+def _print_metrics(found: Sequence[Metric]) -> None:
+    for row in found:
+        e = row.estimate
+        unread = f"; {row.unread} verdicts could not be read" if row.unread else ""
+        if not e.n:
+            show.say(f"{row.name:<20}{_OFFLINE if row.name == _RELEVANCE else 'not judged'}")
+            continue
+        show.say(f"{row.name:<20}{e.value:.3f} ({e.interval('.3f')}), n = {e.n}{unread}")
+        if row.name == "faithfulness":
+            parts = [part for own in row.records for part in own[0].parts]
+            marks: dict[object, str] = {True: "yes", False: "no"}
+            show.table(
+                ("", ""),
+                ((marks.get(verdict, "?"), shortened(part, 120)) for part, verdict in parts),
+                indent=4,
+            )
 
 
 def _print_trust(trust: Reliability) -> None:
-    click.echo(
-        f"\njudge {printable(trust.judge)}: right on {_share(trust.accuracy)} of labelled cases, "
+    show.say(
+        "",
+        f"judge {trust.judge}: right on {_share(trust.accuracy)} of labelled cases, "
         f"kappa {trust.kappa.value:.2f} ({trust.kappa.interval('.2f')})"
         + (f", agrees with itself on {_share(trust.retest)}" if trust.retest.n else "")
-        + (f"; {trust.unread} verdicts could not be read" if trust.unread else "")
+        + (f"; {trust.unread} verdicts could not be read" if trust.unread else ""),
     )
     kinds = ", ".join(f"{kind} {e.value:.0%}" for kind, e in trust.by_kind.items())
-    click.echo(f"    {kinds}")
+    show.say(f"    {kinds}")
 
 
 def _share(e: Any) -> str:

@@ -6,13 +6,17 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.options import PAIR, default, json_option, print_json, printable, store_option
+from kgbias.cli import show
+from kgbias.cli.command import PAIR, Command
+from kgbias.cli.options import default, json_option, store_option
 from kgbias.ingest import FORMATS
 
 _OF = kgbias.Study.import_file
 
 
-@click.command("import")
+@click.command(
+    "import", cls=Command, examples=("kgbias import said.csv --run said --model some-model",)
+)
 @click.argument("file", type=click.Path(path_type=Path))
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
@@ -70,9 +74,9 @@ def import_(
         }
         if done.passages:
             found |= {"nodes": done.passages, "relationships": done.relations}
-        return print_json(found)
-    click.echo(
-        f"run {printable(run.name)}: {done.statements} statements, {done.triples} distinct, about "
+        return show.data(found)
+    show.say(
+        f"run {run.name}: {done.statements} statements, {done.triples} distinct, about "
         f"{groups} groups"
         + (f"; {done.left_out} rows lack a part and were left out" if done.left_out else "")
         + (f"; {done.passages} nodes, {done.relations} relationships" if done.passages else "")

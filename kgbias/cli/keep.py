@@ -6,13 +6,15 @@ from dataclasses import asdict
 import click
 
 import kgbias
-from kgbias.cli.options import json_option, print_json, printable, store_option, with_password
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import json_option, runs_argument, store_option, with_password
 from kgbias.errors import UsageError
 from kgbias.io.text import duration
 from kgbias.study.series import Series
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias runs",))
 @store_option
 @click.option(
     "--series",
@@ -27,20 +29,20 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             return _print_series(study.series(series), as_json)
         found = study.runs().records()
     if as_json:
-        print_json(found)
+        show.data(found)
         return
     if not found:
-        click.echo(f"no runs in {store_url}: start one with kgbias crawl", err=True)
+        show.say(f"no runs in {store_url}: start one with kgbias crawl", err=True)
     for row in found:
         triples, statements = row["triples"], row["statements"]
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
-        click.echo(
-            f"{printable(row['name'])}  {printable(row['model'])}  {row['status']}  "
+        show.say(
+            f"{row['name']}  {row['model']}  {row['status']}  "
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} echoes  {row['nonsense']} nonsense"
             + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
-            + (f"  repeats {printable(row['series'])}" if row["series"] else "")
+            + (f"  repeats {row['series']}" if row["series"] else "")
         )
 
 
@@ -48,20 +50,28 @@ def _print_series(series: Series, as_json: bool) -> None:
     found = series.figures()
     if as_json:
         names = [run.name for run in series]
-        return print_json({"series": series.name, "runs": names, "figures": found.records()})
-    click.echo(f"series {printable(series.name)}: {', '.join(printable(r.name) for r in series)}")
+        return show.data({"series": series.name, "runs": names, "figures": found.records()})
+    show.say(f"series {series.name}: {', '.join(r.name for r in series)}")
     if not found:
-        click.echo("no figures yet: kgbias measure each of these runs", err=True)
+        show.say("no figures yet: kgbias measure each of these runs", err=True)
         return
-    width = max(len(printable(s.group)) + len(s.arm) for s in found) + 3
-    click.echo(f"{'measure':<20}{'group':<{width}} crawls      mean        sd  in each crawl")
-    for s in found:
-        group = printable(s.group) + (f" [{s.arm}]" if s.arm else "")
-        each = " ".join(f"{value:.3g}" for value in s.values)
-        click.echo(f"{s.measure:<20}{group:<{width}}{s.n:>7}{s.mean:>10.3g}{s.sd:>10.3g}  {each}")
+    show.table(
+        ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
+        (
+            (
+                s.measure,
+                f"{s.group} [{s.arm}]" if s.arm else s.group,
+                s.n,
+                show.figure(s.mean, ".3g"),
+                show.figure(s.sd, ".3g"),
+                " ".join(f"{value:.3g}" for value in s.values),
+            )
+            for s in found
+        ),
+    )
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias delete smollm2",))
 @click.argument("run")
 @store_option
 @click.option("--yes", is_flag=True, help="Delete without asking.")
@@ -76,20 +86,20 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
         found = study.run(run)
         if not yes:
             for label, count in study.store.delete(found, dry_run=True).items():
-                click.echo(f"{count:>14,}  {label}", err=True)
-            what = f"run {printable(found.name)} of {printable(found.model.name)} ({found.status})"
+                show.say(f"{count:>14,}  {label}", err=True)
+            what = f"run {found.name} of {found.model.name} ({found.status})"
             if not sys.stdin.isatty():
                 raise UsageError(f"{what} would go with all of this: give --yes to delete it")
-            click.confirm(f"Delete {what} with all of this?", abort=True, err=True)
+            show.confirm(f"Delete {what} with all of this?")
         gone = study.store.delete(found)
     if as_json:
-        print_json({"run": found.name, "deleted": gone})
+        show.data({"run": found.name, "deleted": gone})
         return
     nodes = sum(gone.values())
-    click.echo(f"deleted run {printable(found.name)}: {nodes:,} nodes that only it held")
+    show.say(f"deleted run {found.name}: {nodes:,} nodes that only it held")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias verify",))
 @store_option
 @json_option
 def verify(store_url: str, as_json: bool) -> int:
@@ -99,15 +109,13 @@ def verify(store_url: str, as_json: bool) -> int:
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
     if as_json:
-        print_json({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
+        show.data({"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]})
     else:
-        for fault in faults:
-            click.echo(printable(str(fault)))
-        click.echo(f"{printable(store_url)}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
+        show.say(*faults, f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
     return 1 if faults else 0
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias backup backup.db",))
 @click.argument("path", metavar="FILE")
 @store_option
 def backup(path: str, store_url: str) -> None:
@@ -119,10 +127,10 @@ def backup(path: str, store_url: str) -> None:
     """
     with kgbias.open(store_url, progress=True) as study:
         written = study.store.backup(path)
-    click.echo(f"wrote {printable(str(written))}")
+    show.say(f"wrote {written}")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias compact",))
 @store_option
 @json_option
 def compact(store_url: str, as_json: bool) -> None:
@@ -133,13 +141,14 @@ def compact(store_url: str, as_json: bool) -> None:
     with kgbias.open(store_url, progress=True) as study:
         done = study.store.compact()
     if as_json:
-        print_json(asdict(done))
+        show.data(asdict(done))
         return
     before, after = (f"{size / 2**20:,.1f} MiB" for size in (done.before, done.after))
-    click.echo(f"{before} before, {after} now")
+    show.say(f"{before} before, {after} now")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))
+@runs_argument
 @click.option(
     "--from",
     "source",
@@ -156,15 +165,12 @@ def compact(store_url: str, as_json: bool) -> None:
     callback=with_password,
     help="Copy to this store.",
 )
-@click.option(
-    "--run", multiple=True, metavar="NAME", help="Only this run (repeatable; default: all)."
-)
-def push(source: str, target: str, run: tuple[str, ...]) -> None:
-    """Copy runs from one store to another, with their answers, scores and tests.
+def push(source: str, target: str, runs: tuple[str, ...]) -> None:
+    """Copy runs (default: all) from one store to another, with their answers, scores and tests.
 
     What is there already stays as it is: the same command continues where it stopped.
     """
     with kgbias.open(source, progress=True) as study:
-        written = study.store.push(target, run=run)
+        written = study.store.push(target, run=runs)
     for name, new in written.items():
-        click.echo(f"run {printable(name)}: {new} generations were new", err=True)
+        show.say(f"run {name}: {new} generations were new", err=True)

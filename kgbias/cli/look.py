@@ -7,31 +7,27 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
     json_option,
     output_option,
-    price_options,
-    print_json,
-    printable,
+    price_settings,
     run_argument,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import settings
 from kgbias.io.text import duration
 
 _SHOWN = 10
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias structure smollm2",))
 @run_argument
 @store_option
-@click.option(
-    "--seed",
-    default=default(kgbias.Run.structure, "seed"),
-    show_default=True,
-    help="The random seed of the search for communities.",
-)
+@settings(seed=default(kgbias.Run.structure, "seed"))
 @selection_options
 @json_option
 def structure(
@@ -42,27 +38,27 @@ def structure(
     with kgbias.open(store_url, progress=True) as study:
         places = study.run(run_name).structure(seed=seed, **selection)
     if as_json:
-        return print_json([asdict(place) for place in places])
+        return show.data([asdict(place) for place in places])
     communities = len({place.community for place in places})
     bridges = [place for place in places if place.kind == "object" and place.groups > 1]
-    click.echo(
+    show.say(
         f"{len(places)} nodes in {communities} communities; {len(bridges)} objects bridge groups"
     )
+    rows = []
     for kind, chosen in (("group", places), ("object", bridges)):
         of_kind = [place for place in chosen if place.kind == kind]
         of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
-        for place in of_kind[:_SHOWN]:
-            click.echo(
-                f"{kind:<7} betweenness {place.betweenness:.4f}  degree {place.degree:>5}  "
-                f"community {place.community:>3}  groups {place.groups:>3}  "
-                f"{printable(place.label)[:60]}"
-            )
+        rows += [
+            (kind, f"{p.betweenness:.4f}", p.degree, p.community, p.groups, p.label)
+            for p in of_kind[:_SHOWN]
+        ]
+    show.table(("kind", ">betweenness", ">degree", ">community", ">groups", "name"), rows)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias cost smollm2",))
 @run_argument
 @store_option
-@price_options
+@price_settings
 @json_option
 def cost(
     run_name: str | None,
@@ -79,22 +75,27 @@ def cost(
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
     if as_json:
-        print_json({"cost": found.records()})
+        show.data({"cost": found.records()})
         return
-    width = max(len(printable(row.group)) for row in found)
-    money = "      cost" if found[-1].cost is not None else ""
-    click.echo(f"{'':<{width}}  answers  prompt tokens  answer tokens{money}")
-    for row in found:
-        paid = "" if row.cost is None else f"{row.cost:>10.4g}"
-        click.echo(
-            f"{printable(row.group):<{width}}{row.answers:>9}{row.prompt_tokens:>15}"
-            f"{row.completion_tokens:>15}{paid}"
-        )
+    money = [">cost"] if found[-1].cost is not None else []
+    show.table(
+        ("", ">answers", ">prompt tokens", ">answer tokens", *money),
+        (
+            (
+                row.group,
+                row.answers,
+                row.prompt_tokens,
+                row.completion_tokens,
+                *(["" if row.cost is None else f"{row.cost:.4g}"] if money else []),
+            )
+            for row in found
+        ),
+    )
     if (seconds := found[-1].seconds) is not None:
-        click.echo(f"asking took {duration(seconds)}")
+        show.say(f"asking took {duration(seconds)}")
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias explore smollm2 -o explore.html",))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @output_option(kgbias.Study.explore, "path", "The page to write.")
@@ -102,14 +103,14 @@ def cost(
 def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
     """Write the whole graph of one or several runs (default: the newest) as one page that works
     offline: maps, groups, differences, search, filters, and the prompt and answer behind every
-    statement. All statements are in it; --min-acceptability and --without-echoes are where its
-    filters stand at first."""
+    statement. All statements are in it; the settings min-acceptability and without-echoes are where
+    its filters stand at first."""
     with kgbias.open(store_url, progress=True) as study:
         written = study.explore(runs, path, **selection)
-    click.echo(written.resolve())
+    show.say(written.resolve())
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias serve smollm2 --port 8080",))
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @click.option(
@@ -133,4 +134,4 @@ def serve(runs: tuple[str, ...], store_url: str, **options: Any) -> None:
     Where KGBIAS_SERVE_TOKEN is set (at least 16 characters), a browser must show it: open the
     address once with ?token=... at its end. Without it nobody but this machine is answered."""
     with kgbias.open(store_url, progress=True) as study:
-        study.serve(runs, listening=click.echo, **options)
+        study.serve(runs, listening=show.say, **options)

@@ -6,18 +6,18 @@ from typing import Any, TypeVar, get_args
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import PAIR, Command
 from kgbias.cli.options import (
-    PAIR,
-    device_option,
-    executor_option,
+    device_setting,
     json_option,
-    print_json,
-    printable,
     run_argument,
     selection_options,
     store_option,
     warn_unfinished,
+    workers_settings,
 )
+from kgbias.cli.settings import setting
 from kgbias.cli.topics import print_topics
 from kgbias.graph.selection import Selecting
 from kgbias.measure.configure import PRESETS, MeasureConfig
@@ -29,12 +29,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 _SCORED = [measure.name for measure in MEASURES.own.values() if not measure.in_vectors]
 
 
-def _option(*names: str, show: str | None = None, **settings: Any) -> Callable[[F], F]:
+def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
     """An option that has its default in `MeasureConfig`, so that a preset can tell what was
     given."""
-    default = show or str(getattr(MeasureConfig, names[-1].lstrip("-").replace("-", "_")))
-    settings["help"] += f" (default: {default})"
-    return click.option(*names, default=None, **settings)
+    more["help"] += f" (default: {show or _default(names[-1])})"
+    return click.option(*names, default=None, **more)
+
+
+def _setting(name: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
+    """A setting that has its default there."""
+    more["help"] += f" (default: {show or _default(name)})"
+    return setting(name, **more)
+
+
+def _default(name: str) -> str:
+    return str(getattr(MeasureConfig, name.lstrip("-").replace("-", "_")))
 
 
 class _Scorer(click.ParamType[tuple[str, str]]):
@@ -49,7 +58,7 @@ class _Scorer(click.ParamType[tuple[str, str]]):
         return measure, spec or OWN
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias measure smollm2 --topics",))
 @run_argument
 @store_option
 @click.option(
@@ -69,13 +78,6 @@ class _Scorer(click.ParamType[tuple[str, str]]):
     "measure the first counts, and their agreement is shown. A MEASURE alone is scored by its own "
     "scorer (default: offline).",
 )
-@click.option(
-    "--labels",
-    type=PAIR,
-    multiple=True,
-    metavar="LABEL=MEANING",
-    help="What a label of the regard classifier means, such as LABEL_0=negative (repeatable).",
-)
 @_option(
     "--axes/--no-axes",
     "axes",
@@ -88,44 +90,47 @@ class _Scorer(click.ParamType[tuple[str, str]]):
     show="no topics",
     help="Whether to find topics, and each group's relative entropy.",
 )
-@_option(
-    "--embedding",
+@setting(
+    "labels",
+    type=PAIR,
+    multiple=True,
+    metavar="LABEL=MEANING",
+    help="What a label of the regard classifier means, such as LABEL_0=negative.",
+)
+@_setting(
+    "embedding",
     metavar="VECTORS",
     help="What topics and axes are computed in: hf:ID-or-PATH of any model of "
     "sentence-transformers, or vectors:FILE (GloVe, word2vec, fastText).",
 )
-@_option(
-    "--min-topic-size",
+@_setting(
+    "min-topic-size",
     type=click.IntRange(min=2),
     show="statements / 40, at least 5",
     help="The fewest distinct statements that make a topic.",
 )
-@_option(
-    "--outliers",
+@_setting(
+    "outliers",
     type=click.Choice(get_args(Outliers)),
     help="Statements in no topic: keep them out, or assign them to the nearest one.",
 )
-@_option(
-    "--topic-clusters",
+@_setting(
+    "topic-clusters",
     type=click.Choice(get_args(Selects)),
     help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
 )
-@_option(
-    "--topic-seed", type=int, help="The first of the five random seeds that topics are found with."
+@_setting(
+    "topic-seed",
+    type=int,
+    help="The first of the five random seeds that topics are found with.",
 )
-@_option(
-    "--entropy",
+@_setting(
+    "entropy",
     type=click.Choice(get_args(EntropyForm)),
     help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
 )
-@device_option
-@_option(
-    "--processes",
-    type=click.IntRange(min=1),
-    show="one for each core",
-    help="How many processes the offline scorers and the axes use on a CPU.",
-)
-@executor_option
+@device_setting
+@workers_settings
 @selection_options
 @click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
 @json_option
@@ -164,7 +169,7 @@ def measure(
         data = {"run": run.name, "groups": [_as_data(row) for row in groups]}
         if agreement:
             data["agreement"] = agreement.records()
-        print_json(data)
+        show.data(data)
         return
     published = any(model.settings.get("entropy") == "as_published" for model in topics)
     _print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
@@ -177,22 +182,26 @@ def measure(
 
 def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
     if as_json:
-        print_json({"run": run.name, "scorers": rows.records()})
+        show.data({"run": run.name, "scorers": rows.records()})
         return
-    width = max((len(printable(row.scorer)) for row in rows), default=0)
-    for row in rows:
-        line = f"{row.measure:<16} {printable(row.scorer):<{width}} {row.statements:>8} to read"
-        if row.scored:
-            line += f", {row.scored} have a score"
-        if row.requests:
-            line += f"; {row.requests} requests, with repeated attempts at most "
-            line += f"{row.requests_at_most}"
-        if row.answer_tokens_at_most:
-            line += f" and {row.answer_tokens_at_most} answer tokens"
-        if row.texts_with_names_at_most:
-            line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
-        click.echo(line)
-    click.echo("nothing was opened, scored or asked")
+    show.table(
+        ("", "", ""),
+        ((row.measure, row.scorer, _to_read(row)) for row in rows),
+    )
+    show.say("nothing was opened, scored or asked")
+
+
+def _to_read(row: Any) -> str:
+    line = f"{row.statements} to read"
+    if row.scored:
+        line += f", {row.scored} have a score"
+    if row.requests:
+        line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
+    if row.answer_tokens_at_most:
+        line += f" and {row.answer_tokens_at_most} answer tokens"
+    if row.texts_with_names_at_most:
+        line += f"; with other names in them at most {row.texts_with_names_at_most} texts"
+    return line
 
 
 def _as_data(row: Any) -> dict[str, Any]:
@@ -206,31 +215,32 @@ def _print_groups(groups: Any, hidden: str) -> None:
     """A line for each group in each arm; without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
     shown = headlines(there)
-    width = max((len(printable(row.group)) for row in groups), default=5)
-    head = "".join(f"  {figure.column:>10}  {'95% interval':>16}" for figure in shown)
     if any(figure.over == "chosen" for figure in shown):
-        click.echo("means where the model chose the predicate; of all statements: --json")
+        show.say("means where the model chose the predicate; of all statements: --json")
     several = len({row.arm for row in groups}) > 1
-    arms = max(len(printable(row.arm)) for row in groups) + 2 if several else 0
-    click.echo(f"{'group':<{width}}  {'arm' if several else '':<{arms}}{'n':>5}{head}")
+    head = ["group", *(["arm"] if several else []), ">n"]
+    for figure in shown:
+        head += [f">{figure.column}", ">95% interval"]
+    rows = []
     for row in groups:
-        own = [row.figures.get(figure.name) for figure in shown]
-        arm = printable(row.arm) if several else ""
-        cells = "".join(
-            f"  {'withheld' if e.withheld else format(e.value, f.form):>10}"
-            f"  {e.interval(f.form):>16}"
-            if e
-            else f"  {'-':>10}  {'-':>16}"
-            for e, f in zip(own, shown, strict=True)
-        )
-        click.echo(f"{printable(row.group):<{width}}  {arm:<{arms}}{row.statements:>5}{cells}")
+        cells = [row.group, *([row.arm] if several else []), row.statements]
+        for figure in shown:
+            e = row.figures.get(figure.name)
+            if e is None:
+                cells += ["-", "-"]
+                continue
+            value = "withheld" if e.withheld else show.figure(e.value, figure.form)
+            cells += [value, e.interval(figure.form)]
+        rows.append(cells)
+    show.table(head, rows)
 
 
 def _print_agreement(a: Any) -> None:
-    moved = ", ".join(f"{printable(m.group)} {m.first:g} to {m.second:g}" for m in a.moved)
-    click.echo(
-        f"\n{a.measure} by {printable(a.first)} and by {printable(a.second)}: kappa "
+    moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
+    show.say(
+        "",
+        f"{a.measure} by {a.first} and by {a.second}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
-        f"groups by their bare means that differ (not tested): {moved or 'none'}"
+        f"groups by their bare means that differ (not tested): {moved or 'none'}",
     )

@@ -6,12 +6,12 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
     default,
-    device_option,
+    device_setting,
     json_option,
-    print_json,
-    printable,
     run_argument,
     store_option,
 )
@@ -19,7 +19,7 @@ from kgbias.cli.options import (
 _OF = kgbias.Run.merge
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias merge smollm2 --threshold 0.85",))
 @run_argument
 @store_option
 @click.option(
@@ -37,7 +37,7 @@ _OF = kgbias.Run.merge
     help="The model that embeds the texts.",
 )
 @click.option("--undo", is_flag=True, help="Remove the links.")
-@device_option
+@device_setting
 @json_option
 def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
     """Link objects and predicates that say the same in other words.
@@ -50,14 +50,16 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
         found = run.merge(**options)
     if as_json:
         counts = {"triples": found.triples, "triples_merged": found.triples_merged}
-        print_json({"run": run.name, **counts, "links": [asdict(link) for link in found.links]})
+        show.data({"run": run.name, **counts, "links": [asdict(link) for link in found.links]})
         return
-    for link in found.links:
-        click.echo(
-            f"{link.kind:<10}{link.similarity:.3f}  {printable(link.text)} -> "
-            f"{printable(link.head_text)}"
-        )
-    click.echo(
+    show.table(
+        ("", ">", ""),
+        (
+            (link.kind, f"{link.similarity:.3f}", f"{link.text} -> {link.head_text}")
+            for link in found.links
+        ),
+    )
+    show.say(
         f"{len(found.links)} links: {found.triples} triples as said, {found.triples_merged} when "
         "linked ones count as one"
     )

@@ -1,51 +1,27 @@
 """Options that several commands share, and how their values are read."""
 
-import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 import click
 
+from kgbias.cli import show
+from kgbias.cli.command import Section
+from kgbias.cli.settings import settings
 from kgbias.crawl.config import MAX_FAILED
-from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.io.text import printable as printable
-from kgbias.io.text import shown
 from kgbias.models.budget import Prices
-from kgbias.models.local import LocalModel
-from kgbias.models.server import ServerModel
 from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
-from kgbias.parameters import ParameterError
-from kgbias.stats.estimate import finite
 from kgbias.study.run import Run
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Parts(click.Group):
-    """A command of several parts, in the order in which they are defined. Of these, `run` is what
-    is meant where no part is named: by an option, or by an argument if it takes one."""
-
-    def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        named = args[0] if args else ""
-        if named not in (*self.commands, *context.help_option_names) and (
-            named.startswith("-")
-            or any(isinstance(p, click.Argument) for p in self.commands["run"].params)
-        ):
-            args = ["run", *args]
-        return super().parse_args(context, args)
 
 
 class HasPrices(Protocol):
@@ -88,39 +64,6 @@ SCORERS = forms(lambda kind: kind.scores, KINDS.own)
 """How the specs of our models that say how probable a text is are written."""
 
 
-class _Commas(click.ParamType[Any]):
-    """A list written with commas, as a tuple."""
-
-    name = "list"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, ...]:
-        if not isinstance(value, str):
-            return tuple(value)
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-
-
-COMMAS = _Commas()
-
-
-class _Pair(click.ParamType[Any]):
-    """NAME=VALUE, as a pair."""
-
-    name = "pair"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> tuple[str, str]:
-        name, equals, text = value.partition("=")
-        if not (name and equals) and parameter is not None:
-            raise UsageError(f"{parameter.opts[0]} takes {parameter.metavar}, not {value!r}")
-        return name.lstrip("$"), text
-
-
-PAIR = _Pair()
-
-
 def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
     """A store's URL. For a server whose password is not in the environment, it is asked for; it
     stays in this process."""
@@ -150,170 +93,101 @@ def json_option(f: F) -> F:
 
 
 def runs_argument(f: F) -> F:
-    """Runs by name, as arguments, or one as --run: the parameter `runs`, empty for the newest."""
-
-    @wraps(f)
-    def with_names(*args: Any, run: str | None, runs: tuple[str, ...], **options: Any) -> Any:
-        if run and runs and runs != (run,):
-            raise UsageError("name the run once: as an argument or with --run")
-        return f(*args, runs=runs or ((run,) if run else ()), **options)
-
-    option = click.option("--run", metavar="NAME", help="The run (default: the newest).")
-    return cast(F, click.argument("runs", nargs=-1, metavar="[RUN]...")(option(with_names)))
+    """Runs by name: the parameter `runs`, empty for the newest."""
+    return click.argument("runs", nargs=-1, metavar="[RUN]...")(f)
 
 
 def run_argument(f: F) -> F:
-    """A run by name, as an argument or as --run: the parameter `run_name`, None for the newest."""
-
-    @wraps(f)
-    def with_one_name(*args: Any, run: str | None, run_name: str | None, **options: Any) -> Any:
-        if run and run_name and run != run_name:
-            raise UsageError("name the run once: as an argument or with --run")
-        return f(*args, run_name=run or run_name, **options)
-
-    option = click.option(
-        "--run", "run_name", metavar="NAME", help="The run (default: the newest)."
-    )
-    return cast(F, click.argument("run", required=False)(option(with_one_name)))
-
-
-def leaving_options(f: F) -> F:
-    """Which statements count, whatever their arm: --min-acceptability and --without-echoes."""
-    for option in (
-        click.option(
-            "--without-echoes",
-            is_flag=True,
-            help="Leave out statements that repeat an example of their own prompt.",
-        ),
-        click.option(
-            "--min-acceptability",
-            type=click.FloatRange(0, 1),
-            metavar="X",
-            help="Only statements of at least this acceptability, 0 to 1 (default: 0.5 where it "
-            "was measured; 0 keeps all).",
-        ),
-    ):
-        f = option(f)
-    return f
+    """A run by name: the parameter `run_name`, None for the newest."""
+    return click.argument("run_name", required=False, metavar="[RUN]")(f)
 
 
 def selection_options(f: F) -> F:
-    """Which statements count: --arm, --min-acceptability and --without-echoes."""
+    """Which statements count: --arm, and the settings min-acceptability and without-echoes."""
     arm = click.option(
         "--arm",
         metavar="NAME",
         help="Only what this augmentation arm said (default: each arm for itself).",
     )
-    return arm(leaving_options(f))
+    return arm(settings("min-acceptability", "without-echoes")(f))
 
 
 def warn_unfinished(*runs: Run | Record) -> None:
     """Say of each crawl that is not complete that its figures are not the last."""
     for run in runs:
         if run.status != "complete":
-            click.echo(
-                f"run {printable(run.name)} is not complete ({run.status}): its figures will "
+            show.say(
+                f"run {run.name} is not complete ({run.status}): its figures will "
                 "change when the same crawl is run again",
                 err=True,
             )
 
 
-def correction_option(f: F) -> F:
-    return click.option(
-        "--correction",
-        type=click.Choice(["holm", "bh"]),
-        default=default(Run.tests, "correction"),
-        show_default=True,
-        help="How p-values are corrected over a family: Holm, or Benjamini-Hochberg.",
-    )(f)
+def correction_setting(f: F) -> F:
+    return settings(correction=default(Run.tests, "correction"))(f)
 
 
-def model_options(f: F) -> F:
+def model_settings(f: F) -> F:
     """How the model of a spec is opened."""
-    for option in (
-        click.option(
-            "--dtype",
-            metavar="TYPE",
-            help="Local models: float32 (default), bfloat16, float16; on a CUDA GPU 8bit or 4bit.",
-        ),
-        click.option(
-            "--device",
-            metavar="NAME",
-            help="Local models: auto (a GPU where there is one), cpu, cuda, cuda:N or mps "
-            "(default: auto).",
-        ),
-    ):
-        f = option(f)
-    return f
+    return settings("device", "dtype")(f)
 
 
-def price_options(f: F) -> F:
+def price_settings(f: F) -> F:
     """What tokens cost the user."""
-    for option in (
-        click.option(
-            "--prices",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="A TOML file of such prices, by model.",
-        ),
-        click.option("--price-out", type=float, help="What a million tokens of answers cost you."),
-        click.option("--price-in", type=float, help="What a million tokens of prompts cost you."),
-    ):
-        f = option(f)
-    return f
+    return settings("price-in", "price-out", "prices")(f)
+
+
+def base_url_option(f: F) -> F:
+    return click.option("--base-url", metavar="URL", help="Servers: the server's address.")(f)
+
+
+LIMITS = "What it may take"
 
 
 def asking_options(f: F) -> F:
     """How a model is asked many times, and what that may take."""
     for option in reversed(
         (
+            base_url_option,
             click.option(
-                "--batch-size",
-                type=int,
-                help="Local models: prompts per batch (default: "
-                f"{default(LocalModel.open, 'batch_size')}).",
+                "--max-requests",
+                cls=Section,
+                section=LIMITS,
+                type=click.IntRange(min=0),
+                help="Stop after this many requests.",
             ),
             click.option(
-                "--base-url",
-                metavar="URL",
-                help="Servers: the server's address.",
+                "--max-tokens",
+                cls=Section,
+                section=LIMITS,
+                type=click.IntRange(min=0),
+                help="Stop after this many tokens.",
             ),
             click.option(
-                "--concurrency",
-                type=int,
-                help="Servers: requests at a time (default: "
-                f"{default(ServerModel.open, 'concurrency')}).",
-            ),
-            click.option(
-                "--timeout",
+                "--max-cost",
+                cls=Section,
+                section=LIMITS,
                 type=float,
-                help="Servers: seconds to wait for an answer (default: "
-                f"{default(ServerModel.open, 'timeout'):g}).",
+                help="Stop after so much money, at your prices.",
             ),
-            click.option(
-                "--max-failed",
-                type=click.FloatRange(0, 1),
-                default=MAX_FAILED,
-                show_default=True,
-                metavar="SHARE",
-                help="Exit with 1 if more than this share of requests failed.",
-            ),
-            click.option(
-                "--max-requests", type=click.IntRange(min=0), help="Stop after this many requests."
-            ),
-            click.option(
-                "--max-tokens", type=click.IntRange(min=0), help="Stop after this many tokens."
-            ),
-            click.option("--max-cost", type=float, help="Stop after so much money."),
-            price_options,
             click.option(
                 "--batch",
+                cls=Section,
+                section=LIMITS,
                 is_flag=True,
                 default=None,
                 help="Leave the requests with the provider in batches, for less: hours or days "
                 "(OpenAI, Anthropic).",
             ),
-            click.option("--dry-run", is_flag=True, help="Show what it will cost, and stop."),
+            click.option(
+                "--dry-run",
+                cls=Section,
+                section=LIMITS,
+                is_flag=True,
+                help="Show what it will cost, and stop.",
+            ),
+            settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
+            price_settings,
         )
     ):
         f = option(f)
@@ -340,62 +214,21 @@ def print_price(
 ) -> None:
     """Say what something will take, as JSON or in lines, and what it will cost."""
     if as_json:
-        print_json({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
+        show.data({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
         return
     for line in lines:
-        click.echo(line)
+        show.say(line)
     if cost := about_cost(price):
-        click.echo(cost)
+        show.say(cost)
 
 
-def device_option(f: F) -> F:
-    return click.option(
-        "--device",
-        metavar="NAME",
-        default=default(Run.attribute, "device"),
-        show_default=True,
-        help="Where models run: auto, cpu, cuda, cuda:N or mps.",
-    )(f)
+def device_setting(f: F) -> F:
+    return settings(device=default(Run.attribute, "device"))(f)
 
 
-def executor_option(f: F) -> F:
-    """Where models read."""
-    return click.option(
-        "--executor",
-        metavar="local|ray[://ADDRESS]",
-        default=LOCAL,
-        show_default=True,
-        help="Where models read: here, on a Ray of its own, or on the cluster of that ADDRESS "
-        "(auto, or HOST:PORT of its head) that this machine is part of.",
-    )(f)
-
-
-def workers_options(f: F) -> F:
+def workers_settings(f: F) -> F:
     """Where models read, and in how many processes of this machine."""
-    processes = click.option(
-        "--processes",
-        type=click.IntRange(min=1),
-        help="Read in so many processes, which share the cores; each holds the model "
-        "(default: in this one).",
-    )
-    return executor_option(processes(f))
-
-
-def print_json(value: Any) -> None:
-    """Print a value as JSON on stdout, null for NaN."""
-    text = json.dumps(finite(value), ensure_ascii=False, indent=2, default=str)
-    click.echo(shown(text, sys.stdout))
-
-
-@contextmanager
-def as_flags() -> Iterator[None]:
-    """Let an error about a parameter of the library name the flag that gave it."""
-    try:
-        yield
-    except ParameterError as error:
-        options = click.get_current_context().command.params
-        flags = {option.name: option.opts[0] for option in options}
-        raise UsageError(error.line(lambda name: flags.get(name, name))) from error
+    return settings("processes", executor=LOCAL)(f)
 
 
 def said(**values: Any) -> dict[str, Any]:
@@ -405,25 +238,3 @@ def said(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value is not False and value != ()
     }
-
-
-class Sectioned(click.Command):
-    """A command whose help lists its options under headings."""
-
-    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        sections: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(context):
-            if record := parameter.get_help_record(context):
-                heading = getattr(parameter, "section", "Options")
-                sections.setdefault(heading, []).append(record)
-        for heading, records in sections.items():
-            with formatter.section(heading):
-                formatter.write_dl(records)
-
-
-class SectionedOption(click.Option):
-    """An option that stands under `section` in the help."""
-
-    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.section = section

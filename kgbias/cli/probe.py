@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -14,23 +14,23 @@ import click
 from click.core import ParameterSource
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     SCORERS,
     WRITERS,
-    Parts,
-    as_flags,
     asking_options,
+    base_url_option,
     json_option,
-    model_options,
-    print_json,
+    model_settings,
     print_price,
-    printable,
     run_argument,
     said,
     selection_options,
     store_option,
-    workers_options,
+    workers_settings,
 )
+from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
@@ -41,43 +41,18 @@ from kgbias.parameters import check_applies
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.probe import ApxFlags, RunProbes, SetProbes
+    from kgbias.probe import ApxFlags, PairFigures, RunProbes, SetProbes, TextSurprisals
     from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
     from kgbias.stats.inference import Estimate
 
 
-class Part(click.Command):
-    """A part; an option of another part is an error that says whose it is."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        try:
-            return super().parse_args(context, args)
-        except click.NoSuchOption as error:
-            takers = [
-                f"probe {name}"
-                for name, part in probe.commands.items()
-                if _has(part, error.option_name)
-            ]
-            if not takers:
-                raise
-            *most, last = takers
-            who = f"{', '.join(most)} and {last} do" if most else f"{last} does"
-            raise UsageError(
-                f"probe {self.name} does not take {error.option_name}: {who}"
-            ) from error
-
-
-def _has(part: click.Command, option: str) -> bool:
-    return any(option in (*p.opts, *p.secondary_opts) for p in part.params)
-
-
-@click.group(cls=Parts)
+@click.group(cls=Parts, examples=("kgbias probe smollm2 --model smollm2",))
 def probe() -> None:
     """Ask a model which groups make each statement most likely.
 
     `kgbias probe RUN --model SPEC` probes the statements of a run's graph (`probe run`) and writes
     the answers on its edges. Lower perplexity is more likely. A run whose name is that of a command
-    is reached with --run.
+    is reached with `probe run`.
     """
 
 
@@ -105,41 +80,27 @@ def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
 
 
 def _asking(f: F) -> F:
-    f = click.option("--base-url", metavar="URL", help="The server of openai:ID.")(f)
-    f = click.option(
-        "--bos",
-        "begin",
-        type=click.Choice(["auto", "bos", "eos", "none"]),
-        help="What stands before a text (default: auto).",
-    )(f)
-    f = click.option(
-        "--instruction",
-        metavar="TEXT",
-        help="What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
-        '"{group}" stands for the group or the name of a probe (default: "{group}").',
-    )(f)
-    return model_options(f)
+    return base_url_option(settings("device", "dtype", "bos", "instruction")(f))
 
 
 def ranking_options(f: F) -> F:
     """How groups are compared."""
-    f = click.option(
-        "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
-    )(f)
-    f = seed_option(f)
-    f = click.option("--ending", metavar="TEXT", help='Appended to each probe, for example ".".')(f)
-    f = click.option(
-        "--by",
-        type=click.Choice(["conditional", "sofa", "whole"]),
-        help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or the "
-        "perplexity of the whole probe (default: conditional; for a masked model whole).",
-    )(f)
-    return click.option("--category", multiple=True, metavar="NAME", help="Only this category.")(f)
-
-
-def seed_option(f: F) -> F:
-    """The random seed."""
-    return click.option("--seed", type=int, help="The random seed (default: 0).")(f)
+    for option in (
+        settings("seed"),
+        setting("ending", metavar="TEXT", help='Appended to each probe, for example ".".'),
+        click.option(
+            "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
+        ),
+        click.option(
+            "--by",
+            type=click.Choice(["conditional", "sofa", "whole"]),
+            help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or "
+            "the perplexity of the whole probe (default: conditional; for a masked model whole).",
+        ),
+        click.option("--category", multiple=True, metavar="NAME", help="Only this category."),
+    ):
+        f = option(f)
+    return f
 
 
 def named_model(given: dict[str, Any]) -> str:
@@ -163,108 +124,111 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     from kgbias.study.opening import OPENING, spread_scorer
 
     spec = named_model(given)
-    opening: Any = said(**{name: given.pop(name) for name in OPENING})
+    fit = fitting(given, [spec], "scorer")
+    opening: Any = said(**{name: fit[name] for name in OPENING})
+    for name in OPENING:
+        del given[name]
     where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
     with working(True) as progress, opened_executor(where, progress, processes) as workers:
-        with as_flags():
-            scorer = spread_scorer(spec, opening, progress, workers)
-        yield scorer, progress
+        yield spread_scorer(spec, opening, progress, workers), progress
 
 
 MOST = 10  # groups of a category that are listed
 
 
-def show(found: Any, lines: Sequence[str], as_json: bool) -> None:
-    """A result as JSON, or as these lines."""
+def show_one(found: Any, printed: Callable[[Any], None], as_json: bool) -> None:
+    """A result as JSON, or printed."""
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in lines:
-            click.echo(printable(line))
+        printed(found)
 
 
 def show_all(
     found: Sequence[Any],
-    lines: Callable[[Any], Sequence[str]],
+    printed: Callable[[Any], None],
     compared: "SofaComparison | None",
     as_json: bool,
 ) -> None:
     """One result as ever; several below each other, with the models held against each other."""
     if len(found) == 1:
-        show(found[0], lines(found[0]), as_json)
+        show_one(found[0], printed, as_json)
     elif as_json:
         several = {"models": [one.as_dict() for one in found]}
-        print_json(several | ({"comparison": compared.as_dict()} if compared else {}))
+        show.data(several | ({"comparison": compared.as_dict()} if compared else {}))
     else:
         for one in found:
-            show(one, [*lines(one), ""], as_json)
-        for line in comparison_lines(compared) if compared else ():
-            click.echo(printable(line))
+            printed(one)
+            show.say()
+        if compared:
+            print_comparison(compared)
 
 
-def comparison_lines(found: "SofaComparison") -> list[str]:
+def print_comparison(found: "SofaComparison") -> None:
     """The models by SoFa, the highest score first, and what the paired tests say of all
     categories."""
-    width = max(len(m.model) for m in found.models)
     p = found.probe_set
-    return [
-        f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes",
-        f"{'rank':<6}{'95%':<9}{'model':<{width}}  {'SoFa':<24}"
-        + "  ".join(f"{c:>12}" for c in found.categories),
-        *(
-            f"{m.rank:<6}{f'{m.low} to {m.high}':<9}{m.model:<{width}}  "
-            f"{shown(m.result.score):<24}"
-            + "  ".join(f"{m.score(c).value:>12.3f}" for c in found.categories)
+    show.say(f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes")
+    show.table(
+        ("rank", "95%", "model", "SoFa", *(f">{c}" for c in found.categories)),
+        (
+            (
+                m.rank,
+                f"{m.low} to {m.high}",
+                m.model,
+                shown(m.result.score),
+                *(show.figure(m.score(c).value, ".3f") for c in found.categories),
+            )
             for m in found.models
         ),
-        *(t.verdict for t in found.overall_tests),
-    ]
+    )
+    for test in found.overall_tests:
+        show.say(test.verdict)
 
 
-def bias_lines(found: "RunProbes | SetProbes") -> list[str]:
+def print_bias(found: "RunProbes | SetProbes") -> None:
+    """The SoFa score, by category too, and the groups that are most often first."""
     c, bias = found.model.convention, found.bias
-    lines = [f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip()]
-    lines.append(f"{'SoFa score':<28}{shown(bias.score)}")
+    show.say(f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip())
+    rows = [("SoFa score", shown(bias.score), "")]
     for part in bias.categories:
-        lines.append(f"  {part.category:<26}{shown(part.score)}  {len(part.statements)} statements")
+        rows.append((f"  {part.category}", shown(part.score), f"{len(part.statements)} statements"))
         first = sorted(part.likeliest.items(), key=lambda item: -item[1].value)[:MOST]
-        lines += [
-            f"    {group:<24}{shown(share)} of them with the lowest PPL* after its name"
+        rows += [
+            (f"    {group}", shown(share), "of them with the lowest PPL* after its name")
             for group, share in first
         ]
-    return lines
+    show.table(("", "", ""), rows)
 
 
-def apx_lines(found: "ApxFlags") -> list[str]:
+def print_apx(found: "ApxFlags") -> None:
+    """The descriptors that are flagged, by group, and how that compares with people and chance."""
     from kgbias.probe.apx import by_chance, can_flag
 
     table = found.table
     by_group: dict[str, list[str]] = {}
     for f in found.flags:
         by_group.setdefault(f.group, []).append(f.descriptor)
-    lines = [*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), ""]
+    show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
     if valid := found.validation:
         none = valid.by_chance
-        lines += [
-            f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}",
-            *(
-                f"  found by {name}: accuracy {shown(labelled.accuracy)}, MRR {shown(labelled.mrr)}"
-                for name, labelled in (("perplexity", valid.perplexity), ("APX", valid.apx))
-            ),
+        show.say(f"{valid.gain.n} descriptors that people tie to {', '.join(valid.labels)}")
+        for name, own in (("perplexity", valid.perplexity), ("APX", valid.apx)):
+            show.say(f"  found by {name}: accuracy {shown(own.accuracy)}, MRR {shown(own.mrr)}")
+        show.say(
             f"  by chance {none['accuracy']:.3f} and {none['mrr']:.3f}; the MRR of APX less that "
-            f"of perplexity is {shown(valid.gain)}",
-        ]
-    lines.append(
+            f"of perplexity is {shown(valid.gain)}"
+        )
+    show.say(
         f"{len(found.flags)} flags on {found.flagged} of {found.tested} descriptors "
         f"({shown(found.share)}), {len(table.groups)} groups, {len(table.values)} templates, "
         f"one-tailed {found.level:.0%} each, not corrected for how many were looked at"
     )
     if can_flag(len(table.groups)):
         chance = by_chance(len(table.groups), found.level)
-        lines.append(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
+        show.say(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
     else:
-        lines.append("so few groups cannot be told apart at this level: no flag is possible")
-    return lines
+        show.say("so few groups cannot be told apart at this level: no flag is possible")
 
 
 def shown(e: "Estimate") -> str:
@@ -272,12 +236,15 @@ def shown(e: "Estimate") -> str:
     return f"{e.value:.3f}{interval}"
 
 
-@probe.command(cls=Part, short_help="A run's statements, written back to its graph (the default).")
+@probe.command(
+    short_help="A run's statements, written back to its graph (the default).",
+    examples=("kgbias probe smollm2 --model smollm2 --category gender",),
+)
 @run_argument
 @several_scorers_options
 @store_option
 @ranking_options
-@workers_options
+@workers_settings
 @click.option(
     "-o",
     "--output",
@@ -293,25 +260,28 @@ def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> No
     models are ranked by SoFa at the end; kgbias sofa results shows more.
     """
     models = named_models(given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         probed = study.run(run_name)
-        found = probed.probe_models(models, **said(**given))
+        found = probed.probe_models(models, **said(**fitting(given, models, "scorer")))
         compared = study.sofa(run=probed) if len(found) > 1 and not given["as_published"] else None
-    show_all(found, _lines, compared, as_json)
+    show_all(found, _print_run, compared, as_json)
 
 
-def _lines(found: "RunProbes") -> list[str]:
+def _print_run(found: "RunProbes") -> None:
     mrr, first = found.agreement.mrr, found.agreement.first
-    return [
-        *bias_lines(found),
+    print_bias(found)
+    show.say(
         "",
         f"own group first: {shown(first)} of {first.n} triples",
         f"mean reciprocal rank {shown(mrr)}, {found.agreement.expected:.3f} by chance, "
         f"p = {found.agreement.p_value:.4f}",
-    ]
+    )
 
 
-@probe.command(cls=Part, short_help="Groups and statements from files.")
+@probe.command(
+    short_help="Groups and statements from files.",
+    examples=("kgbias probe sets --identities sofa --statements said.csv --model smollm2",),
+)
 @run_argument
 @click.option(
     "--identities",
@@ -322,7 +292,7 @@ def _lines(found: "RunProbes") -> list[str]:
 @several_scorers_options
 @store_option
 @ranking_options
-@workers_options
+@workers_settings
 @click.option(
     "-o",
     "--output",
@@ -350,23 +320,24 @@ def sets(
     if not identities and not statements:
         raise UsageError(
             "probe sets needs --identities or --statements; a run of this name is probed with "
-            "probe --run sets"
+            "probe run sets"
         )
     models = named_models(given)
     named = said(identities=identities, statements=statements, categories=category, ending=ending)
     of_run = run_name or not (identities and statements)
-    with as_flags(), kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
+    with kgbias.open(store_url if of_run or _kept() else None, progress=True) as study:
         asked: dict[str, Any] = {"name": statements.stem} if statements else {}
         if of_run:
             asked["run"] = study.run(run_name)
             named["run"] = asked["run"].stored
             asked.setdefault("name", asked["run"].name)
         gathered = kgbias.gather_sets(**named)
-        found = study.probe_sets(models, gathered, **asked, **said(by=by, **given))
+        more = said(by=by, **fitting(given, models, "scorer"))
+        found = study.probe_sets(models, gathered, **asked, **more)
         compared = None
         if len(found) > 1 and not given["as_published"]:
             compared = study.sofa(ProbeSet.of("", gathered).id)
-    show_all(found, bias_lines, compared, as_json)
+    show_all(found, print_bias, compared, as_json)
 
 
 def _kept() -> bool:
@@ -375,7 +346,10 @@ def _kept() -> bool:
     return source is not ParameterSource.DEFAULT
 
 
-@probe.command(cls=Part, short_help="Names x descriptors x templates: APX.")
+@probe.command(
+    short_help="Names x descriptors x templates: APX.",
+    examples=("kgbias probe apx --model smollm2 -o apx.csv",),
+)
 @click.option(
     "--names", metavar="NAME-or-FILE", help="Names and their groups (default: globalbias)."
 )
@@ -394,9 +368,9 @@ def _kept() -> bool:
     help="Flag no descriptor of this axis.",
 )
 @scorer_options
-@workers_options
+@workers_settings
 @click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
-@seed_option
+@settings("seed")
 @click.option(
     "-o",
     "--output",
@@ -432,11 +406,12 @@ def apx(
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
     """
     if given["executor"] == LOCAL:
-        given["executor"] = None  # which is said of no table
+        given["executor"] = None
+    if table is not None:
+        given = without_shared(given)  # nothing is probed
     asked = said(names=names, descriptors=descriptors, **given)
     axes = said(exclude_axes=exclude_axes)
     with ExitStack() as opened:
-        opened.enter_context(as_flags())
         study = None
         if store_url is not None:
             study = opened.enter_context(kgbias.open(store_url, progress=True))
@@ -445,13 +420,14 @@ def apx(
             check_applies(asked, {"spec": of_model}, ())
             found = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
         elif study is not None:
-            asked.pop("spec", None)
-            found = study.probe_apx(named_model(given), **axes, **asked)
+            spec = named_model(given)
+            more = said(names=names, descriptors=descriptors, **fitting(given, [spec], "scorer"))
+            found = study.probe_apx(spec, **axes, **more)
         else:
             scorer, progress = opened.enter_context(opened_scorer(given))
             more = said(names=names, descriptors=descriptors, **given)
             found = kgbias.probe_apx(scorer, **axes, **more, progress=progress)
-    show(found, apx_lines(found), as_json)
+    show_one(found, print_apx, as_json)
 
 
 _TAKES = {
@@ -462,7 +438,10 @@ _TAKES = {
 }
 
 
-@probe.command(cls=Part, short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.")
+@probe.command(
+    short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.",
+    examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
+)
 @click.option("--stereoset", type=FILE, help="Score this StereoSet file (JSON).")
 @click.option("--crows-pairs", type=FILE, help="Score this CrowS-Pairs file (CSV).")
 @click.option(
@@ -472,8 +451,8 @@ _TAKES = {
     help="Score this BBQ file (JSON lines; repeatable, also for its additional_metadata.csv).",
 )
 @click.option("--winogender", type=FILE, help="Score Winogender's all_sentences.tsv.")
-@click.option(
-    "--convention",
+@setting(
+    "convention",
     type=click.Choice(["original", "bias-bench"]),
     help="Score as the authors' code does, or as bias-bench (default: original). They differ for "
     "CrowS-Pairs alone.",
@@ -485,8 +464,8 @@ _TAKES = {
     help="Keep the scores of the items in this store, and compute none that it holds.",
 )
 @scorer_options
-@workers_options
-@seed_option
+@workers_settings
+@settings("seed")
 @json_option
 def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
     """Score a benchmark of sentences, from your own copy of its file."""
@@ -497,23 +476,29 @@ def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
             "name one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
         )
     name = chosen[0]
-    with as_flags():
-        check_applies(said(convention=given["convention"]), _TAKES, chosen)
-        check_applies([] if given["seed"] is None else ["seed"], _TAKES, chosen)
+    check_applies(said(convention=given["convention"]), _TAKES, chosen)
+    if "seed" not in _TAKES[name]:
+        given = without_shared(given, ["seed"])
     score = getattr(kgbias, name)
     with ExitStack() as opened, opened_scorer(given) as (scorer, progress):
         if store_url is not None:
             given["store"] = opened.enter_context(open_store(store_url, notify=progress.note))
         found = score(scorer, files[name], **said(**given), progress=progress)
-    lines = [
-        f"{f.domain:<22} {f.figure:<24} {shown(f.estimate)}  n {f.estimate.n}"
-        for f in found.figures
-    ]
-    show(found, [*lines, *found.remarks], as_json)
+    show_one(found, _print_pairs, as_json)
+
+
+def _print_pairs(found: "PairFigures") -> None:
+    show.table(
+        ("", "", "", ""),
+        ((f.domain, f.figure, shown(f.estimate), f"n {f.estimate.n}") for f in found.figures),
+    )
+    for remark in found.remarks:
+        show.say(remark)
 
 
 @probe.command(
-    cls=Part, short_help="Which group each statement is about: where there are no probabilities."
+    short_help="Which group each statement is about: where there are no probabilities.",
+    examples=("kgbias probe choice smollm2 --model openai:my-model --sample 50",),
 )
 @run_argument
 @click.option(
@@ -527,24 +512,24 @@ def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
 @click.option(
     "--sample", type=int, metavar="N", help="Ask of N statements of each category, drawn at random."
 )
-@click.option("--options", type=int, metavar="K", help="Groups in a question (default: 4).")
+@setting("options", type=int, metavar="K", help="Groups in a question (default: 4).")
 @click.option(
     "--samples",
     type=int,
     metavar="N",
     help="How often each group is offered for a statement, at least (default: 24).",
 )
-@click.option("--temperature", type=float, help="(default: 1)")
-@click.option(
-    "--form",
+@setting("temperature", type=float, help="(default: 1)")
+@setting(
+    "form",
     type=click.Choice(["chat", "completion"]),
     help="The form of the question (default: chat for a server, completion for a local model).",
 )
-@click.option("--prompts", metavar="FOLDER", help="A folder with a question of your own.")
+@setting("prompts", metavar="FOLDER", help="A folder with a question of your own.")
 @click.option("--indicators", metavar="FILE", help="A file of names of groups.")
 @selection_options
-@seed_option
-@model_options
+@settings("seed")
+@model_settings
 @asking_options
 @json_option
 def choice(
@@ -563,58 +548,68 @@ def choice(
     continues where it stopped.
     """
     model = named_model(given)
-    asked: Any = said(**given)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    asked: Any = said(**fitting(given, [model], "completer"))
+    with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
             _print_price(run.price_choices(model, **asked), as_json)
             return 0
         found = run.choose(model, **asked)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in _choice_lines(found):
-            click.echo(printable(line))
+        _print_choices(found)
     return int(found.failed > max_failed)
 
 
-def _choice_lines(found: "RunChoices") -> list[str]:
+def _print_choices(found: "RunChoices") -> None:
     n = found.outcomes
-    return [
+    show.say(
         f"run {found.run}, {found.choosing.model.name}: {n.total()} answers, {n['refused']} "
         f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked}, from "
-        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}",
-        *(line for part in found.categories for line in _category(part)),
-    ]
+        f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}"
+    )
+    for part in found.categories:
+        _print_category(part)
 
 
-def _category(part: "CategoryChoices") -> list[str]:
+def _print_category(part: "CategoryChoices") -> None:
     head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
     head += f"{len(part.groups)} groups in a question"
     if not sum(part.picked):
-        return ["", head, "  no answer names one of the groups: nothing can be said of this model"]
+        none = "  no answer names one of the groups: nothing can be said of this model"
+        return show.say("", head, none)
     places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
-    base = sorted(
-        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
-    )
-    told = [row for row in part.rows() if row["lift"] == row["lift"]]
-    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
-    listed = ["  the smallest p first:"]
-    return [
+    show.say(
         "",
         f"{head}, {1 / part.options:.3f} by chance",
         f"  own group chosen {shown(part.own)}; {part.own_expected:.3f} by base rates alone",
         f"  by place: {places}",
         *_of_names(part),
-        *(f"  {group.name:<26}{shown(rate)} of its questions" for group, rate in base[:MOST]),
-        *(listed if strongest else []),
-        *(
-            f"    {shortened(' '.join((row['group'], row['predicate'], row['object'])), 60):<62}"
-            f"{row['share']:.2f}  lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, "
-            f"{row['lift_high']:+z.2f}]  p {row['p_value']:.3f}  {row['verdict']}".rstrip()
-            for row in strongest
-        ),
-    ]
+    )
+    base = sorted(
+        zip(part.groups, part.shares.base, strict=True), key=lambda own: -(own[1].value or 0)
+    )
+    show.table(
+        ("", ""),
+        ((group.name, f"{shown(rate)} of its questions") for group, rate in base[:MOST]),
+        indent=2,
+    )
+    told = [row for row in part.rows() if row["lift"] == row["lift"]]
+    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
+    if strongest:
+        show.say("  the smallest p first:")
+        show.table(("",) * 5, map(_chosen, strongest), indent=4)
+
+
+def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        shortened(" ".join((row["group"], row["predicate"], row["object"])), 60),
+        f"{row['share']:.2f}",
+        f"lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, {row['lift_high']:+z.2f}]",
+        f"p {row['p_value']:.3f}",
+        row["verdict"],
+    )
 
 
 def _of_names(part: "CategoryChoices") -> list[str]:
@@ -641,8 +636,14 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
     print_price(price, asdict(price), [line], as_json)
 
 
-@probe.command(cls=Part, short_help="What --dtype costs: error, order of groups, speed.")
-@scorer_options
+@probe.command(
+    short_help="What --dtype costs: error, order of groups, speed.",
+    examples=("kgbias probe precision --model smollm2 --dtype bfloat16",),
+)
+@click.option("--model", "spec", metavar="SPEC", help=f"{SCORERS}.")
+@click.option("--dtype", metavar="TYPE", help="The type to check: bfloat16, float16, 8bit, 4bit.")
+@settings("device", "bos", "instruction")
+@base_url_option
 @json_option
 def precision(as_json: bool, **given: Any) -> None:
     """Compare a model in --dtype with itself in float32: error, order of groups, speed."""
@@ -651,12 +652,16 @@ def precision(as_json: bool, **given: Any) -> None:
     spec = named_model(given)
     if not (dtype := given.pop("dtype")):
         raise UsageError("name the type to check: --dtype bfloat16")
-    with as_flags(), working(True) as progress:
-        found = check_precision(spec, dtype, progress=progress, **said(**given))
-    show(found, str(found).splitlines(), as_json)
+    more = said(**fitting(given, [spec], "scorer"))
+    with working(True) as progress:
+        found = check_precision(spec, dtype, progress=progress, **more)
+    show_one(found, lambda one: show.block(f"{one}\n"), as_json)
 
 
-@probe.command(cls=Part, short_help="Each token of a text, in bits.")
+@probe.command(
+    short_help="Each token of a text, in bits.",
+    examples=("kgbias probe surprisal 'The sea is blue.' --model smollm2",),
+)
 @click.argument("texts", nargs=-1, metavar="TEXT...")
 @scorer_options
 @json_option
@@ -666,8 +671,9 @@ def surprisal(as_json: bool, texts: tuple[str, ...], **given: Any) -> None:
         raise UsageError("name a text")
     with opened_scorer(given) as (scorer, _):
         found = kgbias.surprisals(scorer, texts)
-    lines = [
-        "  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens)
-        for _, tokens in found.texts
-    ]
-    show(found, lines, as_json)
+    show_one(found, _print_surprisals, as_json)
+
+
+def _print_surprisals(found: "TextSurprisals") -> None:
+    for _, tokens in found.texts:
+        show.say("  ".join(f"{token.strip() or repr(token)} {bits:.2f}" for token, bits in tokens))

@@ -10,27 +10,30 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     WRITERS,
-    Parts,
-    as_flags,
     asking_options,
     json_option,
-    model_options,
-    print_json,
+    model_settings,
     print_price,
-    printable,
     run_argument,
     said,
     store_option,
 )
+from kgbias.cli.settings import fitting, setting, settings
 
 if TYPE_CHECKING:
     from kgbias.profiles import ProfileAnalysis
     from kgbias.profiles.write import ProfilesPrice
+    from kgbias.stats.inference import Estimate
 
 
-@click.group(cls=Parts)
+@click.group(
+    cls=Parts,
+    examples=("kgbias profiles --model smollm2 --limit 2", "kgbias profiles analyse smollm2"),
+)
 def profiles() -> None:
     """Have a model write profiles of people it knows only by name, and see what they give away.
 
@@ -45,7 +48,10 @@ OUTCOMES = ("ok", "refused", "unparsable", "failed")
 MOST = 3  # words of an attribute and group, or groups of a word, that are listed
 
 
-@profiles.command(short_help="Have a model write profiles for given names (the default).")
+@profiles.command(
+    short_help="Have a model write profiles for given names (the default).",
+    examples=("kgbias profiles --model smollm2 --limit 2 --dry-run",),
+)
 @click.option(
     "--model",
     required=True,
@@ -71,27 +77,27 @@ MOST = 3  # words of an attribute and group, or groups of a word, that are liste
 @click.option(
     "--prompts", metavar="NAME-or-FOLDER", help="The pack of prompts (default: profiles)."
 )
-@click.option(
-    "--form",
+@setting(
+    "form",
     type=click.Choice(["json", "attributes"]),
     help="A whole profile as JSON, or attribute by attribute as a form (default: json for a "
     "server, attributes for a local model).",
 )
 @click.option("--samples", type=int, help="Profiles of each name (default: 3).")
 @click.option("--temperature", type=float, help="(default: 1)")
-@click.option(
-    "--min-p",
+@setting(
+    "min-p",
     type=float,
     metavar="SHARE",
     help="Draw from tokens at least this fraction as probable as the most probable one (default: "
     "the pack's, 0.1 for attributes one by one).",
 )
-@click.option("--max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
-@click.option("--structured", is_flag=True, help="Ask a server to keep to the JSON schema.")
+@setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
+@setting("structured", type=bool, default=False, help="Ask a server to keep to the JSON schema.")
 @click.option("--seed", type=int, help="The random seed (default: 0).")
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_options
+@model_settings
 @asking_options
 @json_option
 def run(
@@ -109,14 +115,14 @@ def run(
     1. Running the same command again continues where it stopped, and asks nothing that was answered
     before.
     """
-    given = said(**options)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    given = said(**fitting(options, [model], "completer"))
+    with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             _print_price(study.price_profiles(model, **given), as_json)
             return 0
         made = study.write_profiles(model, name=name, **given)
     if as_json:
-        print_json(_as_data(made))
+        show.data(_as_data(made))
     else:
         _print(made)
     return int(made.written.failed > max_failed)
@@ -148,18 +154,23 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 def _print(run: kgbias.Run) -> None:
     result = run.written
-    click.echo(
-        f"run {printable(run.name)}: {result.profiles.total()} profiles, {result.whole.total()} of "
+    show.say(
+        f"run {run.name}: {result.profiles.total()} profiles, {result.whole.total()} of "
         f"them whole, from {result.total.total()} answers; asked {result.asked}, from the log "
         f"{result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
-    width = max(map(len, result.outcomes), default=0)
-    click.echo(f"{'':<{width}}  profiles  whole  refused  unparsable  failed")
-    for group, counts in result.outcomes.items():
-        click.echo(
-            f"{printable(group):<{width}}{result.profiles[group]:>10}{result.whole[group]:>7}"
-            f"{counts['refused']:>9}{counts['unparsable']:>12}{counts['failed']:>8}"
-        )
+    show.table(
+        ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOMES[1:])),
+        (
+            (
+                group,
+                result.profiles[group],
+                result.whole[group],
+                *(counts[name] for name in OUTCOMES[1:]),
+            )
+            for group, counts in result.outcomes.items()
+        ),
+    )
 
 
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
@@ -172,7 +183,10 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     print_price(price, asdict(price), [line], as_json)
 
 
-@profiles.command(short_help="Can groups be told apart by a run's profiles, and by which words?")
+@profiles.command(
+    short_help="Can groups be told apart by a run's profiles, and by which words?",
+    examples=("kgbias profiles analyse smollm2 --attribute occupation",),
+)
 @run_argument
 @store_option
 @click.option(
@@ -187,15 +201,15 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     metavar="NAME",
     help='Tell these groups apart, such as "ARAB F" (repeatable; default: all).',
 )
-@click.option("--repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
-@click.option("--permutations", type=int, help="Deals of the labels for chance (default: 99).")
-@click.option("--draws", type=int, help="Of the bootstrap of words (default: 500).")
-@click.option(
-    "--kernel",
+@setting("repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
+@setting("permutations", type=int, help="Deals of the labels for chance (default: 99).")
+@setting("draws", type=int, help="Of the bootstrap of words (default: 500).")
+@setting(
+    "kernel",
     type=click.Choice(["linear", "radial"]),
     help="Of the support vector machine (default: linear; radial takes minutes).",
 )
-@click.option("--seed", default=0, show_default=True, help="The random seed.")
+@settings(seed=0)
 @json_option
 def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Whether groups can be told apart by the profiles of a run, and by which words.
@@ -203,48 +217,63 @@ def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -
     A support vector machine learns groups, ethnicities and genders from 70% of the profiles
     and is tried on the rest (Siddique et al. 2024, section 6).
     """
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).analyse_profiles(**said(**given))
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
     else:
-        for line in _lines(found):
-            click.echo(printable(line))
+        _print_analysis(found)
 
 
-def _lines(found: "ProfileAnalysis") -> list[str]:
-    lines = [f"{found.profiles} profiles of {found.names} names", ""]
-    lines.append(f"{'':<12}{'accuracy':<24}{'by name':<24}{'chance':>8}{'permuted':>10}{'p':>8}")
-    for kind, t in found.told.items():
-        across = f"{t.by_name.value:.3f} [{t.by_name.interval('.3f')}]"
-        whole = f"{t.accuracy.value:.3f} [{t.accuracy.interval('.3f')}]"
-        lines.append(
-            f"{kind:<12}{whole:<24}{across:<24}{t.chance:>8.3f}{t.permuted.value:>10.3f}"
-            f"{t.p_value:>8.3f}"
-        )
+def _print_analysis(found: "ProfileAnalysis") -> None:
+    show.say(f"{found.profiles} profiles of {found.names} names", "")
+    show.table(
+        ("", "accuracy", "by name", ">chance", ">permuted", ">p"),
+        (
+            (
+                kind,
+                _between(t.accuracy),
+                _between(t.by_name),
+                f"{t.chance:.3f}",
+                f"{t.permuted.value:.3f}",
+                f"{t.p_value:.3f}",
+            )
+            for kind, t in found.told.items()
+        ),
+    )
     kinds = list(found.told)
     costs = {a: [found.told[k].cost[a] for k in kinds] for a in found.attributes
              if a in found.told[kinds[0]].cost}  # fmt: skip
     if costs:
-        lines += ["", f"points lost without{'':<10}" + "".join(f"{k:>12}" for k in kinds)]
-        for attribute, own in sorted(costs.items(), key=lambda item: -item[1][0].value):
-            cells = "".join(f"{100 * e.value:>+12.1f}" for e in own)
-            lines.append(f"  {attribute:<27}{cells}")
+        show.say()
+        show.table(
+            ("points lost without", *(f">{kind}" for kind in kinds)),
+            (
+                (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in own))
+                for attribute, own in sorted(costs.items(), key=lambda item: -item[1][0].value)
+            ),
+        )
     by: dict[tuple[str, str], list[str]] = {}
     for w in found.words:
         if w.told:
             by.setdefault((w.attribute, w.group), []).append(w.word)
     if by:
-        lines += [
+        show.say(
             "",
             "words that more of a group's names have than of the others' (p <= 0.05, corrected, "
             "and an interval above 0)",
-        ]
-        lines += [f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()]
-    return lines
+            *(f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()),
+        )
 
 
-@profiles.command(short_help="Are the words of groups those of APX, or of a crawl?")
+def _between(e: "Estimate") -> str:
+    return f"{e.value:.3f} [{e.interval('.3f')}]"
+
+
+@profiles.command(
+    short_help="Are the words of groups those of APX, or of a crawl?",
+    examples=("kgbias profiles agreement profiles --crawl smollm2",),
+)
 @run_argument
 @store_option
 @click.option(
@@ -262,21 +291,21 @@ def _lines(found: "ProfileAnalysis") -> list[str]:
     type=click.Path(file_okay=False, path_type=Path),
     help="A folder for the picture (SVG, PDF, PNG) and the LaTeX table of each.",
 )
-@click.option("--seed", type=int, help="The random seed (default: 0).")
+@settings("seed")
 @json_option
 def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Whether the words that profiles tie to groups are those that a model finds probable (APX), or
     those that it says of the groups in a crawl (Table 7 of Siddique et al. 2024).
     """
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).profile_agreement(**said(**given))
     if as_json:
-        print_json([a.as_dict() for a in found])
+        show.data([a.as_dict() for a in found])
         return
     for a in found:
-        click.echo(
-            f"{printable(a.source)}: {len(a.rows)} words of {a.groups} groups; the group that a "
-            f"word is most typical of ranks {a.mrr.value:.3f} [{a.mrr.interval('.3f')}] (mean "
+        show.say(
+            f"{a.source}: {len(a.rows)} words of {a.groups} groups; the group that a "
+            f"word is most typical of ranks {_between(a.mrr)} (mean "
             f"reciprocal), by chance {a.expected:.3f}, p = {a.p_value:.3f}"
         )
         for row in a.rows:
@@ -284,10 +313,13 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
                 ", ".join(row.written[:MOST]),
                 ", ".join(row.other[:MOST]),
             )
-            click.echo(printable(f"  {row.attribute}, {row.word}: {written} | {other}"))
+            show.say(f"  {row.attribute}, {row.word}: {written} | {other}")
 
 
-@profiles.command(short_help="The profiles of two names side by side, as an HTML page.")
+@profiles.command(
+    short_help="The profiles of two names side by side, as an HTML page.",
+    examples=("kgbias profiles page smollm2 --name Ahmed -o profiles.html",),
+)
 @run_argument
 @store_option
 @click.option("--name", multiple=True, metavar="NAME", help="A name to begin with (up to two).")
@@ -306,4 +338,4 @@ def page(run_name: str | None, store_url: str, name: tuple[str, ...], output: Pa
     """
     with kgbias.open(store_url, progress=True) as study:
         path = study.run(run_name).profile_page(output, **said(name=name))
-    click.echo(str(path))
+    show.say(path)

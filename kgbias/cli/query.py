@@ -1,21 +1,24 @@
 """`kgbias query`: questions to the graph, in Cypher, on any store."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 import kgbias
-from kgbias.cli.options import PAIR, said, store_option
+from kgbias.cli import show
+from kgbias.cli.command import PAIR, Command
+from kgbias.cli.options import store_option
+from kgbias.cli.settings import settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
-from kgbias.io.text import shown
 from kgbias.query import FORMATS, write_favourites, write_result
 
 
-@click.command()
+@click.command(
+    cls=Command, examples=("kgbias query --list", "kgbias query most_negative --param limit=10")
+)
 @click.argument("name", required=False)
 @store_option
 @click.option("--cypher", "text", metavar="TEXT", help="A query of your own, read-only.")
@@ -43,13 +46,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
     metavar="SECONDS",
     help="Stop a query that takes longer.",
 )
-@click.option("--arm", metavar="NAME", help="The same as --param arm=NAME.")
-@click.option(
-    "--min-acceptability",
-    type=click.FloatRange(0, 1),
-    metavar="X",
-    help="The same as --param min_acceptability=X; 0 keeps all.",
-)
+@settings("min-acceptability")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
 @click.option(
@@ -68,7 +65,7 @@ def query(
     as_json: bool,
     listing: bool,
     favourites: Path | None,
-    **selection: Any,
+    min_acceptability: float | None,
 ) -> None:
     """Ask the graph: a query of the library by NAME, or your own Cypher.
 
@@ -79,7 +76,7 @@ def query(
         return _list()
     if favourites is not None:
         write_favourites(favourites)
-        return click.echo(favourites.resolve())
+        return show.say(favourites.resolve())
     if (name is None) == (text is None):
         raise UsageError(
             "name one query, or give one with --cypher; kgbias query --list shows them"
@@ -87,21 +84,27 @@ def query(
     with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
             values = {key: _value(value) for key, value in given}
-            found = study.cypher(text, **values, **said(**selection))
+            found = study.cypher(text, **values)
         else:
-            found = study.query(name or "", **dict(given), **said(**selection))
+            found = study.query(name or "", **_from(name or "", min_acceptability) | dict(given))
     result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
-    # As it is, escapes and all, unless a person is looking.
-    click.echo(shown(answer, sys.stdout), nl=False, color=True)
+    show.block(answer)
+
+
+def _from(name: str, min_acceptability: float | None) -> dict[str, Any]:
+    """The setting as a parameter of the query, if the query has it."""
+    takes = {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
+    given = {"min_acceptability": min_acceptability}
+    return {key: value for key, value in given.items() if key in takes and value is not None}
 
 
 def _list() -> None:
     for found in kgbias.queries():
-        click.echo(f"{found.name}\n    {found.help}")
+        show.say(found.name, f"    {found.help}")
         for p in found.parameters:
             default = "" if p.default is None else f" (default: {p.default})"
-            click.echo(f"      --param {p.name}=...  {p.help}{default}")
+            show.say(f"      --param {p.name}=...  {p.help}{default}")
 
 
 def _value(text: str) -> Any:

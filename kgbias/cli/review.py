@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.options import json_option, print_json, printable, run_argument, store_option
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.study.review import Review, ReviewedAnswer
@@ -24,7 +26,7 @@ _KEYS = {
 _QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, where they come as keys
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias review smollm2 --reason refused --csv refused.csv",))
 @run_argument
 @store_option
 @click.option(
@@ -83,17 +85,17 @@ def review(
                 return _say(run, made.undo([a for w in of_all for a in made.answers(**w)]))
             answers = made.answers(**which)
             if as_json:
-                return print_json(answers.records())
+                return show.data(answers.records())
             if sheet is not None:
                 count = made.write_sheet(sheet, answers)
-                click.echo(
+                show.say(
                     f"{count} answers to {sheet}: fill in decision (restore, reject or undo), then "
                     f"kgbias review {run.name} --from {sheet}",
                     err=True,
                 )
                 return
             if not answers:
-                click.echo(f"nothing to review in run {printable(run.name)}", err=True)
+                show.say(f"nothing to review in run {run.name}", err=True)
                 return
             if not sys.stdin.isatty():
                 raise UsageError(
@@ -125,7 +127,7 @@ class _Session:
             except (click.Abort, KeyboardInterrupt, EOFError):
                 step = None
             if step is None:
-                click.echo()
+                show.say()
                 break
             place = max(0, place + step)
         return [d for made in self._made.values() for d in made]
@@ -136,25 +138,25 @@ class _Session:
         ended = f"{a.outcome}: {a.reason}" if a.reason else a.outcome
         times = f"  ({len(alike)} times)" if len(alike) > 1 else ""
         read = f"{a.predicate} | {a.object}" if a.object else "no statement found"
-        click.echo(f"\n{place + 1} of {len(self._items)}  {printable(ended)}  {printable(a.group)}")
-        click.echo(f"  asked  {printable(a.asked)}")
+        show.say("", f"{place + 1} of {len(self._items)}  {ended}  {a.group}")
+        show.say(f"  asked  {a.asked}")
         for line in (a.answer.strip() or "(nothing)").splitlines():
-            click.echo(f"  said   {printable(line)}{times}")
+            show.say(f"  said   {line}{times}")
             times = ""
-        click.echo(f"  {'counts' if a.accepted else 'read'} as  {printable(read)}")
+        show.say(f"  {'counts' if a.accepted else 'read'} as  {read}")
         if a.decision:
-            click.echo(f"  {a.decision} by {printable(a.reviewer)}, {a.decided[:16]}")
+            show.say(f"  {a.decision} by {a.reviewer}, {a.decided[:16]}")
 
     def _step(self, place: int) -> int | None:
         """Take one key: how far to go on, None to quit."""
         alike = self._items[place]
         first = alike[0]
         keys = {k: v for k, v in _KEYS.items() if k != "r" or (first.object and not first.accepted)}
-        click.echo("  " + ", ".join(f"[{k}] {v}" for k, v in keys.items()) + " ", nl=False)
+        show.say("  " + ", ".join(f"[{k}] {v}" for k, v in keys.items()) + " ", nl=False)
         while (key := self._key()) not in keys:
             if key in _QUIT:
                 return None
-        click.echo(key)
+        show.say(key)
         if key == "q":
             return None
         if key == "b":
@@ -164,8 +166,8 @@ class _Session:
         if key == "r":
             self._made[place] = list(self._review.decide(alike, "restore"))
         if key == "e":
-            predicate = click.prompt("  predicate", default=printable(first.predicate) or None)
-            object = click.prompt("  object", default=printable(first.object) or None)
+            predicate = show.prompt("  predicate", first.predicate)
+            object = show.prompt("  object", first.object)
             self._made[place] = list(self._review.decide(alike, "restore", predicate, object))
         if key == "x":
             self._made[place] = list(self._review.decide(alike, "reject"))
@@ -188,7 +190,7 @@ def _say(run: kgbias.Run, made: Sequence[Decision]) -> None:
         for verdict in names
         if (n := sum(d.verdict == verdict for d in made))
     ]
-    click.echo(
-        f"run {printable(run.name)}: {', '.join(counts) or 'nothing was decided'}"
-        + (f"; kgbias measure {printable(run.name)} brings its figures up to date" if made else "")
+    show.say(
+        f"run {run.name}: {', '.join(counts) or 'nothing was decided'}"
+        + (f"; kgbias measure {run.name} brings its figures up to date" if made else "")
     )

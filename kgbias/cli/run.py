@@ -5,11 +5,15 @@ from pathlib import Path
 import click
 
 import kgbias
-from kgbias.cli.options import about_cost, default, json_option, print_json, printable
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import about_cost, default, json_option
+from kgbias.cli.settings import GIVEN
+from kgbias.errors import UsageError
 from kgbias.models.wire import without_password
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias run study.toml --dry-run",))
 @click.argument(
     "path",
     metavar="[FILE]",
@@ -29,27 +33,29 @@ def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> 
     """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
     probed, tested and compared, and the files that are written. The same command again goes on
     where it was stopped."""
+    if click.get_current_context().meta.get(GIVEN):
+        raise UsageError("a study takes no --set: what it says stands in its own file")
     plan = kgbias.read_plan(path)
     if dry_run:
         _print_prices(plan, as_json)
         return 0
     outcomes = plan.state(trust=trust) if status else plan.carry_out(progress=True, trust=trust)
     if as_json:
-        print_json({"steps": outcomes.records()})
+        show.data({"steps": outcomes.records()})
     else:
         for outcome in outcomes:
             where = f"  {outcome.step.output}" if outcome.step.output else ""
             why = f": {outcome.error}" if outcome.error else ""
-            click.echo(f"{outcome.state:<7} {printable(str(outcome.step))}{where}{printable(why)}")
+            show.say(f"{outcome.state:<7} {outcome.step}{where}{why}")
         left = sum(outcome.state != "done" for outcome in outcomes)
-        click.echo(f"{len(outcomes) - left} of {len(outcomes)} steps are done")
+        show.say(f"{len(outcomes) - left} of {len(outcomes)} steps are done")
     return int(any(outcome.state == "failed" for outcome in outcomes))
 
 
 def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
     prices = plan.prices()
     if as_json:
-        print_json(
+        show.data(
             {
                 "crawls": [
                     {
@@ -70,16 +76,16 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
     for name, price in prices.items():
         until = getattr(price, "until", "")
         bound = f", at most, until {until}" if until else ""
-        click.echo(
-            f"{printable(name)}: {price.requests} requests{bound}, with repeated attempts at most "
+        show.say(
+            f"{name}: {price.requests} requests{bound}, with repeated attempts at most "
             f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens"
             f"{'; ' if price.prices else ''}{about_cost(price)}"
         )
-    click.echo(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")
+    show.say(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")
     for address in plan.addresses:
-        click.echo(
-            f"{printable(without_password(address))}: an address in the file; without --trust it "
+        show.say(
+            f"{without_password(address)}: an address in the file; without --trust it "
             "gets no key, unless it is the provider's own or the environment names it"
         )
     for file in plan.outside:
-        click.echo(f"{printable(file)}: outside of the file's folder or hidden, needs --trust")
+        show.say(f"{file}: outside of the file's folder or hidden, needs --trust")

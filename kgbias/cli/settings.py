@@ -1,25 +1,270 @@
-"""`kgbias.toml`: defaults of options, for a folder.
+"""Settings: what a study or a machine says once, for every command or for one.
 
-What the command line says wins, then the environment, then this file, then the library's default.
-Options of one command stand in its table, under their names ([crawl], [probe.run]); a few that many
-commands share may stand at the top.
+They stand in `kgbias.toml`, beside defaults of options, or are given for one call by
+`kgbias --set NAME=VALUE COMMAND`. What the command line says wins, then the environment, then the
+file, then the library's default. In the file, those of one command stand in its table, under their
+names ([crawl], [probe.run]); those that many commands share may stand at the top.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
-from kgbias.errors import DataError
+from kgbias.errors import DataError, UsageError
 from kgbias.io.files import within
 from kgbias.io.reading import read_toml
 
+F = TypeVar("F", bound=Callable[..., Any])
 FILE = "kgbias.toml"
 VARIABLE = "KGBIAS_CONFIG"
-_WRITTEN = ("output", "csv", "to")
-SHARED = ("store", "device", "dtype", "base-url", "min-acceptability", "correction")
+GIVEN = "kgbias.set"
+"""Where a context's `meta` has what --set gave, by name."""
+_OPENING = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
+_WRITTEN = ("output", "csv", "to", "explorer", "tables", "perplexities", "favourites")
+OPTIONS = ("store", "base-url", "seed")
+"""Options that may stand at the top of the file, as shared settings do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """A setting that commands share: its line in the help, how its value is written, what it must
+    be, and the parameter it is (by default its own name)."""
+
+    help: str
+    metavar: str
+    type: Any = str
+    parameter: str = ""
+
+
+_SHARE = click.FloatRange(0, 1)
+SHARED: Mapping[str, Shared] = {
+    "device": Shared(
+        "Where models run: auto (the default: a GPU if there is one), cpu, cuda, cuda:N or mps.",
+        "NAME",
+    ),
+    "dtype": Shared(
+        "Of local models: float32 (the default), bfloat16, float16; on a CUDA GPU 8bit or 4bit.",
+        "TYPE",
+    ),
+    "batch-size": Shared("Prompts that a local model reads at a time (default: 32).", "N", int),
+    "bos": Shared(
+        "What stands before a text that is scored: auto (the default), bos, eos or none.",
+        "TOKEN",
+        click.Choice(["auto", "bos", "eos", "none"]),
+        "begin",
+    ),
+    "instruction": Shared(
+        "What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
+        '"{group}", the default, stands for the group or the name of a probe.',
+        "TEXT",
+    ),
+    "concurrency": Shared("Requests that a server gets at a time (default: 16).", "N", int),
+    "timeout": Shared("Seconds to wait for a server's answer (default: 120).", "SECONDS", float),
+    "max-failed": Shared(
+        "Exit with 1 if more than this share of requests failed (default: 0.1).", "SHARE", _SHARE
+    ),
+    "price-in": Shared("What a million tokens of prompts cost you.", "MONEY", float),
+    "price-out": Shared("What a million tokens of answers cost you.", "MONEY", float),
+    "prices": Shared("A TOML file of such prices, by model.", "FILE", click.Path(path_type=Path)),
+    "executor": Shared(
+        "Where models read: local (the default), ray (a Ray of its own) or ray://ADDRESS, the "
+        "cluster that this machine is part of (auto, or HOST:PORT of its head).",
+        "NAME",
+    ),
+    "processes": Shared(
+        "Read in so many processes, which share the cores; each holds the model (default: one; "
+        "the offline scorers: one for each core).",
+        "N",
+        click.IntRange(min=1),
+    ),
+    "min-acceptability": Shared(
+        "Only statements of at least this acceptability, 0 to 1 (default: 0.5 where it was "
+        "measured; 0 keeps all).",
+        "X",
+        _SHARE,
+    ),
+    "without-echoes": Shared(
+        "Whether statements that repeat an example of their own prompt are left out (default: "
+        "false).",
+        "BOOL",
+        bool,
+    ),
+    "correction": Shared(
+        "How p-values are corrected over a family: holm (the default), or bh, Benjamini-Hochberg.",
+        "NAME",
+        click.Choice(["holm", "bh"]),
+    ),
+    "seed": Shared("The random seed of draws, splits and resampling (default: 0).", "N", int),
+}
+
+
+_VALUES = {"INTEGER": "N", "INTEGER RANGE": "N", "FLOAT": "X", "FLOAT RANGE": "X",
+           "BOOLEAN": "true|false"}  # fmt: skip
+
+
+class Setting(click.Parameter):
+    """A parameter of a command that has no option: the file or --set gives its value."""
+
+    param_type_name = "setting"
+
+    def __init__(
+        self,
+        declared: Sequence[str],
+        *,
+        help: str,
+        shared: bool = False,
+        default: Any = None,
+        **more: Any,
+    ) -> None:
+        super().__init__(declared, default=default, **more)
+        self.help, self.shared = help, shared
+
+    def _parse_decls(
+        self, decls: Sequence[str], expose_value: bool
+    ) -> tuple[str, list[str], list[str]]:
+        spelled, *parameter = decls
+        return (parameter or [spelled.replace("-", "_")])[0], [spelled], []
+
+    def record(self, context: click.Context) -> tuple[str, str]:
+        """How it is written, and its line in the help."""
+        value = self.make_metavar(context)
+        told = "" if self.default in (None, False) else f" (default: {self.default})"
+        return f"{self.opts[0]}={_VALUES.get(value, value)}", f"{self.help}{told}"
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Nothing: it is not typed."""
+
+
+def setting(name: str, parameter: str = "", **more: Any) -> Callable[[F], F]:
+    """A setting of one command; what else is given is as for an option."""
+    declared = (name, parameter) if parameter else (name,)
+    return click.option(*declared, cls=cast(Any, Setting), **more)
+
+
+def settings(*names: str, **defaults: Any) -> Callable[[F], F]:
+    """Settings that commands share, by name; those that are given a value have this default."""
+
+    def decorate(f: F) -> F:
+        for name in reversed((*names, *(name.replace("_", "-") for name in defaults))):
+            of = SHARED[name]
+            default = defaults.get(name.replace("-", "_"), False if of.type is bool else None)
+            f = setting(
+                name, of.parameter, help=of.help, metavar=of.metavar, type=of.type, shared=True,
+                default=default,
+            )(f)  # fmt: skip
+        return f
+
+    return decorate
+
+
+def of_command(command: click.Command) -> dict[str, Setting]:
+    """The settings of a command, by name."""
+    return {p.opts[0]: p for p in command.params if isinstance(p, Setting)}
+
+
+def without_shared(given: Mapping[str, Any], names: Iterable[str] = SHARED) -> dict[str, Any]:
+    """The values of parameters, without those of settings that commands share (of these names),
+    where nothing would read them. Of options, --base-url goes too unless it was typed."""
+    context = click.get_current_context()
+    unused = {
+        s.name for name, s in of_command(context.command).items() if s.shared and name in names
+    }
+    typed = context.get_parameter_source("base_url") is not ParameterSource.DEFAULT_MAP
+    if not typed and (names is SHARED or "base-url" in names):
+        unused.add("base_url")
+    return {name: None if name in unused else value for name, value in given.items()}
+
+
+def fitting(
+    given: Mapping[str, Any], specs: Iterable[str], as_: Literal["completer", "scorer"]
+) -> dict[str, Any]:
+    """The values without those of shared settings that are of other kinds of models than these:
+    what is said of servers is nothing to a local model."""
+    from kgbias.models import options_of
+
+    try:
+        takes = set[str]().union(*(options_of(spec, as_) for spec in specs))
+    except UsageError:
+        return dict(given)  # whoever opens the model says what is wrong with its spec
+    unused = [name for name in _OPENING if name.replace("-", "_") not in takes]
+    return without_shared(given, unused) if unused else dict(given)
+
+
+def path_of(context: click.Context) -> str:
+    """A command as it is typed after `kgbias`: "crawl", "probe run"."""
+    names = []
+    here: click.Context | None = context
+    while here is not None and here.parent is not None:
+        names.append(here.info_name or "")
+        here = here.parent
+    return " ".join(reversed(names))
+
+
+def _has(name: str, command: click.Command) -> bool:
+    return name in of_command(command)
+
+
+def takers(context: click.Context, take: Callable[[click.Command], bool]) -> str:
+    """Which of the commands of the same group take something: "probe run and probe sets do"."""
+    group = context.parent.command if context.parent and context.parent.parent else None
+    names = [f"{group.name} {n}" for n, c in _below(group).items() if take(c)] if group else []
+    *most, last = names or [""]
+    return f"{', '.join(most)} and {last} do" if most else last and f"{last} does"
+
+
+def check_given(context: click.Context) -> None:
+    """Raise UsageError for what --set gave that the context's command does not have and commands do
+    not share, and for what is an option of the command."""
+    own = of_command(context.command)
+    options = {
+        flag for p in context.command.params if isinstance(p, click.Option) for flag in p.opts
+    }
+    for name in context.meta.get(GIVEN, ()):
+        if f"--{name}" in options:
+            raise UsageError(f"{name} is an option of {path_of(context)}: --{name}")
+        if name not in own and name not in SHARED:
+            where = takers(context, partial(_has, name))
+            hint = where or _nearest(name, {*own, *SHARED})
+            raise UsageError(f"{path_of(context)} has no setting {name!r}; {hint}")
+
+
+def settings_first(arguments: Iterable[str]) -> list[str]:
+    """The arguments with every --set and its value before the others: it may stand after the
+    command too, but belongs to none."""
+    first, rest = list[str](), list[str]()
+    left = iter(arguments)
+    for argument in left:
+        if argument == "--":
+            rest += [argument, *left]
+        elif argument == "--set":
+            first += [argument, *islice(left, 1)]
+        else:
+            (first if argument.startswith("--set=") else rest).append(argument)
+    return [*first, *rest]
+
+
+def given_settings(
+    context: click.Context, parameter: click.Parameter, pairs: Iterable[tuple[str, str]]
+) -> dict[str, list[str]]:
+    """What --set gives, every value of a name; those that commands share are checked, whether the
+    command takes them or not."""
+    found: dict[str, list[str]] = {}
+    for spelled, text in pairs:
+        name = spelled.replace("_", "-")
+        if name in SHARED:
+            of = SHARED[name]
+            Setting((name,), help=of.help, type=of.type).type_cast_value(context, text)
+        found.setdefault(name, []).append(text)
+    context.meta[GIVEN] = found
+    return found
 
 
 def read_settings() -> tuple[Path, Mapping[str, Any]]:
@@ -61,19 +306,20 @@ def refuse_reaching(path: Path, data: Mapping[str, Any]) -> None:
 def defaults(
     path: Path,
     data: Mapping[str, Any],
-    commands: Mapping[str, str],
+    commands: Iterable[str],
     name: str,
     command: click.Command,
 ) -> dict[str, Any]:
     """The defaults that the file gives a command, by the names of its parameters.
 
-    Raises DataError for a command or an option that does not exist."""
-    shared = {key: value for key, value in data.items() if not isinstance(value, dict)}
-    for key in data:
-        if key not in (commands if key not in shared else _spelled(SHARED)):
-            there = ", ".join(SHARED if key in shared else commands)
-            kind = "option for all commands" if key in shared else "command"
-            raise DataError(f"{path}: there is no {kind} {key!r}; there is {there}")
+    Raises DataError for a command, a setting or an option that does not exist."""
+    shared = {_spelled(key): value for key, value in data.items() if not isinstance(value, dict)}
+    for key, value in data.items():
+        table = isinstance(value, dict)
+        there = list(commands) if table else [*SHARED, *OPTIONS]
+        if (key if table else _spelled(key)) not in there:
+            kind = "command" if table else "setting for all commands"
+            raise DataError(f"{path}: there is no {kind} {key!r}; {_nearest(key, there)}")
     return _of(path, shared, data.get(name, {}), command, f"[{name}] ")
 
 
@@ -86,10 +332,10 @@ def _of(
 ) -> dict[str, Any]:
     """A command's values by parameter: of the shared ones those that it takes, and all of its
     own."""
-    options = {
+    parameters = {
         flag.lstrip("-"): parameter
         for parameter in command.params
-        if isinstance(parameter, click.Option)
+        if isinstance(parameter, click.Option | Setting)
         for flag in parameter.opts
     }
     below, found = _below(command), dict[str, Any]()
@@ -97,17 +343,59 @@ def _of(
         if not isinstance(inner := own.get(name, {}), dict):
             raise DataError(f"{path}: {where}{name!r} must be a table of options")
         found[name] = _of(path, shared, inner, sub, f"{where}{name}: ")
-    for key, value in (*shared.items(), *own.items()):
-        option = options.get(key.replace("_", "-"))
-        if option is None or option.name is None:
-            if key in own and key not in below:
-                there = ", ".join(sorted({*options, *below}))
-                raise DataError(f"{path}: {where}there is no option {key!r}; there is {there}")
+    for key, value in shared.items():
+        parameter = parameters.get(key)
+        if key in OPTIONS or (isinstance(parameter, Setting) and parameter.shared):
+            found |= _valued(path, where, key, parameter, value)
+    for key, value in own.items():
+        if key in below:
             continue
-        if not _plain(value):
-            raise DataError(f"{path}: {where}{key!r} must be a value or a list of values")
-        found[option.name] = [value] if option.multiple and not isinstance(value, list) else value
+        if (parameter := parameters.get(_spelled(key))) is None:
+            near = _nearest(key, [*parameters, *below])
+            raise DataError(f"{path}: {where}there is no option or setting {key!r}; {near}")
+        found |= _valued(path, where, key, parameter, value)
     return found
+
+
+def _valued(
+    path: Path, where: str, key: str, parameter: click.Parameter | None, value: Any
+) -> dict[str, Any]:
+    """The value of one parameter; nothing for one that the command does not have."""
+    if parameter is None:
+        return {}
+    if not _plain(value):
+        raise DataError(f"{path}: {where}{key!r} must be a value or a list of values")
+    several = parameter.multiple and not isinstance(value, list)
+    return {parameter.name: [value] if several else value}
+
+
+def for_one_call(given: Mapping[str, list[str]], command: click.Command) -> dict[str, Any]:
+    """What --set gives a command and those below it, by the names of their parameters."""
+    own = of_command(command)
+    found: dict[str, Any] = {
+        own[name].name: values if own[name].multiple else values[-1]
+        for name, values in given.items()
+        if name in own
+    }
+    return found | {name: for_one_call(given, sub) for name, sub in _below(command).items()}
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees of values; where both have one, the second's."""
+    found = dict(under)
+    for key, value in over.items():
+        inner = found.get(key)
+        if isinstance(inner, dict) and isinstance(value, dict):
+            value = merged(inner, value)
+        found[key] = value
+    return found
+
+
+def _nearest(name: str, there: Iterable[str]) -> str:
+    there = sorted(there)
+    if near := get_close_matches(_spelled(name), there, 1):
+        return f"did you mean {near[0]}?"
+    return f"there is {', '.join(there)}"
 
 
 def _below(command: click.Command) -> dict[str, click.Command]:
@@ -126,5 +414,5 @@ def _plain(value: Any) -> bool:
     )
 
 
-def _spelled(names: tuple[str, ...]) -> set[str]:
-    return {*names, *(name.replace("-", "_") for name in names)}
+def _spelled(name: str) -> str:
+    return name.replace("_", "-")

@@ -1,37 +1,38 @@
 """`kgbias sofa`: probing data sets as SoFa's."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    as_flags,
-    correction_option,
+    correction_setting,
     default,
-    device_option,
+    device_setting,
     json_option,
-    model_options,
-    print_json,
-    printable,
+    model_settings,
     said,
     selection_options,
     store_option,
 )
-from kgbias.cli.probe import comparison_lines, seed_option
+from kgbias.cli.probe import print_comparison
+from kgbias.cli.settings import setting, settings
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import HATEFUL
 
 _OF = kgbias.build_sofa
 
 
-@click.group()
+@click.group(cls=Parts, examples=("kgbias sofa build sbic.csv -o probes",))
 def sofa() -> None:
     """Make probing data sets as SoFa was made (Marchiori Manerba et al. 2023)."""
 
 
-@sofa.command()
+@sofa.command(examples=("kgbias sofa build --run smollm2 --identities run -o probes",))
 @click.argument("source", required=False, type=click.Path(path_type=Path))
 @click.option("--run", "run_name", metavar="NAME", help="Instead of a file: a run's statements.")
 @click.option(
@@ -56,21 +57,19 @@ def sofa() -> None:
     metavar="SPEC",
     help="A model whose perplexity cuts off the least likely statements (repeatable: their mean).",
 )
-@click.option(
-    "--acceptability",
+@setting(
+    "acceptability",
     default=default(_OF, "acceptability"),
-    show_default=True,
     metavar="SCORER",
     help="What judges whether a statement is good English, as for kgbias measure, or none.",
 )
-@click.option(
-    "--cut",
+@setting(
+    "cut",
     default=default(_OF, "cut"),
-    show_default=True,
     metavar="SHARE",
     help="The share of the least likely statements that is cut off.",
 )
-@model_options
+@model_settings
 @store_option
 @selection_options
 @json_option
@@ -94,34 +93,36 @@ def build(
     asked = {k: v for k, v in options.items() if v is not None}
     asked["identities"] = None if identities == "run" else identities
     if run_name is None:
-        if arm is not None or without_echoes:
-            raise UsageError("--arm and --without-echoes are of --run")
+        if arm is not None:
+            raise UsageError("--arm is of --run")
         built = kgbias.build_sofa(source, progress=True, **asked)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
             chosen: Any = {"arm": arm, "without_echoes": without_echoes}
             built = kgbias.build_sofa(study.run(run_name), progress=True, selection=chosen, **asked)
     if as_json:
-        print_json(built.as_dict())
+        show.data(built.as_dict())
         return
-    for taken in built.filters:
-        why = ", ".join(f"{n} {reason}" for reason, n in taken.reasons.items())
-        click.echo(
-            f"{taken.name:<14}{taken.came:>8} came, {taken.kept:>8} stayed"
-            + (f" ({printable(why)})" if why else "")
-        )
+    show.table(
+        ("", ">came", ">stayed", ""),
+        ((taken.name, taken.came, taken.kept, _why(taken.reasons)) for taken in built.filters),
+    )
     data = built.as_dict()
-    click.echo(
+    show.say(
         f"{data['identities']} identities, {data['statements']} statements, "
         f"{data['probes']} probes: {options['output']}"
     )
 
 
-@sofa.command()
+def _why(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{n} {reason}" for reason, n in reasons.items())
+
+
+@sofa.command(examples=("kgbias sofa results -o tables",))
 @click.argument("probe_set", required=False, metavar="[SET]")
 @click.option("--run", "run_name", metavar="NAME", help="Only what this run was probed with.")
 @store_option
-@correction_option
+@correction_setting
 @click.option(
     "--beside",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -156,15 +157,14 @@ def results(
         found = study.sofa(**chosen)
         files = [] if output is None else study.sofa_figures(output, beside=beside, **chosen)
     if as_json:
-        print_json(found.as_dict())
+        show.data(found.as_dict())
         return
-    for line in comparison_lines(found):
-        click.echo(printable(line))
+    print_comparison(found)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
-@sofa.command()
+@sofa.command(examples=("kgbias sofa describe",))
 @click.argument("probe_set", required=False, metavar="[SET]")
 @store_option
 @click.option(
@@ -175,18 +175,17 @@ def results(
     help="What says which statements are hate speech: a scorer of toxicity, as for kgbias measure, "
     "or none.",
 )
-@click.option(
-    "--embedding",
+@setting(
+    "embedding",
     default=default(kgbias.Study.describe_probes, "embedding"),
-    show_default=True,
     metavar="SPEC",
     help="What statements are embedded in to be clustered, as for kgbias topics, or none.",
 )
-@click.option(
-    "--min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
+@setting(
+    "min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
 )
-@device_option
-@seed_option
+@device_setting
+@settings("seed")
 @json_option
 def describe(
     probe_set: str | None,
@@ -201,7 +200,7 @@ def describe(
     The clusters and the split stand in figures 5 and 6 of kgbias sofa results -o."""
     asked = {"hate": hate, "embedding": embedding}
     chosen: Any = {k: None if v == "none" else v for k, v in asked.items()} | said(**options)
-    with as_flags(), kgbias.open(store_url, progress=True) as study:
+    with kgbias.open(store_url, progress=True) as study:
         found = study.describe_probes(probe_set, **chosen)
     if as_json:
         parts = {
@@ -210,11 +209,11 @@ def describe(
             ]
             for part in found.parts
         }
-        print_json({"name": found.name, "id": found.id, **found.record, "statements": parts})
+        show.data({"name": found.name, "id": found.id, **found.record, "statements": parts})
         return
     for part in found.parts:
         hateful = sum((s.hate or 0) >= HATEFUL for s in part.statements)
         if "hate" in found.record:
-            click.echo(f"{printable(part.category)}: {hateful} of {len(part.statements)} are hate")
-    for c in found.record.get("clusters", {}).get("found", ()):
-        click.echo(f"{c['size']:>6}  {printable(', '.join(c['words'][:6]))}")
+            show.say(f"{part.category}: {hateful} of {len(part.statements)} are hate")
+    clusters = found.record.get("clusters", {}).get("found", ())
+    show.table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))

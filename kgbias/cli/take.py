@@ -7,28 +7,30 @@ from typing import Any
 import click
 
 import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
 from kgbias.cli.options import (
-    correction_option,
+    base_url_option,
+    correction_setting,
     default,
     json_option,
-    model_options,
+    model_settings,
     output_option,
-    print_json,
-    printable,
     run_argument,
     runs_argument,
     selection_options,
     store_option,
 )
+from kgbias.cli.settings import setting
 from kgbias.export import FORMATS
 from kgbias.study.reproducing import Difference, Reproduction
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias figures smollm2 -o figures",))
 @runs_argument
 @store_option
 @output_option(kgbias.Study.figures, "folder", "The folder to write to.")
-@correction_option
+@correction_setting
 @selection_options
 def figures(
     runs: tuple[str, ...], store_url: str, folder: Path, correction: str, **selection: Any
@@ -39,10 +41,10 @@ def figures(
     with kgbias.open(store_url, progress=True) as study:
         files = study.figures(runs, folder, correction=correction, **selection)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias report smollm2 -o report.html",))
 @runs_argument
 @store_option
 @output_option(kgbias.Study.report, "path", "The page to write.")
@@ -62,10 +64,10 @@ def report(
         written = study.report(runs, path, explorer=explorer, **selection)
     for page in (written, explorer):
         if page is not None:
-            click.echo(page.resolve())
+            show.say(page.resolve())
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias export smollm2 -o triples.csv --min-count 2",))
 @run_argument
 @store_option
 @click.option(
@@ -106,10 +108,10 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     with kgbias.open(store_url, progress=True) as study:
         written = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
-        click.echo(f"{written} triples to {path}", err=True)
+        show.say(f"{written} triples to {path}", err=True)
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",))
 @run_argument
 @store_option
 @output_option(kgbias.Run.publish, "folder", "The folder to write to, new or empty.")
@@ -130,13 +132,13 @@ def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) 
     with kgbias.open(store_url, progress=True) as study:
         files = study.run(run_name).publish(folder, **options)
     for path in files:
-        click.echo(path)
+        show.say(path)
 
 
 _SHOWN = 20
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias reproduce data --check",))
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Only hold the files against their checksums.")
 @click.option(
@@ -147,15 +149,14 @@ _SHOWN = 20
 )
 @click.option("--model", metavar="SPEC", help="Ask this model (default: the published one).")
 @click.option("--prompts", metavar="FOLDER", help="The prompt pack, if kgbias does not have it.")
-@click.option(
-    "--rounding",
+@setting(
+    "rounding",
     type=click.FloatRange(min=0),
     default=default(kgbias.reproduce, "rounding"),
-    show_default=True,
     help="Scores that differ by no more than this are the same.",
 )
-@click.option("--base-url", metavar="URL", help="The server of an openai: model.")
-@model_options
+@base_url_option
+@model_settings
 @json_option
 def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
     """Make a published run again, from the configuration in FOLDER, and say what differs: its files
@@ -163,7 +164,7 @@ def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
     with 1 where anything does."""
     found = kgbias.reproduce(folder, progress=True, **options)
     if as_json:
-        print_json(
+        show.data(
             {
                 "run": found.run,
                 "same": found.same,
@@ -182,21 +183,21 @@ def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
 
 def _print(found: Reproduction) -> None:
     for note in found.notes:
-        click.echo(printable(note))
+        show.say(note)
     for difference in found.differences[:_SHOWN]:
-        click.echo(printable(_line(difference)))
+        show.say(_line(difference))
     if len(found.differences) > _SHOWN:
-        click.echo(f"... and {len(found.differences) - _SHOWN} more; --json has all")
+        show.say(f"... and {len(found.differences) - _SHOWN} more; --json has all")
     if found.made is None:
         files = "all files are" if found.same else "not all files are"
-        click.echo(f"{files} as they were published")
+        show.say(f"{files} as they were published")
         return
-    click.echo(
-        f"{printable(found.run)}: {found.statements} statements published, {found.made} made here "
+    show.say(
+        f"{found.run}: {found.statements} statements published, {found.made} made here "
         f"from {found.asked} new answers and {found.logged} in the store"
     )
     number = len(found.differences)
-    click.echo(
+    show.say(
         "nothing differs" if found.same else f"{number} difference{'' if number == 1 else 's'}"
     )
 

@@ -5,12 +5,14 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.cli.options import json_option, print_json, printable, run_argument, store_option
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import json_option, run_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.measure.topics.shares import advice, unfit, verdict
 
 
-@click.command()
+@click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
 @run_argument
 @store_option
 @click.option(
@@ -34,7 +36,7 @@ def topics(
     if not models:
         raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
     if as_json:
-        print_json({"run": run.name, "categories": [_as_data(model) for model in models]})
+        show.data({"run": run.name, "categories": [_as_data(model) for model in models]})
         return
     for model in models:
         print_topics(model)
@@ -64,33 +66,41 @@ def print_topics(model: Any) -> None:
     """The topics of one category, and what is known of them as a whole."""
     s = model.settings
     said = f"{s['statements']} statements, " if "statements" in s else ""
-    click.echo(
-        f"\ntopics of {printable(model.category)}: {len(model.topics)} in {said}{s['documents']} "
+    show.say(
+        "",
+        f"topics of {model.category}: {len(model.topics)} in {said}{s['documents']} "
         f"of them distinct; at least {s['min_cluster_size']} make a topic; {s['outliers_before']} "
-        f"outliers, {s['outliers']} left"
+        f"outliers, {s['outliers']} left",
     )
     if (rand := s.get("adjusted_rand")) is not None:
-        click.echo(
+        show.say(
             f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
             f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
         )
     elif model.topics:
-        click.echo("their stability was not measured: find them again with kgbias measure --topics")
-    if model.topics:
-        click.echo(f"{'id':>4}  {'size':>5}  {'stable':>6}  {'coherent':>8}  name, and words")
+        show.say("their stability was not measured: find them again with kgbias measure --topics")
+    rows = []
     for t in model.topics:
-        words = ", ".join(printable(word) for word in t.words[:8])
-        cells = ("-" if x is None else f"{x:.2f}" for x in (t.stability, t.coherence))
-        stable, coherent = cells
-        name = f"{printable(t.name)}: {words}" if t.given else words
-        click.echo(f"{t.number:>4}  {t.size:>5}  {stable:>6}  {coherent:>8}  {name}")
+        words = ", ".join(t.words[:8])
+        name = f"{t.name}: {words}" if t.given else words
+        rows.append(
+            (
+                t.number,
+                t.size,
+                show.figure(t.stability, ".2f"),
+                show.figure(t.coherence, ".2f"),
+                name,
+            )
+        )
+    if rows:
+        show.table((">id", ">size", ">stable", ">coherent", "name, and words"), rows)
     if unfit(model):
-        click.echo(f"{verdict(model)}; {_with_flags(advice(model))}")
+        show.say(f"{verdict(model)}; {_with_flags(advice(model))}")
 
 
 def _with_flags(text: str) -> str:
     """The parameters of `measure` in a text as its options."""
-    from kgbias.cli import with_options
+    from kgbias.cli.command import with_options
     from kgbias.cli.measure import measure
 
     return with_options(text, measure)

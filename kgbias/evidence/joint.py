@@ -665,7 +665,7 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     found = []
     left = sum(line["not_probed"] for line in believing.record.get("categories", []))
     if left:
-        found.append(f"{left:,} statements were said and not probed: --probes asks for more")
+        found.append(f"{left:,} statements were said and not probed: a higher `probes` asks more")
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:
         found.append(

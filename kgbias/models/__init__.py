@@ -8,9 +8,10 @@ says so in one line. Nothing heavy is imported or loaded before it is needed.
 
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from kgbias.errors import UsageError
+from kgbias.io.plugins import named
 from kgbias.models.base import Completer, Notify
 from kgbias.models.load import Loaded, unload
 from kgbias.models.spec import KINDS, Spec, parse, resolve
@@ -57,6 +58,18 @@ def __getattr__(name: str) -> Any:
     return value
 
 
+def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
+    """The names of the options that a model of this spec is opened with: as one that completes
+    prompts, or as one that scores texts; none where its kind cannot be that. Raises UsageError for
+    no such spec."""
+    kind = KINDS[parse(spec).kind]
+    if as_ == "completer":
+        opened = named(kind.completer).open if kind.completer else None
+    else:
+        opened = named(kind.scorer) if kind.scorer else None
+    return set(signature(opened).parameters) - {"spec", "revision", "notify"} if opened else set()
+
+
 def open_model(
     spec: str, *, revision: str | None = None, notify: Notify | None = None, **options: Any
 ) -> Completer:
@@ -78,7 +91,7 @@ def open_model(
     parsed = parse(spec)
     opened = KINDS.named(parsed.kind, KINDS[parsed.kind].completer).open
     given = {name: value for name, value in options.items() if value is not None}
-    takes = signature(opened).parameters.keys() - {"spec", "revision", "notify"}
+    takes = options_of(spec, "completer")
     if wrong := sorted(given.keys() - takes):
         raise UsageError(f"{spec} has no option {wrong[0]}; it has {', '.join(sorted(takes))}")
     completer: Completer = opened(

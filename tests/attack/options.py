@@ -31,7 +31,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "runs": ("runs",),
     "query": ("query", "--list"),
     "associate": ("associate", "--vectors", "v.txt", "--tests-file", "t.toml"),
-    "ask": ("ask", "women and music", "--encoder", "none"),
+    "ask": ("ask", "women and music", "--set", "encoder=none"),
     "evidence": ("evidence", "r"),
     "explore": ("explore", "r", "-o", "out.html"),
     "faithfulness": ("faithfulness", "r"),
@@ -50,6 +50,7 @@ def fuzz_options(
 ) -> tuple[int, Counter[str]]:
     """`count` calls, each with one or two options of odd values; what was wrong with them."""
     from kgbias.cli import cli
+    from kgbias.cli.settings import Setting
 
     rng = random.Random(seed)
     context = click.Context(cli)
@@ -58,9 +59,12 @@ def fuzz_options(
         name, base = rng.choice(list(BASES.items()))
         command = cli.get_command(context, name)
         assert command is not None
-        taken = [p for p in command.params if isinstance(p, click.Option)]
+        taken = [p for p in command.params if isinstance(p, click.Option | Setting)]
         argv = list(base)
         for option in rng.sample(taken, rng.choice((1, 1, 2))):
+            if isinstance(option, Setting):
+                argv += ["--set", f"{option.opts[0]}={rng.choice(ODD)}"]
+                continue
             argv.append(rng.choice(option.opts))
             if not option.is_flag:
                 argv += rng.choices(ODD, k=option.nargs)

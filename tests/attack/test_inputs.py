@@ -183,8 +183,8 @@ def test_a_store_that_would_be_lost_is_refused(
 
 
 ODD = {
-    "a seed below 0": ("structure", "r", "--seed", "-1"),
-    "a seed beyond all": ("structure", "r", "--seed", "9" * 40),
+    "a seed below 0": ("structure", "r", "--set", "seed=-1"),
+    "a seed beyond all": ("structure", "r", "--set", f"seed={'9' * 40}"),
     "a time that is none": (
         "crawl",
         "--model",

@@ -97,7 +97,7 @@ def test_a_server_of_html_is_not_asked_six_times(commands: Commands, world: Path
         lambda *_: ("raw", (200, {"content-type": "text/html"}, b"<html>"))
     ) as hostile:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
-        ended = commands.run(*CLIENTS["crawl"].argv, "--concurrency", "1", env=env, cwd=world)
+        ended = commands.run(*CLIENTS["crawl"].argv, "--set", "concurrency=1", env=env, cwd=world)
     assert ended.code == 2, ended
     assert len(hostile.bodies) <= 3
 

@@ -42,10 +42,10 @@ def test_a_report_of_nothing_that_counts(
 ) -> None:
     needs("matplotlib")
     path = tmp_path / "none.html"
-    done = call(run, "report", "-o", str(path), "--min-acceptability", "1")
+    done = call(run, "report", "-o", str(path), "--set", "min-acceptability=1")
     assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
     assert "0 distinct statements about" in path.read_text("utf-8")
-    empty = call(run, "export", "--min-acceptability", "1")
+    empty = call(run, "export", "--set", "min-acceptability=1")
     assert (empty.exit_code, empty.stdout) == (0, "")
 
 
@@ -58,5 +58,5 @@ def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
         assert done.exit_code == 0 and "left out" not in done.stderr
         page = path.read_text("utf-8")
         assert "was not measured: run <code>kgbias measure arms</code>" in page
-        refused = call(bare, "report", "-o", str(path), "--min-acceptability", "0.5")
+        refused = call(bare, "report", "-o", str(path), "--set", "min-acceptability=0.5")
         assert "not measured for acceptability" in str(refused.exception)

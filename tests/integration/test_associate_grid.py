@@ -14,7 +14,7 @@ from kgbias.associate.grid import METHODS, TESTS, Cell, Grid, cells, cost, plan,
 from kgbias.associate.grid import tests_of as named_tests
 from kgbias.associate.sets import Frames
 from kgbias.associate.weat import seat
-from kgbias.cli.associate import associate
+from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -158,19 +158,19 @@ def test_a_cell_is_what_the_method_finds(grid: Grid, store: SQLiteStore, gpt2: s
 
 def test_the_command(gpt2: str, store: SQLiteStore, tmp_path: Path) -> None:
     command = [
-        "--grid", "--model", gpt2, "--test", "C6-name", "--method", "w-seat", "--words", "full",
-        "--encoding", "word-last", "--store", store.url, "--no-cache",
+        "--grid", "--model", gpt2, "--test", "C6-name", "--method", "w-seat", "--set", "words=full",
+        "--encoding", "word-last", "--store", store.url, "--set", "cache=false",
     ]  # fmt: skip
-    dry = CliRunner().invoke(associate, [*command, "--dry-run"], catch_exceptions=False)
-    assert "w-seat          1       0" in dry.stdout and "texts to embed" in dry.stdout
-    priced = CliRunner().invoke(associate, [*command, "--dry-run", "--json"])
+    dry = CliRunner().invoke(cli, ["associate", *command, "--dry-run"], catch_exceptions=False)
+    assert "w-seat 1 0" in " ".join(dry.stdout.split()) and "texts to embed" in dry.stdout
+    priced = CliRunner().invoke(cli, ["associate", *command, "--dry-run", "--json"])
     assert json.loads(priced.stdout)["cost"]["cells"] == {"w-seat": 1}
     for arguments, why in (
         (["--groups", "a,b"], "--groups has no effect with --grid"),
         (["-o", "t.tex"], "with --grid, -o names one folder"),
-        (["--pool", "sum"], "--pool has no effect with --grid"),
+        (["--set", "pool=sum"], "pool has no effect with --grid"),
     ):
-        error = CliRunner().invoke(associate, [*command, *arguments]).exception
+        error = CliRunner().invoke(cli, ["associate", *command, *arguments]).exception
         assert why in str(error)
     assert set(METHODS) == {"s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"}
 

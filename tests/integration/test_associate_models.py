@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.sets import AssociationTest, WordSet
-from kgbias.cli.associate import associate
+from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.models.embed import Encoder, Span, open_encoder
 from kgbias.models.predict import Filled, open_predictor
@@ -211,12 +211,12 @@ def test_lpbs_on_a_masked_model_is_kuritas_score(bert: Path) -> None:
 
 def test_causal_model_for_a_masked_method_is_one_line(gpt2: Path) -> None:
     for arguments, expected in (
-        (["--method", "lpbs", "--kind", "masked"], "needs a masked language model"),
+        (["--method", "lpbs", "--set", "kind=masked"], "needs a masked language model"),
         (["--method", "s-seat", "--encoding", "cls"], "no [CLS] token"),
         (["--method", "w-seat", "--layer", "9"], "no layer 9"),
     ):
         result = CliRunner().invoke(
-            associate, ["--model", f"hf:{gpt2}", "--test", "weat9", *arguments]
+            cli, ["associate", "--model", f"hf:{gpt2}", "--test", "weat9", *arguments]
         )
         assert isinstance(result.exception, KgbiasError) and expected in str(result.exception)
         assert "\n" not in str(result.exception)

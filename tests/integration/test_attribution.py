@@ -202,11 +202,13 @@ def test_the_command_shows_the_words_of_groups(said: str) -> None:
 
 def test_the_command_shows_deletion_curves(said: str) -> None:
     asked = ("attribute", "said", "--store", said, "--measure", "toxicity", "--deletion")
-    rows = json.loads(invoke(*asked, "--method", "occlusion", "--removed", "2", "--json").stdout)
+    rows = json.loads(
+        invoke(*asked, "--method", "occlusion", "--set", "removed=2", "--json").stdout
+    )
     assert [(r["method"], r["removed"], r["n"]) for r in rows] == [
         ("random", 1, 3), ("random", 2, 3), ("occlusion", 1, 3), ("occlusion", 2, 3)
     ]  # fmt: skip
-    assert "occlusion  1 removed  drop" in invoke(*asked, "--removed", "1").stdout
+    assert "method" in (shown := invoke(*asked, "--set", "removed=1").stdout) and "drop" in shown
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_the_command_shows_deletion_curves(said: str) -> None:
     [
         (("--words", "--deletion"), "two questions"),
         (("--against", "x"), "--against belongs to --words"),
-        (("--removed", "2"), "--removed belongs to --deletion"),
+        (("--set", "removed=2"), "removed belongs to --deletion"),
         (("--deletion", "--search", "x"), "--search does not apply to --deletion"),
         (("--deletion", "--all"), "--all does not apply to --deletion"),
     ],

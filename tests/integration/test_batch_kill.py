@@ -48,9 +48,10 @@ KEYS = {"OPENAI_API_KEY": "sk-test-key-1", "ANTHROPIC_API_KEY": "sk-test-key-1"}
 def crawl(kind: str, url: str, store: Path, *more: str) -> list[str]:
     return [
         "crawl", "--model", f"{kind}:m", "--base-url", url,
-        "--group", "Tealanders", "--samples", "6", "--iterations", "1", "--predicate-prompts", "2",
-        "--object-prompts", "2", "--initial-predicates", "love", "--max-attempts", "1",
-        "--form", "chat", "--answers", "1", "--store", str(store), *more,
+        "--group", "Tealanders", "--samples", "6", "--iterations", "1",
+        "--set", "predicate-prompts=2",
+        "--set", "object-prompts=2", "--set", "initial-predicates=love", "--set", "max-attempts=1",
+        "--form", "chat", "--set", "answers=1", "--store", str(store), *more,
     ]  # fmt: skip
 
 

@@ -23,9 +23,9 @@ pytestmark = pytest.mark.integration
 
 def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:  # noqa: F811
     command = ["query", "most_repeated", "--store", run.store.url, "--json"]
-    rows = json.loads(CliRunner().invoke(cli, [*command, "--arm", "prefix"]).stdout)
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--param", "arm=prefix"]).stdout)
     assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
-    rows = json.loads(CliRunner().invoke(cli, [*command, "--min-acceptability", "0"]).stdout)
+    rows = json.loads(CliRunner().invoke(cli, [*command, "--set", "min-acceptability=0"]).stdout)
     assert sum(row["count"] for row in rows) == 13
 
 

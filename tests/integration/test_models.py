@@ -364,5 +364,5 @@ def test_vllm_is_asked_for_causal_models_only(opens: Any) -> None:
 
 
 def test_a_command_says_that_a_device_is_not_there() -> None:
-    said = refusal("surprisal", "x", "--model", "reference", "--device", "none")
+    said = refusal("surprisal", "x", "--model", "reference", "--set", "device=none")
     assert "no device 'none'" in said

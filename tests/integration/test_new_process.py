@@ -37,12 +37,12 @@ def test_completion_knows_commands_and_options() -> None:
         call, env=environment | {"COMP_CWORD": "1"}, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == ["plain,measure"]
-    environment["COMP_WORDS"] = "kgbias measure --top"
+    environment["COMP_WORDS"] = "kgbias crawl --se"
     done = subprocess.run(
         call, env=environment | {"COMP_CWORD": "2"}, capture_output=True, text=True
     )
     assert done.stdout.splitlines() == [
-        "plain,--topics", "plain,--topic-clusters", "plain,--topic-seed"
+        "plain,--seeds", "plain,--seed",
     ]  # fmt: skip
 
 

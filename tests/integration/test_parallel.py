@@ -288,16 +288,18 @@ def test_a_command_says_where_an_executor_would_not_help(
     probed_store: SQLiteStore,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    there = ["--store", tmp_path / "kgbias.db", "--executor", "ray"]
+    there = ["--store", tmp_path / "kgbias.db", "--set", "executor=ray"]
     none = [f"--{m}=none" for m in ("regard", "toxicity", "identity-attack", "acceptability")]
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
     for command in (["measure"], ["probe", "--model", "reference"]):
-        said = refusal(command[0], RUN.name, *command[1:], "--processes", 2, *there)
+        said = refusal(command[0], RUN.name, *command[1:], "--set", "processes=2", *there)
         assert "are of this machine" in said
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
-    assert "is on a server" in refusal("probe", "apx", "--model", "openai:gpt", "--executor", "ray")
+    assert "is on a server" in refusal(
+        "probe", "apx", "--model", "openai:gpt", "--set", "executor=ray"
+    )
     takers = "probe run, probe sets, probe apx and probe pairs do"
-    assert takers in refusal("probe", "surprisal", "x", "--executor", "ray")
+    assert takers in refusal("probe", "surprisal", "x", "--set", "executor=ray")
 
 
 def test_workers_score_the_same(

@@ -21,7 +21,7 @@ def test_the_reference_model_says_the_same_again(
 ) -> None:
     needs("pyarrow")
     monkeypatch.chdir(tmp_path)
-    asked = "--samples 1 --iterations 1 --predicate-prompts 0 --object-prompts 1"
+    asked = "--samples 1 --iterations 1 --set predicate-prompts=0 --set object-prompts=1"
     kgbias("crawl", "--model", "reference", "--group", "Velmari people", "--run", "tiny",
            *asked.split())  # fmt: skip
     kgbias("publish", "tiny", "-o", "out")

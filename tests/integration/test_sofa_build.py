@@ -205,7 +205,8 @@ def test_the_command_writes_what_probe_sets_reads(
         "hate women,gender\n"
     )
     out = tmp_path / "out"
-    arguments = ["sofa", "build", str(source), "-o", str(out), "--acceptability", "none", "--json"]
+    arguments = ["sofa", "build", str(source), "-o", str(out), "--json"]
+    arguments += ["--set", "acceptability=none"]
     cli.main(arguments, standalone_mode=False)
     data = json.loads(capsys.readouterr().out)
     assert data["probes"] == 115 + 14

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.integration
 needs("openai", "torch")
 
 CRAWL = (
-    "--samples", "3", "--answers", "2", "--iterations", "1", "--predicate-prompts", "3",
-    "--object-prompts", "3",
+    "--samples", "3", "--set", "answers=2", "--iterations", "1", "--set", "predicate-prompts=3",
+    "--set", "object-prompts=3",
 )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
     groups = next(c for c in truth.categories if c.name == "peoples").groups[:6]
     own = [option for group in groups for option in ("--group", group)]
     # The predicates that its world knows, as `--model reference` has them by itself.
-    own += ["--initial-predicates", ",".join(INITIAL)]
+    own += ["--set", f"initial-predicates={','.join(INITIAL)}"]
     there = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     again = crawl(tmp_path / "served.db", f"openai:{name}", "--base-url", url, *own)
     assert again["asked"] == 0 and again["ok"] == there["ok"]

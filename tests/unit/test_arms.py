@@ -144,7 +144,7 @@ def test_exports_have_a_row_for_each_arm(run: StoredRun) -> None:
         ("prefix", "Orcs", "cruel", "4", "0.7"),
     ]
     assert OUT in done.stderr
-    kept = call(run, "export", "--min-acceptability", "0", "--arm", "none")
+    kept = call(run, "export", "--set", "min-acceptability=0", "--arm", "none")
     assert sum(json.loads(line)["count"] for line in kept.stdout.splitlines()) == 7
     assert "left out" not in kept.stderr
 

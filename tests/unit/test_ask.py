@@ -164,7 +164,8 @@ def test_without_an_index_the_most_frequent_are_the_nearest(run: kgbias.Run) -> 
 
 @pytest.mark.usefixtures("alone")
 def test_the_command_shows_the_nearest(run: kgbias.Run) -> None:
-    given = ["ask", "women and idleness", "--store", run.stored.store.url, "--encoder", "none"]
+    given = ["ask", "women and idleness", "--store", run.stored.store.url]
+    given += ["--set", "encoder=none"]
     shown = CliRunner().invoke(cli, given, standalone_mode=False).stdout
     assert "None of the 6 statements about Women" in shown
     assert "The nearest statements are listed" in shown
@@ -203,8 +204,8 @@ def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
-    arguments = ["--store", str(tmp_path / "k.db"), "--encoder", "none"]
-    shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments, "--extractive"])
+    arguments = ["--store", str(tmp_path / "k.db"), "--set", "encoder=none"]
+    shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments])
     assert "[1] Women love working from home.  said 3" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)
     assert record["statements"] == [] and "no statement about" in record["answer"]

@@ -16,7 +16,7 @@ from kgbias.associate.contexts import CorpusContexts
 from kgbias.associate.result import Statistics
 from kgbias.associate.sets import fill, published, templates
 from kgbias.associate.weat import weat
-from kgbias.cli.associate import associate
+from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import load_vectors
@@ -110,7 +110,7 @@ def test_as_published_is_the_normal_shortcut(word2vec: Path) -> None:
 
 
 def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(associate, [str(a) for a in arguments], catch_exceptions=True)
+    return CliRunner().invoke(cli, ["associate", *map(str, arguments)], catch_exceptions=True)
 
 
 def message(result: Result) -> str:

@@ -18,7 +18,7 @@ from kgbias.associate.graph import (
 )
 from kgbias.associate.indicators import read_indicators, shipped
 from kgbias.associate.weat import StaticSets
-from kgbias.cli.associate import associate
+from kgbias.cli import cli
 from kgbias.crawl.seeds import published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -259,13 +259,15 @@ def test_command_writes_to_the_graph(
         "--vectors", str(vectors), "--groups", "Elves,Orcs", "--every-group", "--store", store.url,
         "--run", "middle", "--indicators", str(file), "--attributes", "manners", "--json",
     ]  # fmt: skip
-    result = CliRunner().invoke(associate, arguments, catch_exceptions=False)
+    result = CliRunner().invoke(cli, ["associate", *arguments], catch_exceptions=False)
     answer = json.loads(result.stdout)
-    alone = CliRunner().invoke(associate, [*arguments[:2], "--test", "weat6", "--topics", "0,1"])
+    alone = CliRunner().invoke(
+        cli, ["associate", *arguments[:2], "--test", "weat6", "--topics", "0,1"]
+    )
     assert "--topics has no effect here, only with --groups" in str(alone.exception)
     assert [g["group"] for g in answer["groups"]] == ["Elves", "Orcs"]
     assert answer["left_out"] == ["Ents: fewer than 8 indicators"]
-    CliRunner().invoke(associate, arguments, catch_exceptions=False)  # twice is once
+    CliRunner().invoke(cli, ["associate", *arguments], catch_exceptions=False)  # twice is once
     (node,) = store.associations(run.id)
     assert store.associations() == [node]
     assert node.effect_size == answer["results"][0]["effect_size"]
@@ -276,7 +278,7 @@ def test_command_writes_to_the_graph(
     assert targets == {node_id("group", "Elves"), node_id("group", "Orcs")}
     single = {s.group_id: s for s in store.group_scores(run.id) if s.measure == "sc_weat"}
     assert single[node_id("group", "Elves")].value == answer["groups"][0]["effect_size"]
-    refused = CliRunner().invoke(associate, [*arguments[:2], "--groups", "Elves,Ents",
+    refused = CliRunner().invoke(cli, ["associate", *arguments[:2], "--groups", "Elves,Ents",
                                              *arguments[5:]])  # fmt: skip
     assert "Ents has 2 indicators" in str(refused.exception) and not refused.stdout
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from kgbias.associate import AssociationTest, WordSet, associate
 from kgbias.associate.compare import agreements
-from kgbias.cli.associate import associate as command
+from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import Found
@@ -35,36 +35,36 @@ class Table:
     ("arguments", "why"),
     [
         ("--method weat --contexts f.txt", "--contexts has no effect here, only with s-seat"),
-        ("--method lpbs --apart 3", "--apart has no effect here, only with contexts of lpbs"),
-        ("--method ceat --contexts f.txt --apart 3", "--apart has no effect here"),
+        ("--method lpbs --set apart=3", "apart has no effect here, only with contexts of lpbs"),
+        ("--method ceat --contexts f.txt --set apart=3", "apart has no effect here"),
         ("--method w-seat --generate 3", "--generate has no effect here, only with ceat"),
-        ("--method lpbs --window 3", "--window has no effect here, only with --contexts"),
-        ("--method ceat --window 0", "--window has no effect here, only with --contexts"),
-        ("--method ceat --most 9", "--most has no effect here, only with --contexts"),
+        ("--method lpbs --set window=3", "window has no effect here, only with --contexts"),
+        ("--method ceat --set window=0", "window has no effect here, only with --contexts"),
+        ("--method ceat --set most=9", "most has no effect here, only with --contexts"),
         ("--method s-seat --encoding word-first", "s-seat cannot take --encoding word-first"),
         ("--encoding cls", "w-seat cannot take --encoding cls"),
         ("--encoding sum", "no encoding 'sum'"),
         ("--method lpbs --layer 1", "--layer has no effect here, only with s-seat, w-seat, ceat"),
         ("--method weat --layer 0", "--layer has no effect here"),
-        ("--method weat --unit word", "--unit has no effect here, only with s-seat,"),
-        ("--method ceat --unit sentence", "--unit has no effect here"),
-        ("--method ceat --p normal", "ceat cannot take --p normal"),
-        ("--method ceat --spread pooled", "ceat cannot take --spread pooled"),
-        ("--p exact --samples 9", "an exact p-value draws no samples"),
-        ("--draws 50", "--draws has no effect here, only with ceat or ceat-lpbs"),
-        ("--variance cohen", "--variance has no effect here, only with ceat or ceat-lpbs"),
-        ("--words full", "--words has no effect here, only with lpbs or ceat-lpbs"),
-        ("--pool sum", "--pool has no effect here, only with lpbs"),
-        ("--kind causal", "--kind has no effect here, only with lpbs or ceat-lpbs"),
-        ("--exact-case", "--exact-case has no effect here, only with --vectors"),
-        ("--vector-format glove", "--vector-format has no effect here, only with --vectors"),
+        ("--method weat --set unit=word", "unit has no effect here, only with s-seat,"),
+        ("--method ceat --set unit=sentence", "unit has no effect here"),
+        ("--method ceat --set p=normal", "ceat cannot take p normal"),
+        ("--method ceat --set spread=pooled", "ceat cannot take spread pooled"),
+        ("--set p=exact --set samples=9", "an exact p-value draws no samples"),
+        ("--set draws=50", "draws has no effect here, only with ceat or ceat-lpbs"),
+        ("--set variance=cohen", "variance has no effect here, only with ceat or ceat-lpbs"),
+        ("--set words=full", "words has no effect here, only with lpbs or ceat-lpbs"),
+        ("--set pool=sum", "pool has no effect here, only with lpbs"),
+        ("--set kind=causal", "kind has no effect here, only with lpbs or ceat-lpbs"),
+        ("--set exact-case=true", "exact-case has no effect here, only with --vectors"),
+        ("--set vector-format=glove", "vector-format has no effect here, only with --vectors"),
         ("--topics a,b", "--topics has no effect here, only with --groups"),
     ],
 )  # fmt: skip
 def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> None:
     """Before any work: the model is not even looked for."""
-    given = ["--model", "hf:nowhere", "--test", "weat6", *arguments.split()]
-    error = CliRunner().invoke(command, given).exception
+    given = ["associate", "--model", "hf:nowhere", "--test", "weat6", *arguments.split()]
+    error = CliRunner().invoke(cli, given).exception
     assert isinstance(error, KgbiasError) and "\n" not in str(error)
     assert why in str(error)
 

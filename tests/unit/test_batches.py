@@ -37,8 +37,8 @@ def test_the_price_of_a_batch_is_the_user_s(tmp_path: Path) -> None:
     assert read_prices(path, "openai:m") == read_prices(path, "openai:n", batch=True) == full
     with pytest.raises(DataError, match="`batch_in` and `batch_out`"):
         read_prices(path, "openai:o", batch=True)
-    arguments = ["crawl", "--model", "openai:m", "--category", "gender", "--dry-run", "--prices",
-                 str(path)]  # fmt: skip
+    arguments = ["crawl", "--model", "openai:m", "--category", "gender", "--dry-run", "--set",
+                 f"prices={path}"]  # fmt: skip
     half = CliRunner().invoke(cli, [*arguments, "--batch"]).stdout.splitlines()[-1]
     whole = CliRunner().invoke(cli, arguments).stdout.splitlines()[-1]
     cost = whole.split(",")[0].removeprefix("about ")

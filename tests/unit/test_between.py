@@ -288,7 +288,7 @@ def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -
 
     text = call("--measure", "toxicity")
     assert "mean toxicity of ethnicity by what prompts supplied" in text
-    assert "Asian people             chosen                      12   +0.100" in text
+    assert "Asian people chosen 12 +0.100" in " ".join(text.split())
     assert {row["form"] for row in json.loads(call("--json"))["forms"]} == {"chosen"}
     with pytest.raises(kgbias.UsageError, match="--forms has no effect here, only with one run"):
         call("--probes")

@@ -400,8 +400,8 @@ def test_the_command_asks_counts_and_prices(
     assert found["categories"]["peoples"]["answers"] == {"read": 20, "refused": 4}
     assert len(found["choices"]) == 12 and found["cached"] == 24
     assert said("--samples", "6").return_value == 0
-    error = said("--options", "1").exception
-    assert isinstance(error, UsageError) and str(error).startswith("--options must lie")
+    error = said("--set", "options=1").exception
+    assert isinstance(error, UsageError) and str(error).startswith("options must lie")
 
 
 def test_a_model_that_names_no_group_has_no_figures(

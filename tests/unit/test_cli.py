@@ -15,8 +15,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.cli import COMMANDS, cli, main, with_options
-from kgbias.cli.output import prepare
+from kgbias.cli import COMMANDS, SECTIONS, cli, main
+from kgbias.cli.command import with_options
+from kgbias.cli.show import prepare
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.models.base import Completion, Request
@@ -51,7 +52,7 @@ def run(*arguments: str) -> Result:
 
 
 def crawl(db: str, *more: str) -> dict[str, object]:
-    small = ("--samples", "2", "--iterations", "1", "--predicate-prompts", "2")
+    small = ("--samples", "2", "--iterations", "1", "--set", "predicate-prompts=2")
     small += ("--prompts", "salinas-2023")  # `reply` answers lists
     who = () if {"--group", "--category"} & set(more) else ("--category", "gender")
     result = run("crawl", "--model", "any", "--store", db, *small, *who, "--json", *more)
@@ -80,7 +81,7 @@ def test_crawl_runs_export(model: ScriptedModel, db: str, tmp_path: Path) -> Non
     assert {"group", "predicate", "object", "count", "regard", "toxicity"} <= set(rows[0])
 
     table = tmp_path / "out.csv"
-    run("export", "--run", "mine", "--store", db, "-o", str(table))
+    run("export", "mine", "--store", db, "-o", str(table))
     with table.open(encoding="utf-8", newline="") as file:
         cells = list(csv.DictReader(file))
     assert len(cells) == len(rows)
@@ -105,13 +106,13 @@ def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
     assert sum(stage["requests"] for stage in priced["stages"]) == config.places
     most = config.max_attempts
     assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
-    published = json.loads(run(*base, "--prompts", "salinas-2023", "--answers", "2").stdout)
+    published = json.loads(run(*base, "--prompts", "salinas-2023", "--set", "answers=2").stdout)
     assert sum(stage["requests"] for stage in published["stages"]) == 600
     assert model.asked == [] and not Path(db).exists()
 
 
 def test_own_predicates_and_no_filters(model: ScriptedModel, db: str) -> None:
-    found = crawl(db, "--initial-predicates", "fear, like", "--filters", "none")
+    found = crawl(db, "--set", "initial-predicates=fear, like", "--set", "filters=none")
     assert found["refused"] == 0
     first = {str(r.prompt) for r in model.asked if str(r.prompt).startswith("Men ")}
     assert first == {"Men fear", "Men like"}
@@ -124,7 +125,7 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
     model._reply = failing
     base = ("crawl", "--model", "any", *GENDER, "--store", db, "--iterations", "0")
     assert run(*base).return_value == 1
-    assert run(*base, "--max-failed", "0.9").return_value == 0
+    assert run(*base, "--set", "max-failed=0.9").return_value == 0
 
 
 def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
@@ -179,17 +180,17 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             ["crawl", "--model", "smollm2", *GENDER, "--augment", "all"],
             "--augment takes each of these",
         ),
-        (["crawl", "--model", "smollm2", *GENDER, "--shots", "0"], "at least 1"),
+        (["crawl", "--model", "smollm2", *GENDER, "--set", "shots=0"], "at least 1"),
         (["crawl", "--model", "smollm2", *GENDER, "--samples", "9" * 30], "more than 1,000,000"),
         (["crawl", "--model", "smollm2", *GENDER, "--temperature", "-1"], "temperature"),
-        (["crawl", "--model", "smollm2", *GENDER, "--top-p", "90"], "--top-p is a share"),
+        (["crawl", "--model", "smollm2", *GENDER, "--set", "top-p=90"], "top-p is a share"),
         (
-            ["crawl", "--model", "smollm2", *GENDER, "--top-k", "0", "--dry-run"],
-            "--top-k must be a whole",
+            ["crawl", "--model", "smollm2", *GENDER, "--set", "top-k=0", "--dry-run"],
+            "top-k must be a whole",
         ),
-        (["crawl", "--model", "smollm2", *GENDER, "--filters", "x"], "no filter 'x'"),
+        (["crawl", "--model", "smollm2", *GENDER, "--set", "filters=x"], "no filter 'x'"),
         (
-            ["crawl", "--model", "smollm2", *GENDER, "--initial-predicates", ","],
+            ["crawl", "--model", "smollm2", *GENDER, "--set", "initial-predicates=,"],
             "at least one predicate",
         ),
         (["crawl", "--model", "smollm2", *GENDER, "--until-coverage", "80"], "coverage is a share"),
@@ -223,7 +224,6 @@ def test_unknown_run_and_format(
     assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
     nowhere = str(tmp_path / "none" / "out.csv")
     assert "cannot write" in bad(["export", "--store", db, "-o", nowhere], capsys)
-    assert "name the run once" in bad(["export", "a", "--run", "b", "--store", db], capsys)
     assert "other settings" in bad(
         ["crawl", "--model", "any", *GENDER, "--store", db, "--run", "mine", "--seed", "9"],
         capsys,
@@ -236,6 +236,25 @@ def test_every_command_has_help() -> None:
         assert "Usage:" in result.output
     listing = run("--help").output
     assert all(name in listing and line in listing for name, line in COMMANDS.items())
+    places = [listing.index(f"\n{title}:\n") for title in SECTIONS]
+    assert places == sorted(places)
+    assert len(COMMANDS) == sum(map(len, SECTIONS.values()))  # each stands in one section
+
+
+@pytest.mark.parametrize(
+    ("arguments", "near"),
+    [
+        (["mesure"], "Did you mean one of: 'measure', 'merge'?"),
+        (["probe", "surprisall"], "--model"),  # `probe RUN`: a run may be called so
+        (["profiles", "analyze"], "Did you mean 'analyse'?"),
+        (["crawl", "--modle", "smollm2"], "--model"),
+        (["compare", "--pair"], "--pairs"),
+    ],
+)
+def test_what_is_mistyped_gets_the_nearest_name(
+    arguments: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert near in bad(arguments, capsys)
 
 
 def test_ctrl_c_says_how_to_go_on(
@@ -333,4 +352,4 @@ def test_a_command_that_is_given_nothing_shows_its_help(
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert not out and "Error" not in err
-    assert "\nOptions:\n  " in err and "\nCommands:\n  " in err
+    assert "\nOptions:\n  " in err and ("\nCommands:\n  " in err or "\nKeep:\n  " in err)

@@ -16,6 +16,10 @@ import pytest
 
 import kgbias
 from kgbias.cli import cli
+from kgbias.cli.settings import SHARED, of_command, settings_first
+from kgbias.crawl.config import MAX_FAILED
+from kgbias.models.local import LocalModel
+from kgbias.models.server import ServerModel
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -43,11 +47,15 @@ def _commands(text: str) -> Iterator[str]:
 
 def _check(line: str) -> None:
     """Raise where a command, an option or a choice does not exist."""
-    words = shlex.split(line, comments=True)[1:]
+    words = settings_first(shlex.split(line, comments=True)[1:])
+    given = []
+    while words[:1] == ["--set"]:
+        given.append(words[1].partition("=")[0])
+        words = words[2:]
     command: click.Command = cli
     context = click.Context(cli, info_name="kgbias")
     while isinstance(command, click.Group) and words:
-        if words[0].isupper():  # `kgbias COMMAND --help`
+        if words[0].isupper() or words[0] == "--help":  # `kgbias COMMAND --help`
             return
         found = command.get_command(context, words[0])
         if found is None:
@@ -58,6 +66,8 @@ def _check(line: str) -> None:
         else:
             words = words[1:]
         command, context = found, click.Context(found, info_name=words[0] if words else "")
+    for name in given:
+        assert name in {*of_command(command), *SHARED}, f"no setting {name}: {line}"
     options = {
         name: parameter
         for parameter in command.get_params(context)
@@ -99,6 +109,53 @@ def test_commands_of_the_pages_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
+def _help(command: click.Command, context: click.Context) -> Iterator[tuple[str, click.Command]]:
+    yield context.command_path, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below
+            yield from _help(below, click.Context(below, info_name=name, parent=context))
+
+
+def test_the_help_of_each_command_has_an_example_of_it() -> None:
+    found = list(_help(cli, click.Context(cli, info_name="kgbias")))[1:]
+    assert len(found) > 40
+    for path, command in found:
+        examples: tuple[str, ...] = getattr(command, "examples", ())
+        assert examples, path
+        for line in examples:
+            assert line.startswith(path.removesuffix(" run")) or path == "kgbias run", path
+            assert len(line) < 78, line
+            _check(line)
+
+
+def test_queries_of_the_pages_and_of_the_help_exist() -> None:
+    help_of = cli.get_command(click.Context(cli), "query")
+    examples: tuple[str, ...] = getattr(help_of, "examples", ())
+    lines = [*examples, *(line for page in PAGES for line in _commands(page.read_text("utf-8")))]
+    asked = [m for line in lines if (m := re.match(r"kgbias query ([a-z]\w*)(.*)", line))]
+    assert len(asked) > 3
+    takes = {q.name: {p.name for p in q.parameters} for q in kgbias.queries()}
+    for one in asked:
+        assert set(re.findall(r"--param (\w+)=", one[2])) <= takes[one[1]], one[0]
+
+
+def test_the_pages_list_every_setting_that_commands_share() -> None:
+    page = (ROOT / "docs/how-to/study.md").read_text("utf-8")
+    rows = re.findall(r"^\| (`.+?) \| .+ \| (.*) \|$", page, re.MULTILINE)
+    listed = {name: default for names, default in rows for name in re.findall(r"`([\w-]+)`", names)}
+    assert listed.keys() == SHARED.keys()
+    opened = [inspect.signature(kind.open).parameters for kind in (LocalModel, ServerModel)]
+    taken: dict[str, Any] = {name: p.default for found in opened for name, p in found.items()}
+    correction = inspect.signature(kgbias.Run.tests).parameters["correction"].default
+    taken |= {"max_failed": MAX_FAILED, "correction": correction}
+    for name in ("batch-size", "concurrency", "timeout", "max-failed", "correction"):
+        default = taken[name.replace("-", "_")]
+        said = f"{default:g}" if isinstance(default, float) else str(default)
+        assert listed[name] == said and said in SHARED[name].help, name
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -107,6 +164,8 @@ def test_commands_of_the_pages_exist() -> None:
         "kgbias measure a b",
         "kgbias probe run --by nothing",
         "kgbias probe apx --nothing",
+        "kgbias --set tpo-k=3 crawl",
+        "kgbias structure --set top-k=3",
     ],
 )
 def test_a_command_that_does_not_exist_is_found(line: str) -> None:

@@ -340,13 +340,13 @@ def test_a_paragraph_is_held_against_the_run(crawled: Path, tmp_path: Path) -> N
     assert metric.estimate.value == 0.5
     arguments = ["faithfulness", "--store", str(crawled), "--text", str(tmp_path / "p.txt")]
     shown = CliRunner().invoke(cli, arguments)
-    assert "yes Men love bread." in shown.stdout and "no  Men love gold." in shown.stdout
+    assert "yes  Men love bread." in shown.stdout and "no   Men love gold." in shown.stdout
 
 
 def test_the_command(crawled: Path) -> None:
     arguments = ["faithfulness", "crawl", "--store", str(crawled)]
     shown = CliRunner().invoke(cli, arguments)
-    assert "ok                 3           3  33%" in shown.stdout
+    assert "ok 3 3 33%" in " ".join(shown.stdout.split())
     assert "cut before a turn" in shown.stdout and "kappa" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
     assert record["outcomes"][0]["by_rule"]["n"] == 3

@@ -194,11 +194,11 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("stores = 'x'", "no option for all commands 'stores'"),
+        ("stores = 'x'", "no setting for all commands 'stores'"),
         ("[crwal]", "no command 'crwal'"),
-        ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option 'modle'"),
+        ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option or setting 'modle'"),
         ("[crawl]\nmodel = {a = 1}", "'model' must be a value"),
-        ("[probe.rnu]\nmodel = 'x'", "no option 'rnu'"),
+        ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu'; did you mean run?"),
     ],
 )
 def test_what_a_folder_cannot_set(tmp_path: Path, text: str, message: str) -> None:

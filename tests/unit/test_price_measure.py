@@ -98,7 +98,7 @@ def test_the_command_shows_it_and_stops(store: Path) -> None:
         "regard=llm:openai:nothing",
     ]
     shown = CliRunner().invoke(cli, asked)
-    assert "regard           llm:openai:nothing       40 to read; 100 requests" in shown.stdout
+    assert "regard llm:openai:nothing 40 to read; 100 requests" in " ".join(shown.stdout.split())
     assert shown.stdout.endswith("nothing was opened, scored or asked\n")
     data = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
     assert data["run"] == "said" and data["scorers"][0]["answer_tokens_at_most"] == 7200

@@ -95,7 +95,7 @@ def test_the_probes_of_a_run_are_written(
         said = {(r["group"], r["statement"]): (r["rank"], r["count"]) for r in rows}
         assert said["Women", "love food"] == (1, 1) and said["Women", "hate rain"] == (2, 0)
         assert rows[0]["perplexity"] > 0 and rows[0]["category"] == "gender"
-    assert "other settings" in refusal(*where, "--ending", ".")
+    assert "other settings" in refusal(*where, "--set", "ending=.")
     assert "must end in .jsonl or .parquet" in refusal(*where[:-1], tmp_path / "x.csv")
 
 
@@ -127,35 +127,37 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("arguments", "why"),
     [
         (
-            ("apx", "--ending", "."),
-            "probe apx does not take --ending: probe run and probe sets do",
+            ("apx", "--set", "ending=."),
+            "probe apx has no setting 'ending'; probe run and probe sets do",
         ),
+        (("apx", "--ending", "."), "probe apx does not take --ending: probe run and probe sets do"),
+        (("run", "--ending", "."), "ending is a setting: kgbias --set ending=VALUE probe run"),
         (("apx", "--by", "sofa"), "probe apx does not take --by"),
         (("apx", "--category", "gender"), "probe apx does not take --category"),
         (("surprisal", "x", "--store", "x.db"), "probe surprisal does not take --store"),
         (("surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
         (("surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
         (("surprisal", "x", "--as-published"), "probe surprisal does not take --as-published"),
-        (("pairs", "--stereoset", "f", "--ending", "."), "probe pairs does not take --ending"),
+        (("pairs", "--stereoset", "f", "--set", "ending=."), "probe pairs has no setting 'ending'"),
         (("pairs", "--stereoset", "f", "-o", "f.jsonl"), "probe pairs does not take -o"),
         (
-            ("pairs", "--crows-pairs", "f", "--seed", "1"),
-            "--seed has no effect here, only with --stereoset",
+            ("pairs", "--bbq", "f", "--set", "convention=original"),
+            "convention has no effect here, only with --stereoset",
         ),
         (
             ("apx", "--from", "f", "--names", "n"),
             "--names has no effect here, only with --model",
         ),
+        (("apx", "--from", "f", "--set", "prosesses=2"), "did you mean processes?"),
         (
-            ("apx", "--from", "f", "--processes", "2"),
-            "--processes has no effect here, only with",
-        ),
-        (
-            ("apx", "--from", "f", "--executor", "ray"),
-            "--executor has no effect here, only with",
+            ("apx", "--from", "f", "--base-url", "http://x"),
+            "--base-url has no effect here, only with --model",
         ),
         (("--exclude-axis", "age"), "probe run does not take --exclude-axis: probe apx does"),
-        (("--convention", "original"), "probe run does not take --convention: probe pairs does"),
+        (
+            ("--set", "convention=original"),
+            "probe run has no setting 'convention'; probe pairs does",
+        ),
         (("pairs", "--stereoset", "f", "--crows-pairs", "f"), "name one file"),
     ],
 )
@@ -170,8 +172,7 @@ def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--model", "openai:m", "--dtype", "float16"), "--dtype does not apply to openai:m"),
-        (("--model", "openai:m", "--bos", "eos"), "--bos does not apply to openai:m"),
+        (("--model", "openai:m", "--set", "bos=eos"), "bos does not apply to openai:m"),
         (("--model", "reference", "--base-url", "x"), "--base-url does not apply to reference"),
     ],
 )
@@ -192,7 +193,8 @@ def test_the_run_is_the_default(probed_store: SQLiteStore) -> None:  # noqa: F81
     assert found["run"] == "r" and found["model"] == {
         "name": "beliefs", "revision": "1", "kind": "causal", "tier": "",
     }  # fmt: skip
-    assert answer("r", *where) == answer(*where) == answer("--run", "r", *where) == found
+    assert answer("r", *where) == answer(*where) == found
+    assert answer("r", *where, "--set", "concurrency=2") == found  # of servers: nothing to it
 
 
 def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  # noqa: F811
@@ -208,8 +210,8 @@ def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  #
     )
     probed_store.record(named.id, "none", 0, [generation])
     where = ("--model", "any", "--store", probed_store.url)
-    assert answer("--run", "sets", *where)["run"] == "sets"
-    assert "probe --run sets" in refusal("sets", *where)
+    assert answer("run", "sets", *where)["run"] == "sets"
+    assert "probe run sets" in refusal("sets", *where)
 
 
 def test_sets_of_files(files: dict[str, Path], probed_store: SQLiteStore) -> None:  # noqa: F811
@@ -241,8 +243,8 @@ def test_pairs_of_either_benchmark(tmp_path: Path) -> None:
         "sentences": [{"gold_label": g, "sentence": f"men are {w}."} for g, w in words.items()],
     }  # fmt: skip
     stereo.write_text(json.dumps({"data": {"intrasentence": [entry]}}))
-    asked = ("--stereoset", stereo, "--convention", "bias-bench", "--model", "any")
-    found = answer("pairs", *asked, "--seed", "1")
+    asked = ("--stereoset", stereo, "--set", "convention=bias-bench", "--model", "any")
+    found = answer("pairs", *asked, "--set", "seed=1")
     assert found["convention"] == "bias-bench"
     assert {"overall LMS", "overall SS", "overall ICAT"} <= set(found["figures"])
     assert "ICAT" in run("pairs", *asked).stdout

@@ -184,7 +184,7 @@ def test_the_command(tmp_path: Path) -> None:
         return done.stdout
 
     call("import", str(tmp_path / "p.csv"), "--format", "profiles", "--run", "a")
-    few = ["--repeats", "3", "--permutations", "5", "--draws", "20"]
+    few = ["--set", "repeats=3", "--set", "permutations=5", "--set", "draws=20"]
     found = json.loads(call("profiles", "analyse", "a", "--json", *few))
     assert found["accuracy"] == {"group": 1.0, "ethnicity": 1.0}
     said = call("profiles", "analyse", "a", *few)

@@ -347,7 +347,7 @@ def test_a_budget_of_money_stops_it() -> None:
 def test_the_command_line_asks_in_the_chat_form(tmp_path: Path) -> None:
     with AnthropicServer(lambda *_: "Tealanders love tea.") as server:
         arguments = ["crawl", "--model", "anthropic:m", "--group", "Tealanders", "--samples", "4",
-                     "--iterations", "0", "--initial-predicates", "love", "--answers", "1",
+                     "--iterations", "0", "--set", "initial-predicates=love", "--set", "answers=1",
                      "--base-url", server.url, "--store", str(tmp_path / "kgbias.db")]  # fmt: skip
         done = CliRunner().invoke(cli, [*arguments, "--json"])
         assert done.exit_code == 0 and json.loads(done.stdout)["asked"] == 4

@@ -16,7 +16,7 @@ from kgbias.benchmark import board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
 from kgbias.cli.compare import _print_variance, _say
-from kgbias.cli.evidence import _groups
+from kgbias.cli.evidence import _print_groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
@@ -229,14 +229,16 @@ def figure_of(group: str, value: float, low: float, high: float, q: float) -> di
     }  # fmt: skip
 
 
-def test_a_believed_figure_is_shown_by_p_and_interval() -> None:
+def test_a_believed_figure_is_shown_by_p_and_interval(capsys: pytest.CaptureFixture[str]) -> None:
     made = [
         figure_of("Sure", 0.4, 0.1, 0.7, 0.01), figure_of("Held", 0.4, -0.1, 0.9, 0.01),
         figure_of("Likely", 0.4, 0.1, 0.7, 0.2), figure_of("None", -0.1, -0.4, 0.2, 0.6),
     ]  # fmt: skip
-    lines = _groups(made)
+    _print_groups(made)
+    lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[1:-1]] == ["Sure"]
-    assert "corrected p at most 0.05" in lines[0] and _groups(made[1:]) == []
+    _print_groups(made[1:])
+    assert "corrected p at most 0.05" in lines[0] and capsys.readouterr().out == ""
     figure = believed_panels(made)
     marks = [m for axes in figure.axes for m in axes.collections if m.get_linewidths()[0] == 0.8]
     filled = [m for m in marks if tuple(m.get_facecolors()[0][:3]) != (1.0, 1.0, 1.0)]

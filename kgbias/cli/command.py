@@ -1,0 +1,184 @@
+"""What a command of kgbias is: its help has an example and its settings, an option that it does not
+have gets a hint, and the library's messages name its options."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from kgbias.cli.settings import Setting, check_given, of_command, path_of, takers
+from kgbias.errors import KgbiasError, UsageError
+from kgbias.parameters import ParameterError
+
+_PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
+
+
+class Command(click.Command):
+    """A command.
+
+    Attributes:
+        examples: command lines that work, as they are typed.
+    """
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.examples = examples
+
+    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(context, formatter)
+        write_examples(formatter, self.examples)
+
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Options under their headings, then the command's own settings, and the names of those
+        that it shares."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(context):
+            if not isinstance(parameter, click.Argument) and (
+                record := parameter.get_help_record(context)
+            ):
+                heading = getattr(parameter, "section", "Options")
+                sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+        found = of_command(self)
+        own = [s.record(context) for s in found.values() if not s.shared]
+        shared = [name for name, s in found.items() if s.shared]
+        if found:
+            with formatter.section("Settings (kgbias --set NAME=VALUE, or kgbias.toml)"):
+                if own:
+                    formatter.write_dl(own)
+                if shared:
+                    formatter.write_text(f"{', '.join(shared)}: see kgbias --help")
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        check_given(context)
+        try:
+            return super().parse_args(context, args)
+        except click.NoSuchOption as error:
+            if hint := self._instead(context, error.option_name):
+                raise UsageError(hint) from error
+            raise
+
+    def _instead(self, context: click.Context, option: str) -> str:
+        """Where an option that the command does not have is to be found: among its settings, or
+        with the commands beside it."""
+        name = option.lstrip("-")
+        if name in of_command(self):
+            path = path_of(context)
+            return (
+                f"{name} is a setting: kgbias --set {name}=VALUE {path} ..., or a line of "
+                "kgbias.toml"
+            )
+        where = takers(context, lambda part: _has(part, option))
+        return where and f"{path_of(context)} does not take {option}: {where}"
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command; where the library's message names a parameter, it names the option."""
+        try:
+            return super().invoke(context)
+        except ParameterError as error:
+            flags = dict(_flags(self))
+            raise UsageError(error.line(lambda name: flags.get(name, name))) from error
+        except KgbiasError as error:
+            error.args = (with_options(str(error), self), *error.args[1:])
+            raise
+
+
+class Parts(click.Group):
+    """A command of several parts, in the order in which they are defined. Of these, `run` is what
+    is meant where no part is named: by an option, or by an argument if it takes one."""
+
+    command_class = Command
+
+    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.examples = examples
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(self.commands)
+
+    def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_help_text(context, formatter)
+        write_examples(formatter, self.examples)
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        meant = self.commands.get("run")
+        named = args[0] if args else ""
+        if (
+            meant is not None
+            and named not in (*self.commands, *context.help_option_names)
+            and (named.startswith("-") or any(isinstance(p, click.Argument) for p in meant.params))
+        ):
+            args = ["run", *args]
+        return super().parse_args(context, args)
+
+
+def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> None:
+    """The section of command lines that work."""
+    if lines:
+        with formatter.section("Example" if len(lines) == 1 else "Examples"):
+            for line in lines:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def with_options(message: str, command: click.Command | None) -> str:
+    """The message with parameters of the library as options of the command: `until_coverage`
+    becomes --until-coverage. Parameters that the command does not have stay as they are."""
+    flags = dict(_flags(command)) if command else {}
+    return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
+
+
+def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
+    """The options and settings of a command: parameter and what is typed for it."""
+    for parameter in command.params:
+        if isinstance(parameter, click.Option | Setting) and parameter.name:
+            yield parameter.name, max(parameter.opts, key=len)
+
+
+def _has(part: click.Command, option: str) -> bool:
+    return option.lstrip("-") in of_command(part) or any(
+        option in (*p.opts, *p.secondary_opts) for p in part.params
+    )
+
+
+class Section(click.Option):
+    """An option that stands under `section` in the help."""
+
+    def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class _Commas(click.ParamType[Any]):
+    """A list written with commas, as a tuple."""
+
+    name = "list"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, ...]:
+        if not isinstance(value, str):
+            return tuple(value)
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+COMMAS = _Commas()
+
+
+class _Pair(click.ParamType[Any]):
+    """NAME=VALUE, as a pair."""
+
+    name = "pair"
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, text = value.partition("=")
+        if not (name and equals) and parameter is not None:
+            raise UsageError(f"{parameter.opts[0]} takes {parameter.metavar}, not {value!r}")
+        return name.lstrip("$"), text
+
+
+PAIR = _Pair()

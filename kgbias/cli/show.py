@@ -1,0 +1,161 @@
+"""What a command shows: lines, tables, JSON for programs, and the error that ends it.
+
+Whatever a model or a stranger's file says is made safe for a terminal here, and nowhere else in the
+command line.
+"""
+
+import io
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, NoReturn
+
+import click
+
+from kgbias.errors import UsageError
+from kgbias.io.text import number, printable, shortened, shown
+from kgbias.stats.estimate import finite
+
+_LONGEST = 2_000  # characters of an error: a screen, whatever a file holds
+_GAP = 2  # between columns
+_FOLDED = 24  # no narrower does a terminal make a column of texts
+
+
+def say(*lines: object, err: bool = False, nl: bool = True) -> None:
+    """Print each of these as one line, an empty one where there is none; on stderr with `err`."""
+    for line in lines or ("",):
+        click.echo(printable(str(line)), err=err, nl=nl)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:
+    """Print rows under their headings; a heading that begins with ">" has its column on the right,
+    as numbers have it. Headings that are all empty are left out.
+
+    In a file or a pipe nothing is cut or folded. In a terminal long texts are folded; a table that
+    is too wide even so runs over the edge."""
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    names = [name.removeprefix(">") for name in head]
+    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    if not cells and not any(names):
+        return
+    widths = [max(map(cell_len, column)) for column in zip(names, *cells, strict=True)]
+    grid = Table(box=None, pad_edge=False, header_style="", show_header=any(names))
+    grid.padding = (0, _GAP, 0, 0)
+    room, least = 0, 0
+    for name, declared, width in zip(names, head, widths, strict=True):
+        right = declared.startswith(">")
+        room += width + _GAP
+        least += (width if right else min(width, _FOLDED)) + _GAP
+        grid.add_column(
+            Text(name), justify="right" if right else "left", no_wrap=right, overflow="fold"
+        )
+    for row in cells:
+        grid.add_row(*map(Text, row))
+    if sys.stdout.isatty():
+        edge = shutil.get_terminal_size().columns - indent
+        room = max(least, min(room, edge))
+    console = Console(width=room, color_system=None)
+    with console.capture() as captured:
+        console.print(grid)
+    for line in captured.get().splitlines():
+        click.echo(" " * indent + line.rstrip())
+
+
+def figure(value: float | None, form: str) -> str:
+    """A number in its format, "-" where there is none."""
+    return "-" if value is None or value != value else number(value, form)
+
+
+def data(value: Any) -> None:
+    """Print a value as JSON, null for NaN."""
+    block(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
+
+
+def block(text: str, *, err: bool = False) -> None:
+    """Print text of several lines as it is; to a person at a terminal, each line made safe."""
+    stream = sys.stderr if err else sys.stdout
+    click.echo(shown(text, stream), nl=False, color=True, err=err)
+
+
+def confirm(question: str) -> None:
+    """Ask on stderr; raise click.Abort unless the answer is yes."""
+    click.confirm(printable(question), abort=True, err=True)
+
+
+def prompt(question: str, default: str) -> str:
+    """Ask for a text, with this one to fall back to."""
+    return str(click.prompt(question, default=printable(default) or None))
+
+
+def prepare() -> None:
+    """Data leaves as UTF-8, whatever the locale is; what no encoding can hold leaves escaped.
+    Raises UsageError for an argument that is not UTF-8: no store could keep it."""
+    for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        if getattr(sys, name) is None:  # closed, as by `>&-`
+            _opened_nowhere(descriptor, name, mode)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace")
+    for argument in sys.argv[1:]:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise UsageError(f"an argument is not UTF-8 text: {argument!r}") from None
+
+
+def _opened_nowhere(number: int, name: str, mode: str) -> None:
+    """Open a stream that was closed on nothing, under its own number where that is free: a file
+    that is opened later would get it, and what is printed would be written to it."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    try:
+        os.fstat(number)
+    except OSError:
+        os.dup2(nothing, number)
+    setattr(sys, name, os.fdopen(nothing, mode, encoding="utf-8"))
+
+
+def fail(message: str, code: int) -> NoReturn:
+    """Say an error in one line, and exit."""
+    _say(f"kgbias: {_line(message)}")
+    end(code)
+
+
+def fail_usage(error: click.ClickException) -> NoReturn:
+    """Say how a command is used, and what was wrong; a command that was given nothing, its help."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.message)
+        end(error.exit_code)
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        _say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    _say(f"Error: {_line(error.format_message())}")
+    end(error.exit_code)
+
+
+def end(code: int) -> NoReturn:
+    """Exit; output that nobody can take any more is not tried again."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+def _line(message: str) -> str:
+    """A message as a terminal may be shown it: on one line, without control characters."""
+    return shortened(printable(" ".join(message.split())), _LONGEST)

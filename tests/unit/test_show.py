@@ -1,0 +1,71 @@
+"""What commands print: tables that hold all of what they are given, and text that stays text."""
+
+import ast
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from kgbias.cli import show
+
+HEAD = ("name", ">n", "words")
+ROWS = [
+    ("a", 1, "x" * 300),
+    ("b \x1b[31m\nc\u202e", 20_000, "[red]d[/red] :smile:"),
+    ("漢字", 3, ""),
+]
+
+
+def test_a_table_in_a_pipe_is_whole_and_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    show.table(HEAD, ROWS)
+    head, first, second, third = capsys.readouterr().out.splitlines()
+    assert head == "name            n  words"
+    assert first == f"a               1  {'x' * 300}"
+    assert second == "b �[31m�c�  20000  [red]d[/red] :smile:"
+    assert third == "漢字            3"  # each of the two is two columns wide
+    show.table(("", ""), [("b", 1)], indent=2)
+    assert capsys.readouterr().out == "  b  1\n"
+
+
+def test_a_table_in_a_terminal_folds_texts_and_cuts_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show.table(HEAD, ROWS)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60 and "".join(lines).count("x") == 300
+    monkeypatch.setenv("COLUMNS", "10")
+    show.table((">number",) * 3, [(123_456_789, 123_456_789, 123_456_789)])
+    assert capsys.readouterr().out.split()[-3:] == ["123456789"] * 3
+
+
+def test_a_line_is_one_line_and_json_has_no_nan(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show.say("a\nb\x1b[2J", "c")
+    assert capsys.readouterr().out == "a�b�[2J\nc\n"
+    show.say("d", err=True)
+    assert capsys.readouterr().err == "d\n"
+    show.data({"x": math.nan, "y": "\u202e"})
+    out = capsys.readouterr().out
+    assert json.loads(out) == {"x": None, "y": "\u202e"} and "\u202e" in out
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    show.data({"y": "\u202e"})
+    assert "\u202e" not in capsys.readouterr().out
+    assert [show.figure(x, "+.2f") for x in (math.nan, None, -0.001)] == ["-", "-", "+0.00"]
+
+
+def test_commands_print_through_it_alone() -> None:
+    """What a model says is made safe in one place: no command prints past it."""
+    folder = Path(show.__file__).parent
+    for path in folder.glob("*.py"):
+        if path.stem == "show":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call):
+                called = ast.unparse(node.func)
+                assert called not in ("print", "click.echo", "click.secho", "printable"), path
+                assert not called.endswith("stdout.write"), path
