@@ -190,7 +190,8 @@ def _verdicts(rows: Sequence[Evidence]) -> list[str]:
         own = [row for row in rows if row.verdict == name]
         if not own:
             continue
-        lines += [f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}"]
+        count = len({row.sentence for row in own})
+        lines += [f"{name}: {count} statement{'' if count == 1 else 's'}"]
         if meaning := VERDICTS.get(name):
             lines[-1] += f" ({meaning})"
         for row in telling(own, _SHOWN):

@@ -61,9 +61,8 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     for name, meaning in VERDICTS.items():
         rows = found.by_verdict.get(name, [])
         known = [row for row in rows if id(row) in places]
-        lists.append(
-            (name, meaning, len(rows), [(places[id(row)], row) for row in telling(known, TELLING)])
-        )
+        told = [(places[id(row)], row) for row in telling(known, TELLING)]
+        lists.append((name, meaning, len({row.sentence for row in rows}), told))
     template = files("kgbias.report").joinpath("templates", "evidence.html").read_text("utf-8")
     html = (
         pages.environment()

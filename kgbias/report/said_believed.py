@@ -1,6 +1,7 @@
 """The exhibit of said against believed: how often each statement was said of a group, and how much
 likelier a model finds it of that group than of the others."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -76,11 +77,13 @@ def pairs(data: ArmData, category: str) -> list[Pair]:
     given = [Statement(*words) for words in believing.record.get("given", {}).values()]
     stated = [Statement(t.predicate, t.object) for t in data.whole.triples]
     texts = {s.key: s for s in (*given, *stated)}
-    said = {(t.group_id, *Statement(t.predicate, t.object).key): t.count for t in data.triples}
+    said: Counter[tuple[str, str]] = Counter()
+    for t in data.triples:
+        said[t.group_id, Statement(t.predicate, t.object).words] += t.count
     return [
         Pair(
             groups[e.group_id], texts[key].predicate, texts[key].object,
-            said.get((e.group_id, *key), 0), e,
+            said[e.group_id, texts[key].words], e,
         )
         for e in edges
         if e.group_id in groups
