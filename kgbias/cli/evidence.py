@@ -203,7 +203,8 @@ def _print_verdicts(rows: Sequence[Evidence]) -> None:
         if not own:
             continue
         meaning = f" ({VERDICTS[name]})" if VERDICTS.get(name) else ""
-        show.say(f"{name}: {len(own)} statement{'' if len(own) == 1 else 's'}{meaning}")
+        count = len({row.sentence for row in own})
+        show.say(f"{name}: {count} statement{'' if count == 1 else 's'}{meaning}")
         cells = [_cells(row) for row in telling(own, _SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)

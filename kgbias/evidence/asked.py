@@ -79,7 +79,7 @@ class Asked:
             each of the `few` groups.
         statements: what the names are probed with.
         floor: the places of the statements that nonce names are probed with.
-        given: the ids of statements that no crawl said.
+        given: the ids of the statements that were asked for besides the run's own.
         left: how many statements of the run are not asked.
         placebo: names of groups of real words, by group.
     """
@@ -162,8 +162,9 @@ def asked(
     triples: Sequence[TripleView],
 ) -> list[Asked]:
     """What is asked of each category of a run, of the statements `triples`. Which are asked: those
-    said more than once, most often first, then others drawn evenly over the groups that they were
-    said of; as many of each category as the probes suffice for.
+    that are given; then those said more than once, most often first; then others drawn evenly over
+    the groups that they were said of; as many of each category as the probes suffice for. Those of
+    the same words are asked once.
 
     Raises DataError where there is nothing to ask.
     """
@@ -171,13 +172,13 @@ def asked(
     drafts = []
     for category in dict.fromkeys(group.category for group in run.groups):
         own = [group for group in run.groups if group.category == category]
-        ordered = _ordered(own, triples, asking.seed)
-        given = [
-            _statement(text) for name in ("", category) for text in asking.statements.get(name, ())
-        ]
-        given = [s for s in dict.fromkeys(given) if s.key not in {o.key for o in ordered}]
-        if ordered or given:
-            drafts.append(_draft(category, own, given, ordered, indicators, asking))
+        said: dict[str, Statement] = {}  # by words, in the cut that comes first
+        for statement in _ordered(own, triples, asking.seed):
+            said.setdefault(statement.words, statement)
+        texts = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
+        given = {s.words: said.get(s.words, s) for s in map(_statement, texts)}
+        if every := given | said:
+            drafts.append(_draft(category, own, given.values(), every.values(), indicators, asking))
     if not drafts:
         raise DataError(f"run {run.name} has no statements to probe")
     most = max(len(draft.statements) for draft in drafts)
@@ -197,8 +198,8 @@ def probes(plan: Asked, carriers: int) -> int:
 def _draft(
     category: str,
     groups: Sequence[Group],
-    given: Sequence[Statement],
-    ordered: Sequence[Statement],
+    given: Collection[Statement],
+    statements: Collection[Statement],
     indicators: Indicators,
     asking: Asking,
 ) -> Asked:
@@ -212,10 +213,9 @@ def _draft(
     times = -(-_FEWEST_NONCE // len(rest)) if rest else 0
     nonce = nonce_names([*models, *rest * times], asking.seed)
     placebo = placebo_names() if asking.placebo else {}
-    statements = (*given, *ordered)
     return Asked(
-        category, large, few, names, nonce, statements, (), frozenset(s.id for s in given), 0,
-        placebo,
+        category, large, few, names, nonce, tuple(statements), (),
+        frozenset(s.id for s in given), 0, placebo,
     )  # fmt: skip
 
 

@@ -133,8 +133,6 @@ def probed(
     run.store.save_names(
         list({(n.id, n.group_id): n for names, _ in wanted for n in names}.values())
     )
-    given = [s for plan in plans for s in plan.statements if s.id in plan.given]
-    run.store.keep_statements([(s.predicate, s.object) for s in given])
     new = list(_missing(wanted, known, len(carriers)))
     if new:
         total = sum(len(names) * (len(statements) + 1) for names, statements in new)
@@ -269,11 +267,11 @@ class _Held:
         tables = {
             measure: np.array(
                 [
-                    math.nan if s.id in self.plan.naming else of_statement.get(s.id, math.nan)
+                    math.nan if s.id in self.plan.naming else of_words.get(s.words, math.nan)
                     for s in statements
                 ]
             )
-            for measure, of_statement in scores.items()
+            for measure, of_words in scores.items()
         }
         nonce = Nonce(self.nonce, np.array(self.plan.floor, dtype=np.int64))
         found = group_figures(self.design, self.bits, tables, nonce=nonce, seed=seed)
@@ -351,14 +349,15 @@ def _edges(
 
 
 def _scores(triples: Sequence[TripleView]) -> dict[str, dict[str, float]]:
-    """By measure the score of each statement, the mean over the triples that state it."""
+    """By measure the score of each statement, by its words: the mean over the triples that state
+    it."""
     found: dict[str, dict[str, list[float]]] = {}
     for t in {t.id: t for t in triples}.values():
-        statement = Statement(t.predicate, t.object).id
+        words = Statement(t.predicate, t.object).words
         for measure, score in t.scores.items():
             if known(measure).compares:
-                found.setdefault(measure, {}).setdefault(statement, []).append(score.value)
+                found.setdefault(measure, {}).setdefault(words, []).append(score.value)
     return {
-        measure: {s: float(np.mean(values)) for s, values in own.items()}
+        measure: {words: float(np.mean(values)) for words, values in own.items()}
         for measure, own in found.items()
     }

@@ -15,22 +15,22 @@ from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, bootstrap_clusters
 
-Key = tuple[str, str, str]  # ids of a group, a predicate and an object
+Key = tuple[str, str]  # the id of a group, and the words of a statement
 
 
 @dataclass(frozen=True)
 class Side:
     """What one model believes of the groups of a category; `label` tells it from the others.
 
-    `edges` are of groups of five names or more, by group and statement; `floor` is how many pairs
-    the same test found of names that mean nothing, and of how many; `naming` has the ids of the
-    statements that name a group.
+    `edges` are of groups of five names or more, by group and words, wherever a crawl cut these in
+    two; `floor` is how many pairs the same test found of names that mean nothing, and of how many;
+    `naming` has the ids of the statements that name a group.
     """
 
     label: str
     edges: Mapping[Key, BelievedEdge]
     names: Mapping[str, str]
-    texts: Mapping[tuple[str, str], tuple[str, str]]
+    texts: Mapping[str, str]
     floor: tuple[float, int]
     naming: frozenset[str] = frozenset()
 
@@ -40,6 +40,7 @@ class Side:
         category: str,
     ) -> "Side":  # fmt: skip
         names = {g.id: g.name for g in run.record.groups if g.category == category}
+        asked = {s.key: s for s in (Statement(*words) for words in run.statements(believing.id))}
         parts = [
             part
             for part in believing.record.get("floor", [])
@@ -48,12 +49,12 @@ class Side:
         return cls(
             label,
             {
-                (e.group_id, e.predicate_id, e.object_id): e
+                (e.group_id, asked[e.predicate_id, e.object_id].words): e
                 for e in edges
                 if e.group_id in names and e.names >= FEWEST
             },
             names,
-            {Statement(*words).key: words for words in run.statements(believing.id)},
+            {s.words: s.text for s in asked.values()},
             (sum(part["found"] for part in parts), sum(part["tested"] for part in parts)),
             frozenset(
                 id
@@ -66,7 +67,7 @@ class Side:
     @property
     def groups(self) -> set[str]:
         """The ids of the groups that something can be said of."""
-        return {group for group, _, _ in self.edges}
+        return {group for group, _ in self.edges}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +155,8 @@ class Beside:
 
     def words(self, key: Key) -> tuple[str, str]:
         """A pair's group and statement, to be read."""
-        group, *statement = key
-        side = self.sides[0]
-        return side.names[group], " ".join(side.texts[statement[0], statement[1]])
+        group, words = key
+        return self.sides[0].names[group], self.sides[0].texts[words]
 
     def names_group(self, key: Key) -> bool:
         """Whether the pair's statement names a group of the category."""
@@ -164,7 +164,7 @@ class Beside:
 
     def two(self) -> Iterator[Both]:
         """Every two of the models."""
-        predicates = [predicate for _, predicate, _ in self.keys]
+        predicates = [self.sides[0].edges[key].predicate_id for key in self.keys]
         for a, b in combinations(range(len(self.sides)), 2):
             x, y = self.lifts[a], self.lifts[b]
             held = self.believed[a] | self.believed[b]

@@ -180,7 +180,8 @@ class Evidence:
     """What the three kinds of evidence say of one triple, in one arm where the run has several.
 
     Attributes:
-        group, category, predicate, object: the triple; `id` is that of its node.
+        group, category, predicate, object: the triple, its words cut in two where those were that
+            were asked; `id` is that of its node.
         arm: the arm whose `count` this is; "" where the run never said it.
         arms: the arms that said it, of those that count.
         count: how often the arm said it.
@@ -412,7 +413,11 @@ def joined(parts: Parts) -> Joint:
         for g in parts.generations
         if g.triple is not None
     ]
-    said = {(group, statement.key) for group, statement in stated}
+    said = {(group, statement.words) for group, statement in stated}
+    believing = parts.beliefs[0] if parts.beliefs else None
+    record = believing.record if believing else {}
+    given = [Statement(*own) for own in record.get("given", {}).values()]
+    texts = {s.key: s for s in (*given, *(s for _, s in stated))}
     edges = next((edges for p, edges in parts.probes if p is probing), [])
     tables = group_tables(run.groups, probing, edges, stated) if probing else {}
     refused = _refused(parts)
@@ -423,29 +428,28 @@ def joined(parts: Parts) -> Joint:
     rows: list[Evidence] = []
     agreement: list[GroupAgreement] = []
     embedded = False
-    believing = parts.beliefs[0] if parts.beliefs else None
     for category in dict.fromkeys(g.category for g in run.groups):
         groups = {g.id: g for g in run.groups if g.category == category}
         own = [t for t in counted.triples if t.group_id in groups]
-        probe = _Probe(tables.get(category), probing, parts.beliefs, groups)
+        probe = _Probe(tables.get(category), probing, parts.beliefs, groups, texts)
         embedded |= bool(probe.vectors)
         for t in own:
+            statement = Statement(t.predicate, t.object)
             rows.append(
                 Evidence(
-                    **_named(groups[t.group_id], t),
+                    **_named(groups[t.group_id], probe.asked.get(statement.words, statement)),
                     id=t.id,
                     arm=t.arm,
                     arms=tuple(arms[t.id]),
                     count=t.count,
                     share=shares[t.arm, t.id],
                     **_scores([t]),
-                    **probe.row(t.group_id, Statement(t.predicate, t.object).key, said=True,
-                                refused=refused[t.group_id]),
-                    **parts.choices.cells(t.group_id, Statement(t.predicate, t.object).key),
+                    **probe.row(t.group_id, statement, said=True, refused=refused[t.group_id]),
+                    **parts.choices.cells(t.group_id, statement.key),
                 )
-            )  # fmt: skip
+            )
         if probe.beliefs:
-            rows += _never_said(own, groups, probe, said, refused, parts)
+            rows += _never_said(own, given, groups, probe, said, refused, parts.choices)
             agreement += _agreement(category, probe, own, counted.arms)
     return Joint(rows, agreement, believing, probing, counted, _missing(run, believing, embedded))
 
@@ -459,12 +463,18 @@ class _Probe:
         probing: Probing | None,
         beliefs: tuple[Believing, Sequence[BelievedEdge]] | None,
         groups: Mapping[str, Group],
+        texts: Mapping[Key, Statement],
     ) -> None:
         self.table, self.groups = table, groups
         edges = beliefs[1] if beliefs else ()
-        self.beliefs = {
-            (e.group_id, (e.predicate_id, e.object_id)): e for e in edges if e.group_id in groups
-        }
+        own = [
+            (texts[key], e)
+            for e in edges
+            if e.group_id in groups and (key := (e.predicate_id, e.object_id)) in texts
+        ]
+        # By words: what the crawl cut in two at several places was asked once.
+        self.beliefs = {(e.group_id, statement.words): e for statement, e in own}
+        self.asked = {statement.words: statement for statement, _ in own}
         self._again = beliefs[0].record.get("found_again", {}) if beliefs else {}
         self.model = beliefs[0].model.name if beliefs and self.beliefs else ""
         if not self.model and table is not None and probing is not None:
@@ -479,10 +489,10 @@ class _Probe:
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 
-    def believed(self, group: str, key: Key) -> bool | None:
+    def believed(self, group: str, words: str) -> bool | None:
         """None where nothing can be said: the pair was not probed, or the group has too few
         names."""
-        edge = self.beliefs.get((group, key))
+        edge = self.beliefs.get((group, words))
         if edge is None or edge.names < FEWEST:
             return None
         return edge.verdict == BELIEVED
@@ -496,7 +506,9 @@ class _Probe:
             return None
         return np.array([self.association[place] for place in places if place], dtype=np.float64)
 
-    def row(self, group: str, key: Key, *, said: bool, refused: Estimate) -> dict[str, Any]:
+    def row(
+        self, group: str, statement: Statement, *, said: bool, refused: Estimate
+    ) -> dict[str, Any]:
         """The columns of a pair that come from the probes, and the verdict."""
         none = Estimate.missing()
         cells: dict[str, Any] = {
@@ -505,10 +517,10 @@ class _Probe:
             "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
             "vectors": self.vectors, "stands": self.stands, "association": none, "refused": refused,
             "verdict": verdict(
-                said=said, believed=self.believed(group, key), refused=refused.value
+                said=said, believed=self.believed(group, statement.words), refused=refused.value
             ),
         }  # fmt: skip
-        if edge := self.beliefs.get((group, key)):
+        if edge := self.beliefs.get((group, statement.words)):
             cells |= {
                 "lift": Estimate(edge.lift, edge.low, edge.high, edge.names),
                 "p_value": edge.q_value,
@@ -519,9 +531,9 @@ class _Probe:
                 "least": edge.least,
                 "swayed_by": edge.swayed_by,
             }
-        if self.table is None or (group, key) not in self.table.place:
+        if self.table is None or (group, statement.key) not in self.table.place:
             return cells
-        place, n = self.table.place[group, key], len(self.table.groups)
+        place, n = self.table.place[group, statement.key], len(self.table.groups)
         cells |= {
             "rank": self.table.edges[place[0]][place[1]].rank,
             "of": n,
@@ -575,40 +587,39 @@ def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:
 
 def _never_said(
     own: Sequence[TripleView],
+    given: Sequence[Statement],
     groups: Mapping[str, Group],
     probe: _Probe,
-    said: set[tuple[str, Key]],
+    said: set[tuple[str, str]],
     refused: Mapping[str, Estimate],
-    parts: Parts,
+    choices: Choices,
 ) -> list[Evidence]:
     """What is believed of a group of which the run never said it: statements that count of some
     other group, and those that were given."""
-    statements: dict[Key, list[TripleView]] = defaultdict(list)
+    views: dict[str, list[TripleView]] = defaultdict(list)
     for t in own:
-        statements[Statement(t.predicate, t.object).key].append(t)
-    texts = {key: Statement(v[0].predicate, v[0].object) for key, v in statements.items()}
-    given = parts.beliefs[0].record.get("given", {}) if parts.beliefs else {}
-    for statement in (Statement(*words) for words in given.values()):
-        texts.setdefault(statement.key, statement)
+        views[Statement(t.predicate, t.object).words].append(t)
+    counted = dict.fromkeys((*views, *(statement.words for statement in given)))
+    asked = [probe.asked[words] for words in counted if words in probe.asked]
     return [
         Evidence(
-            **_named(group, texts[key]),
-            id=triple_id(group.id, *key),
+            **_named(group, statement),
+            id=triple_id(group.id, *statement.key),
             arm="",
             arms=(),
             count=0,
             share=Estimate.missing(),
-            **_scores(statements.get(key, [])),
-            **probe.row(group.id, key, said=False, refused=refused[group.id]),
-            **parts.choices.cells(group.id, key),
+            **_scores(views.get(statement.words, [])),
+            **probe.row(group.id, statement, said=False, refused=refused[group.id]),
+            **choices.cells(group.id, statement.key),
         )
         for group in groups.values()
-        for key in texts
-        if (group.id, key) not in said and probe.believed(group.id, key)
+        for statement in asked
+        if (group.id, statement.words) not in said and probe.believed(group.id, statement.words)
     ]
 
 
-def _named(group: Group, said: TripleView | Statement) -> dict[str, Any]:
+def _named(group: Group, said: Statement) -> dict[str, Any]:
     return {
         "group": group.name,
         "category": group.category,
@@ -632,17 +643,23 @@ def _agreement(
     category: str, probe: _Probe, own: Sequence[TripleView], arms: Sequence[str]
 ) -> list[GroupAgreement]:
     """Kendall's tau for each group and arm, over the statements that count and were probed."""
-    counts = {(t.arm, t.group_id, Statement(t.predicate, t.object).key): t.count for t in own}
-    kept = dict.fromkeys(key for _, _, key in counts)
+    counts: Counter[tuple[str, str, str]] = Counter()
+    kept: dict[str, Key] = {}  # by words
+    for t in own:
+        statement = Statement(t.predicate, t.object)
+        counts[t.arm, t.group_id, statement.words] += t.count
+        kept.setdefault(statement.words, statement.key)
     rows = []
     for arm in arms:
         for group in probe.groups.values():
-            keys = [key for key in kept if (group.id, key) in probe.beliefs]
-            said = np.array([counts.get((arm, group.id, key), 0) for key in keys], dtype=float)
-            lift = np.array([probe.beliefs[group.id, key].lift for key in keys], dtype=float)
-            near = probe.near(group.id, keys)
+            asked = {
+                words: key for words, key in kept.items() if (group.id, words) in probe.beliefs
+            }
+            said = np.array([counts[arm, group.id, words] for words in asked], dtype=float)
+            lift = np.array([probe.beliefs[group.id, words].lift for words in asked], dtype=float)
+            near = probe.near(group.id, list(asked.values()))
             missing = Estimate.missing()
-            predicates = [predicate for predicate, _ in keys]
+            predicates = [predicate for predicate, _ in asked.values()]
             rows.append(
                 GroupAgreement(
                     category,

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from kgbias.graph.sofa import (
 )
 from kgbias.graph.store import Store
 from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
-from kgbias.ids import content_id
+from kgbias.ids import content_id, normalise
 from kgbias.io.text import html
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
@@ -78,8 +79,19 @@ class Statement:
         return node_id("predicate", self.predicate), node_id("object", self.object)
 
     @property
+    def words(self) -> str:
+        """What it says, wherever it is cut in two: "love to | cook" and "love | to cook" have the
+        same words. So have all statements of one key."""
+        return _words(self.predicate, self.object)
+
+    @property
     def id(self) -> str:
         return statement_id(*self.key)
+
+
+@lru_cache(maxsize=65536)
+def _words(*parts: str) -> str:
+    return " ".join(normalise(word) for part in parts for word in normalise(part).split())
 
 
 @dataclass(frozen=True, slots=True)

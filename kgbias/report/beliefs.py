@@ -54,10 +54,10 @@ def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
 def _strongest(
     data: RunData, rows: Sequence[Evidence], category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
-    held = list({row.id: row for row in rows if row.verdict in ARE_BELIEVED}.values())
+    held = list({row.sentence: row for row in rows if row.verdict in ARE_BELIEVED}.values())
     held.sort(key=lambda row: (-row.lift.value, row.id))
-    leaning = len({row.id for row in rows if row.leaning})
-    bound = len({row.id for row in rows if row.bound})
+    leaning = len({row.sentence for row in rows if row.leaning})
+    bound = len({row.sentence for row in rows if row.bound})
     floor = data.joint.floor
     note = (
         "Bits by which a statement is likelier after the group's names than after those of the "

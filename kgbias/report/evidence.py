@@ -1,6 +1,7 @@
 """What was said, believed and embedded, side by side: the report's first section, and the exhibit
 of how often each statement was said of a group against how much likelier it is of that group."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -87,9 +88,8 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     for name, meaning in VERDICTS.items():
         rows = found.by_verdict.get(name, [])
         known = [row for row in rows if id(row) in places]
-        lists.append(
-            (name, meaning, len(rows), [(places[id(row)], row) for row in telling(known, TELLING)])
-        )
+        told = [(places[id(row)], row) for row in telling(known, TELLING)]
+        lists.append((name, meaning, len({row.sentence for row in rows}), told))
     html = pages.filled(
         template("evidence.html"),
         probed=found.believing is not None and bool(found.agreement),
@@ -305,11 +305,13 @@ def pairs(data: ArmData, category: str) -> list[Pair]:
     given = [Statement(*words) for words in believing.record.get("given", {}).values()]
     stated = [Statement(t.predicate, t.object) for t in data.whole.triples]
     texts = {s.key: s for s in (*given, *stated)}
-    said = {(t.group_id, *Statement(t.predicate, t.object).key): t.count for t in data.triples}
+    said: Counter[tuple[str, str]] = Counter()
+    for t in data.triples:
+        said[t.group_id, Statement(t.predicate, t.object).words] += t.count
     return [
         Pair(
             groups[e.group_id], texts[key].predicate, texts[key].object,
-            said.get((e.group_id, *key), 0), e,
+            said[e.group_id, texts[key].words], e,
         )
         for e in edges
         if e.group_id in groups

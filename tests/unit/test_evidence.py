@@ -30,6 +30,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
 from kgbias.report import write_several
+from kgbias.report.beliefs import beliefs as beliefs_of
 from kgbias.report.beliefs import beliefs_beside
 from kgbias.report.evidence import Pair, difference, pairs, said_believed
 from kgbias.report.exhibits import exhibits
@@ -224,6 +225,57 @@ def test_given_statements_are_probed_too(run: StoredRun) -> None:
     row = of(found.rows, "elves", "thing300")
     assert (row.verdict, row.predicate, row.count) == ("believed but never said", "love", 0)
     assert run.store.faults() == []  # its words are in the graph
+
+
+def said_too(run: StoredRun, *said: tuple[int, str, str]) -> None:
+    """The run said these, too: of a group a predicate and an object."""
+    triples = [(GROUPS[g], Triple(GROUPS[g].name, *words)) for g, *words in said]
+    generations = [
+        Generation(run.id, t.id, group.id, "none", "object", 1, 0, "ok", triple=t)
+        for group, t in triples
+    ]
+    run.store.record(run.id, "none", 1, generations)
+
+
+TWO_CUTS = ((0, "love", "The thing300"), *((g, "love the", "thing300") for g in range(3)))
+"""One sentence in two cuts, likelier of elves."""
+
+
+def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> None:
+    said_too(run, *TWO_CUTS)
+    (plan,), _ = planned(run)
+    words = [s.words for s in plan.statements]
+    cuts = {(t.predicate, t.object) for t in run.triples()}
+    assert len(words) == len(set(words)) == len(cuts) - 1
+    believe(run, believer())
+    (believing,) = run.believings()
+    assert len(run.beliefs(believing)) == believing.record["categories"][0]["pairs"]
+    assert believing.record["categories"][0]["pairs"] == 3 * len(words)
+    found = joint(run)
+    rows = [r for r in found.rows if r.object.casefold().endswith("thing300")]
+    assert len({(r.predicate, r.object) for r in rows}) == 1  # as it was asked
+    assert [(r.group, r.verdict) for r in sorted(rows, key=lambda r: r.group)] == [
+        *[("elves", "said and believed")] * 2, ("ents", "only said"), ("orcs", "only said"),
+    ]  # fmt: skip
+    assert all(e.said_believed.n == len(words) for e in found.agreement)
+    data = RunData(run)
+    shown = pairs(data.arms[0], "peoples")
+    assert sum(p.said for p in shown) == sum(t.count for t in run.triples())
+    strongest, *_ = beliefs_of(data, "peoples", "01")
+    texts = [row[1] for row in strongest.table.rows]
+    assert sum(text.casefold() == "love the thing300" for text in texts) == 1
+
+
+def test_what_is_given_is_asked_though_the_run_said_it_too(run: StoredRun) -> None:
+    """In the run's own cut, before all others."""
+    said_too(run, (0, "love the", "thing300"))
+    texts = ("love the thing300", "love thing82", "love The thing300", "love thing301")
+    asking = Asking(probes=1000, statements={"": texts})
+    (plan,), _ = planned(run, asking)
+    assert [(s.predicate, s.object) for s in plan.statements[:4]] == [
+        ("love the", "thing300"), ("love", "thing82"), ("love", "thing301"), ("love", "thing0"),
+    ]  # fmt: skip
+    assert len(plan.given) == 3 and plan.left > 0
 
 
 def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
@@ -555,6 +607,24 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     assert told in " ".join(page.split())
 
 
+def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
+    """Two crawls that cut one sentence in two places."""
+    other = StoredRun(run.store, replace(run.record, name="again", config={"seed": 1}))
+    run.store.begin(other.record)
+    run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
+    run.store.set_status(other.id, "complete")
+    said_too(run, (0, "love the", "thing300"))
+    said_too(other, (1, "love", "the thing300"))
+    sides = []
+    for each in (run, other):
+        believing = believe(each, believer())
+        sides.append(Side.of(each.name, each, believing, each.beliefs(believing), "peoples"))
+    found = Beside.of(sides)
+    assert found is not None
+    assert len(found.keys) == len(sides[0].edges) == len(sides[1].edges)
+    assert ("elves", "love the thing300") in [found.words(key) for key in found.keys]
+
+
 def no_model(spec: str) -> None:
     raise MissingExtra("sentence-transformers", extra="topics")
 
@@ -581,7 +651,7 @@ def test_the_interval_of_the_correlation_holds_its_level() -> None:
             Side(
                 str(m),
                 {
-                    ("g", f"p{p}", f"o{n}"): edge(f"p{p}", float(lifts[p, n]))
+                    ("g", f"p{p} o{n}"): edge(f"p{p}", float(lifts[p, n]))
                     for p in range(40)
                     for n in range(5)
                 },
