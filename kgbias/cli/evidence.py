@@ -120,10 +120,12 @@ def evidence(
             chosen = said(**selection, indicators=given["indicators"])
             return _price(run.evidence_price(asking=asking, **chosen), as_json)
         rows = run.evidence(asking=asking, **said(**given))
-        agreement = run.evidence_agreement(**selection)
+        # Of several models that were asked about the run, the one that the rows are of.
+        model = next((row.model for row in rows if row.model), None)
+        agreement = run.evidence_agreement(model, **selection)
         probed = any(row.lift.has_interval for row in rows)
-        groups = run.evidence_groups() if probed else None
-        floor = run.evidence_floor() if probed else {}
+        groups = run.evidence_groups(model) if probed else None
+        floor = run.evidence_floor(model) if probed else {}
     if as_json:
         return show.data(
             {

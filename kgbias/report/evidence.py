@@ -1,7 +1,7 @@
 """What was said, believed and embedded, side by side: the report's first section, and the exhibit
 of how often each statement was said of a group against how much likelier it is of that group."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -155,9 +155,9 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
     arms = list(found.counted.arms)
     verdicts = list(VERDICTS)
     of_names = _of_names(data.name_tables.values())
-    said_of: dict[str, list[str]] = {}
+    said_of: dict[str, list[str]] = defaultdict(list)  # of what is given, nobody
     for t in found.counted.triples:
-        said_of.setdefault(_statement(t.predicate, t.object), []).append(t.group)
+        said_of[_statement(t.predicate, t.object)].append(t.group)
     return {
         "verdicts": verdicts,
         "carriers": found.believing.record.get("carriers", []) if found.believing else [],

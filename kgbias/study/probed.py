@@ -278,12 +278,15 @@ class Probed(OfRun):
             self._context.remark(line)
         return Rows(found.rows, _evidence_record, _EVIDENCE)
 
-    def evidence_agreement(self, **selection: Unpack[Selecting]) -> Rows["GroupAgreement"]:
+    def evidence_agreement(
+        self, model: str | None = None, **selection: Unpack[Selecting]
+    ) -> Rows["GroupAgreement"]:
         """For each group, how far what is said, believed and embedded put the statements in the
-        same order: Kendall's tau-b with 95% intervals, from what `evidence` stored."""
+        same order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the
+        name of the model that was asked (None: of several, as for `evidence`)."""
         from kgbias.evidence import joint
 
-        found = joint(self.stored, Selection(**selection))
+        found = joint(self.stored, Selection(**selection), model=model)
         return Rows(found.agreement, _agreement_record, _AGREEMENT)
 
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:

@@ -32,7 +32,7 @@ from kgbias.probe import probe_run
 from kgbias.report import write_several
 from kgbias.report.beliefs import beliefs as beliefs_of
 from kgbias.report.beliefs import beliefs_beside
-from kgbias.report.evidence import Pair, difference, pairs, said_believed
+from kgbias.report.evidence import Pair, difference, evidence_data, pairs, said_believed
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.several_data import SeveralData
@@ -225,6 +225,8 @@ def test_given_statements_are_probed_too(run: StoredRun) -> None:
     row = of(found.rows, "elves", "thing300")
     assert (row.verdict, row.predicate, row.count) == ("believed but never said", "love", 0)
     assert run.store.faults() == []  # its words are in the graph
+    drawn = evidence_data(RunData(run), {})["points"]  # and in the report, where nobody said them
+    assert [] in [p["others"] for p in drawn if p["verdict"] != 0]
 
 
 def said_too(run: StoredRun, *said: tuple[int, str, str]) -> None:
@@ -249,7 +251,7 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     assert len(words) == len(set(words)) == len(cuts) - 1
     believe(run, believer())
     (believing,) = run.believings()
-    assert len(run.beliefs(believing)) == believing.record["categories"][0]["pairs"]
+    assert len(run.beliefs(believing.id)) == believing.record["categories"][0]["pairs"]
     assert believing.record["categories"][0]["pairs"] == 3 * len(words)
     found = joint(run)
     rows = [r for r in found.rows if r.object.casefold().endswith("thing300")]
@@ -618,7 +620,7 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     sides = []
     for each in (run, other):
         believing = believe(each, believer())
-        sides.append(Side.of(each.name, each, believing, each.beliefs(believing), "peoples"))
+        sides.append(Side.of(each.name, each, believing, each.beliefs(believing.id), "peoples"))
     found = Beside.of(sides)
     assert found is not None
     assert len(found.keys) == len(sides[0].edges) == len(sides[1].edges)
@@ -781,6 +783,24 @@ def test_two_models_of_one_run_in_python(opened: str, monkeypatch: pytest.Monkey
     assert (row["category"], row["first"], row["second"]) == ("peoples", "believer", "weaker")
     assert row["either"] == row["first_believes"] + row["second_believes"] - row["both"] > 50
     assert row["same_sign"] <= row["either"] < row["pairs"] and row["correlation"] > 0.99
+
+
+def test_all_that_the_command_shows_is_of_the_model_that_was_named(
+    opened: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows, floor and agreement, where the run's own model was asked as well."""
+
+    def shown(spec: str) -> Any:
+        return json.loads(asked("--model", spec, "--store", opened, "--json").stdout)
+
+    first = shown("openai:x")
+    blind = believer(own=0.0)
+    blind.info = ModelInfo("blind", "1")
+    monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: blind)
+    other = shown("openai:y")
+    assert first["floor"]["believed"] > 50 and other["floor"]["believed"] == 0
+    assert {row["model"] for row in other["evidence"]} == {"blind"}
+    assert first["agreement"] != other["agreement"]
 
 
 def kgbias_verdicts() -> list[str]:
