@@ -1,7 +1,7 @@
 """The figures of a run's groups, of the statements that count."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from kgbias.graph.selection import SENSE, Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import MEASURES, Figure, Measure, among, measures_of
+from kgbias.measures import Figure, Measure, among, figures, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
@@ -29,14 +29,15 @@ def update_figures(run: StoredRun) -> Counted:
     place of those that the run has. Returns these statements."""
     counted = select(run)
     found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
-    run.save_group_scores(found, replacing=_computed(run))
+    there = {s.measure for s in (*run.group_scores(), *found)}
+    run.save_group_scores(found, replacing=_computed(there))
     return counted
 
 
-def _computed(run: StoredRun) -> set[str]:
-    """The names of the figures that follow from a run's statements."""
-    measures = among({*MEASURES.own, *run.metrics()})
-    of_statements = (f.name for m in measures for f in m.figures if f.statistic is not None)
+def _computed(present: Collection[str]) -> set[str]:
+    """The names of the figures that follow from a run's statements, of other packages' measures
+    those that are `present`."""
+    of_statements = (f.name for f in figures(present).values() if f.statistic is not None)
     return {*of_statements, *ENTROPIES}
 
 
@@ -52,8 +53,9 @@ def figures_of(
     counted = counted or select(run, selection)
     own: list[GroupScore] = []
     rest: list[GroupScore] = []
-    computed = _computed(run)
-    for s in run.group_scores():
+    scores = run.group_scores()
+    computed = _computed({s.measure for s in scores})
+    for s in scores:
         (own if s.measure in computed else rest).append(s)
     if replace(selection, arm=None) == Selection():
         labels = set(map(counted.label, counted.arms))
