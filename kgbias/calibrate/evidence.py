@@ -10,8 +10,8 @@ import numpy as np
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.errors import MissingExtra
-from kgbias.evidence import kendall
 from kgbias.evidence.association import Texts
+from kgbias.evidence.joint import kendall
 from kgbias.probe.graph import bits
 from kgbias.stats.inference import Estimate, Values
 

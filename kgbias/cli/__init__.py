@@ -86,6 +86,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 _MODULES = {
     "models": "crawl",
     "plugins": "crawl",
+    "topics": "measure",
     "replicate": "evidence",
     "figures": "take",
     "report": "take",

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -157,11 +157,18 @@ def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
     return None
 
 
+_elsewhere: list[Callable[[], None]] = []
+
+
+def unloaded_by(close: Callable[[], None]) -> None:
+    """Have `unload` call this too: it gives back models that are held elsewhere."""
+    _elsewhere.append(close)
+
+
 def unload() -> None:
     """Forget the loaded models, and give back the memory of those that nobody else holds."""
-    from kgbias.models.vllm_engine import close_engine
-
-    close_engine()
+    for close in _elsewhere:
+        close()
     _cache.clear()
     gc.collect()
     torch = sys.modules.get("torch")  # what was never imported holds no memory

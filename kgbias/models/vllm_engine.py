@@ -18,7 +18,7 @@ from warnings import catch_warnings
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
 from kgbias.io.text import shortened
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import called, one_line, trained_for, unload
+from kgbias.models.load import called, one_line, trained_for, unload, unloaded_by
 from kgbias.models.pretrained import pretrained, quiet, unasked
 from kgbias.models.spec import Files
 
@@ -171,3 +171,6 @@ def close_engine() -> None:
     while _open:
         _open.popitem()[1].close()
         gc.collect()
+
+
+unloaded_by(close_engine)

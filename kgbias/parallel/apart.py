@@ -21,9 +21,8 @@ from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
 from kgbias.io.progress import Progress, Silent
-from kgbias.parallel import Executor, P, R, Work
-from kgbias.parallel.cluster import REACHED, joined_ray, opened_cluster
-from kgbias.parallel.worker import Failure
+from kgbias.parallel.cluster import REACHED, Failure, joined_ray, opened_cluster
+from kgbias.parallel.work import Executor, P, R, Work
 
 _LOOK = 5.0  # seconds without a word, before it is looked whether the cluster is still there
 _LEAVING = 20.0  # seconds to leave it in

@@ -11,18 +11,116 @@ import pickle
 import secrets
 import signal
 import socket
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
+from kgbias import errors
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
 from kgbias.io.progress import Progress
-from kgbias.parallel import P, R, Work
+from kgbias.io.resources import __version__
 from kgbias.parallel.local import cores
-from kgbias.parallel.worker import Failure, Outcome, Worker, packed
+from kgbias.parallel.work import P, R, Work, wait_passively
+
+ATTEMPTS = 3  # at a piece, of one worker
+_PAUSE = 0.5  # seconds before the next attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a piece was not done, as text: an error may not survive being pickled. `final`: no other
+    piece can be done either."""
+
+    kind: str
+    message: str
+    final: bool
+
+    @classmethod
+    def of(cls, error: Exception, final: bool = False) -> "Failure":
+        if isinstance(error, KgbiasError):
+            return cls(type(error).__name__, str(error), final)
+        return cls("", f"{type(error).__name__}: {first_line(error)}", final)
+
+    def error(self) -> KgbiasError:
+        kind = {"DataError": errors.DataError, "UsageError": errors.UsageError}
+        return kind.get(self.kind, ModelError)(self.message)
+
+
+Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and what was made of it
+
+
+def packed(work: Work[Any, Any]) -> bytes:
+    """Work as it is sent, with what it must be where it is opened."""
+    return pickle.dumps((__version__, work.version, work))
+
+
+class Worker:
+    """Does pieces of the work that it is sent with each, packed; it is opened when it is new."""
+
+    def __init__(self) -> None:
+        self._packed = b""
+        self._work: Any = None
+        self._failure: Failure | None = None
+
+    def failure(self, work: bytes) -> Failure | None:
+        """Why no piece of the work can be done; None where it is open."""
+        if work != self._packed:
+            self._failure = None
+            try:
+                self._work = _opened(work)
+            except Exception as error:
+                self._failure = Failure.of(error, final=True)
+            self._packed = work
+        return self._failure
+
+    def do(self, number: int, piece: bytes, work: bytes) -> bytes:
+        """The pickled outcome of a pickled piece."""
+        return pickle.dumps(self._done(number, piece, work))
+
+    def _done(self, number: int, piece: bytes, work: bytes) -> Outcome:
+        if failure := self.failure(work):
+            return number, None, failure
+        for left in reversed(range(ATTEMPTS)):
+            try:
+                return number, self._work(pickle.loads(piece)), None
+            except Exception as error:
+                if not left or isinstance(error, KgbiasError):  # which would say the same again
+                    return number, None, Failure.of(error)
+                time.sleep(_PAUSE)
+        raise AssertionError("there is at least one attempt")
+
+
+def _opened(work: bytes) -> Work[Any, Any]:
+    wait_passively()  # before anything imports torch
+    opened: Work[Any, Any]
+    version, wanted, opened = _read(work)
+    found = opened.open()
+    if torch := sys.modules.get("torch"):
+        torch.set_num_threads(opened.threads)
+    if (version, wanted) != (__version__, found):
+        raise ModelError(
+            f"a worker has kgbias {__version__} and {found}, where kgbias {version} and "
+            f"{wanted} were asked for: install the same on all nodes"
+        )
+    return opened
+
+
+def _read(work: bytes) -> Sequence[Any]:
+    try:
+        found: Sequence[Any] = pickle.loads(work)
+        return found
+    except (AttributeError, ImportError) as error:
+        raise ModelError(
+            f"a worker cannot open the work ({error}): install the same kgbias, with its extras, "
+            "on all nodes"
+        ) from error
+
 
 _DEATHS = 2  # of workers over one piece, after which it is given up
 _STARTS = 5  # of a worker that ends before it is ready

@@ -15,7 +15,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from kgbias.parallel import P, R, Work
+from kgbias.parallel.work import P, R, Work
 
 
 def cores() -> int:

@@ -21,9 +21,8 @@ from kgbias.measure.configure import configure
 from kgbias.models.embed import Span
 from kgbias.models.score.spread import SpreadScorer
 from kgbias.models.spread import LanguageModel, SpreadModel
-from kgbias.parallel import check_executor, worker
-from kgbias.parallel.cluster import joined_ray
-from kgbias.parallel.worker import Worker, packed
+from kgbias.parallel import check_executor, cluster
+from kgbias.parallel.cluster import Worker, joined_ray, packed
 from kgbias.probe.graph import probe_run
 from kgbias.probe.items import answered
 from kgbias.probe.names import Sentences, probe_apx
@@ -68,14 +67,14 @@ def outcomes(work: Any, pieces: Sequence[int]) -> list[Any]:
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "_PAUSE", 0)
+    monkeypatch.setattr(cluster, "_PAUSE", 0)
     monkeypatch.setattr(Halving, "attempts", 0)
 
 
 def test_a_failed_piece_does_not_lose_the_others(no_pause: None) -> None:
     (_, zero, none), (_, four, _), (_, _, odd), (_, _, memory) = outcomes(Halving(), [0, 8, 3, -2])
     assert (zero, none, four) == (0, None, 4)
-    assert Halving.attempts == 2 + 1 + 1 + worker.ATTEMPTS  # what would say the same is asked once
+    assert Halving.attempts == 2 + 1 + 1 + cluster.ATTEMPTS  # what would say the same is asked once
     assert isinstance(odd.error(), DataError) and str(odd.error()) == "3 is odd" and not odd.final
     assert str(memory.error()) == "OSError: out of memory"
 

@@ -1,6 +1,7 @@
 """What docs/architecture.md promises of the code: imports run one way, and modules are small."""
 
 import ast
+import re
 from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -13,14 +14,14 @@ DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
 MOST_LINES = 800
 MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 404,
-    "files of at most 60 lines": 20,
-    "longest import chain": 22,
-    "imports that run back up": 5,
+    "files": 355,
+    "files of at most 60 lines": 7,
+    "longest import chain": 19,
+    "imports that run back up": 0,
     "circles, TYPE_CHECKING counted": 0,
     "bases of a class, at most": 3,
     "modules at the root": 6,
-    "options": 345,  # and the settings, which kgbias.toml and --set give
+    "options": 343,  # and the settings, which kgbias.toml and --set give
 }
 
 
@@ -71,8 +72,10 @@ def test_every_folder_has_its_place() -> None:
     }
     modules = {path.stem for path in (ROOT / "kgbias").glob("*.py")} - {"__init__", "__main__"}
     assert folders | modules == {name for layer in HOUSE.layers() for name in layer}
+    (tree,) = re.findall(r"^    kgbias/\n(?:    .+\n)+", DOC, re.MULTILINE)
+    assert len(tree.splitlines()) <= 25
     for name in folders:
-        assert f"`{name}/`" in DOC
+        assert f" {name}/" in tree
 
 
 def test_modules_are_small() -> None:
