@@ -141,10 +141,10 @@ def _print_words(rows: Any, as_json: bool) -> None:
         show.data(rows.records())
         return
     show.table(
-        ("measure", "method", "of", "word", ">effect", ">in", ">statements"),
+        ("measure", "method", "of", "word", ">effect", ">statements"),
         (
-            (row.measure, row.method, row.cell, row.word[:40], f"{row.effect:+.2f}", row.n,
-             f"of {row.statements}")
+            (row.measure, row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
+             f"in {row.n} of {row.statements}")
             for row in rows
         ),
     )  # fmt: skip

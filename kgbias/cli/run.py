@@ -8,8 +8,6 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import about_cost, default, json_option
-from kgbias.cli.settings import GIVEN
-from kgbias.errors import UsageError
 from kgbias.models.wire import without_password
 
 
@@ -33,8 +31,6 @@ def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> 
     """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
     probed, tested and compared, and the files that are written. The same command again goes on
     where it was stopped."""
-    if click.get_current_context().meta.get(GIVEN):
-        raise UsageError("a study takes no --set: what it says stands in its own file")
     plan = kgbias.read_plan(path)
     if dry_run:
         _print_prices(plan, as_json)

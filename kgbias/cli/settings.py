@@ -221,18 +221,22 @@ def takers(context: click.Context, take: Callable[[click.Command], bool]) -> str
 
 
 def check_given(context: click.Context) -> None:
-    """Raise UsageError for what --set gave that the context's command does not have and commands do
-    not share, and for what is an option of the command."""
+    """Raise UsageError for what --set gave that the context's command does not have: what is typed
+    for one call is meant for it, while a line of the file may be meant for other commands."""
     own = of_command(context.command)
     options = {
         flag for p in context.command.params if isinstance(p, click.Option) for flag in p.opts
     }
     for name in context.meta.get(GIVEN, ()):
+        if path_of(context) == "run":
+            raise UsageError("a study takes no --set: what it says stands in its own file")
         if f"--{name}" in options:
             raise UsageError(f"{name} is an option of {path_of(context)}: --{name}")
-        if name not in own and name not in SHARED:
+        if name not in own:
             where = takers(context, partial(_has, name))
-            hint = where or _nearest(name, {*own, *SHARED})
+            hint = where or (
+                f"--set {name} has no effect" if name in SHARED else _nearest(name, own)
+            )
             raise UsageError(f"{path_of(context)} has no setting {name!r}; {hint}")
 
 
@@ -392,7 +396,8 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _nearest(name: str, there: Iterable[str]) -> str:
-    there = sorted(there)
+    if not (there := sorted(there)):
+        return "it has none"
     if near := get_close_matches(_spelled(name), there, 1):
         return f"did you mean {near[0]}?"
     return f"there is {', '.join(there)}"

@@ -193,9 +193,14 @@ def analyse(
         raise UsageError(
             "there is nothing to tell apart: it takes profiles of at least two groups of names"
         )
+    strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
+    if len(set(strata)) == len(strata):
+        raise UsageError(
+            "every group has a single profile: at least one group needs two, one to learn from and "
+            "one to be tried on"
+        )
     more = 2 if len(chosen) > 1 else 0
     told.stage("tell apart", len(kinds) * (2 + more * len(chosen) + permutations))
-    strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
     by_profile = list(splits(strata, names, repeats, seed=seed))
     by_name = list(splits(strata, names, repeats, by="name", seed=seed))
     found = {

@@ -116,7 +116,9 @@ def test_a_crawl_waits_no_longer_than_its_time_limit(
 ) -> None:
     env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": dripping}
     began = time.monotonic()
-    ended = commands.run(*CLIENTS["crawl"].argv, "--timeout", "1", env=env, cwd=world, timeout=45)
+    ended = commands.run(
+        *CLIENTS["crawl"].argv, "--set", "timeout=1", env=env, cwd=world, timeout=45
+    )
     assert ended.code == 1 and not ended.fault, ended  # it ends, and counts what failed
     assert time.monotonic() - began < 30
 

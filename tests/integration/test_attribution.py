@@ -194,7 +194,7 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def test_the_command_shows_the_words_of_groups(said: str) -> None:
     shown = invoke("attribute", "said", "--store", said, "--measure", "toxicity", "--words").stdout
-    assert re.search(r"^toxicity +occlusion +Women +bad +[+-]\d\.\d\d in 1 of 1$", shown, re.M)
+    assert re.search(r"^toxicity +occlusion +Women +bad +[+-]\d\.\d\d +in 1 of 1$", shown, re.M)
     asked = ("attribute", "said", "--store", said, "--measure", "toxicity", "--words", "--json")
     rows = json.loads(invoke(*asked).stdout)
     assert {row["cell"] for row in rows} == {"Men", "Women"}

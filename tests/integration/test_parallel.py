@@ -288,7 +288,9 @@ def test_a_command_says_where_an_executor_would_not_help(
     tmp_path: Path,
 ) -> None:
     there = ["--store", tmp_path / "kgbias.db", "--set", "executor=ray"]
-    none = [f"--{m}=none" for m in ("regard", "toxicity", "identity-attack", "acceptability")]
+    none = [
+        f"--scorer={m}=none" for m in ("regard", "toxicity", "identity_attack", "acceptability")
+    ]
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
     for command in (["measure"], ["probe", "--model", "reference"]):
         said = refusal(command[0], RUN.name, *command[1:], "--set", "processes=2", *there)

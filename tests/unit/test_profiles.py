@@ -171,6 +171,11 @@ def test_what_cannot_be_analysed(options: dict[str, object], message: str) -> No
         analyse(people(True), **options)  # type: ignore[arg-type]
 
 
+def test_one_profile_of_each_group_is_too_few() -> None:
+    with pytest.raises(UsageError, match="every group has a single profile"):
+        analyse([profile("a", "elves", pet="cat"), profile("b", "orcs", pet="dog")])
+
+
 def test_the_command(tmp_path: Path) -> None:
     table = "name,faith,Group\n" + "".join(
         f"{g}{n},{g},\"('{g}', 'F')\"\n" for g in ("elf", "orc") for n in range(8)

@@ -134,7 +134,18 @@ def test_what_a_strangers_folder_may_not_set_one_may_oneself(
     Path("kgbias.toml").write_text(text)
     assert "reaches out of this folder" in refusal("runs")
     Path("kgbias.toml").unlink()
-    assert "no store at" in refusal("runs", "--set", "executor=ray://mine.example:10001")
+    assert "no store at" in refusal("measure", "--set", "executor=ray://mine.example:10001")
+
+
+def test_what_is_typed_for_a_command_that_does_not_take_it_is_refused(
+    asked: list[dict[str, Any]],
+) -> None:
+    """A line of the file may be meant for other commands; --set is meant for this one."""
+    Path("kgbias.toml").write_text("device = 'cpu'")
+    assert "no store at" in refusal("runs")
+    assert "--set device has no effect" in refusal("runs", "--set", "device=cpu")
+    said = refusal("probe", "surprisal", "x", "--set", "executor=ray")
+    assert "probe run, probe sets, probe apx and probe pairs do" in said
 
 
 def _commands(group: click.Group, context: click.Context) -> Iterator[click.Command]:
