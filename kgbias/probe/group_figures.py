@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, quantile, upper
-from kgbias.stats.inference import DRAWS, benjamini_hochberg, ranks
+from kgbias.stats.inference import DRAWS, benjamini_hochberg
 
 RHO, SHIFT = "rho", "shift"
 FEWEST_STATEMENTS = 10
@@ -130,13 +130,35 @@ def of_each(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
             weights @ (raised * scores).T, more, where=more > 0, out=np.zeros_like(more)
         )
         return np.asarray(np.where(more > 0, mean - (weights @ scores)[:, None], 0.0))
-    first, second = np.stack([ranks(row) for row in lifts]), ranks(scores)
-    first, second = first - first.mean(axis=1, keepdims=True), second - second.mean()
-    a, b = weights @ first.T, (weights @ second)[:, None]
-    both = weights @ (first * second).T - a * b
-    norm = (weights @ (first**2).T - a**2) * ((weights @ second**2)[:, None] - b**2)
-    return np.asarray(np.divide(both, np.sqrt(np.maximum(norm, 0)), where=norm > 1e-12,
-                                out=np.zeros_like(both)))  # fmt: skip
+    found = np.empty((len(weights), len(lifts)))
+    second, spread = _centred(_ranks(scores, weights), weights)
+    for n, row in enumerate(lifts):
+        first, own = _centred(_ranks(row, weights), weights)
+        norm, both = own * spread, (weights * first * second).sum(axis=1)
+        found[:, n] = np.divide(both, np.sqrt(norm), where=norm > 1e-12, out=np.zeros_like(both))
+    return found
+
+
+def _ranks(values: Array, weights: Array) -> Array:
+    """The rank of each value among all, by the `weights` [draws, values] of one draw after the
+    other, which add up to 1: the weight of what is below it and half of that of its equals. Ranks
+    are taken anew in each draw: ranks of the whole would make a bootstrap's intervals too narrow
+    (the coverage of `figures_covered` was .92)."""
+    order = np.argsort(values, kind="stable")
+    ahead = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)  # where equals begin
+    drawn = weights[:, order]
+    through = np.cumsum(drawn, axis=1)
+    last = np.append(ahead[1:], len(values)) - 1
+    middle = (through[:, ahead] - drawn[:, ahead] + through[:, last]) / 2
+    found = np.empty_like(drawn)
+    found[:, order] = np.repeat(middle, last - ahead + 1, axis=1)
+    return found
+
+
+def _centred(values: Array, weights: Array) -> tuple[Array, Array]:
+    """Values [draws, values] less their weighted mean, and their weighted variance [draws]."""
+    less = values - (weights * values).sum(axis=1)[:, None]
+    return less, (weights * less**2).sum(axis=1)
 
 
 def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -> GroupFigure:

@@ -192,6 +192,20 @@ def test_figures_of_statements_are_regressed_out_name_by_name() -> None:
     assert adjusted(bits, tokens) == pytest.approx(np.zeros_like(bits), abs=1e-6)
 
 
+def test_ranks_are_taken_anew_of_what_is_drawn() -> None:
+    """Of each draw, Spearman's rho of the statements as often as they were drawn, ties included."""
+    from scipy.stats import spearmanr
+
+    rng = np.random.default_rng(0)
+    lifts = rng.normal(size=(3, 20)).round(1)
+    scores = rng.integers(-1, 2, 20).astype(float)
+    times = rng.multinomial(20, np.full(20, 1 / 20), size=5)
+    for draw, found in zip(times, of_each(RHO, lifts, scores, times / 20), strict=True):
+        drawn = np.repeat(np.arange(20), draw)
+        by_scipy = [spearmanr(row[drawn], scores[drawn]).statistic for row in lifts]
+        assert found == pytest.approx(by_scipy)
+
+
 def test_the_figure_of_a_name_by_hand() -> None:
     """Lifts of 3, 1, -4 bits with scores 1, 0, -1: by bits (3 * 1 + 1 * 0) / 4 less 0."""
     lifts, scores = np.array([[3.0, 1.0, -4.0]]), np.array([1.0, 0.0, -1.0])
