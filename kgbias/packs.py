@@ -159,8 +159,8 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: there is {', '.join(pack_names())}, or name a folder with "
-            f"a {MANIFEST}"
+            f"no prompts {str(name)!r}: choose from {', '.join(pack_names())}, or name a folder "
+            f"with a {MANIFEST}"
         )
     return _read(folder)
 
@@ -201,7 +201,7 @@ def _read(folder: Path) -> Pack:
     data = read_toml(path)
     for key, kind in {"name": str, "version": int, "language": str, "reader": str}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack needs {key!r}, {_KINDS[kind]}")
+            raise DataError(f"{path}: a pack needs {key!r}: {_KINDS[kind]}")
     for key in ("source", "verbaliser"):
         if not isinstance(data.get(key, ""), str):
             raise DataError(f"{path}: {key!r} must be a text")
@@ -272,7 +272,7 @@ def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
         if kind is None:
             raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_SETTINGS)}")
         if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
-            raise DataError(f"{path}: {name!r} of [{table}] has a value of another type")
+            raise DataError(f"{path}: {name!r} of [{table}] has a value of the wrong type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):
             raise DataError(f"{path}: {name!r} of [{table}] must be a list of texts")
     return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}

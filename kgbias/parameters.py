@@ -80,7 +80,7 @@ def check_applies(
         takers = [name for name, names in takes.items() if parameter in names]
         if not takers:
             there = ", ".join(sorted({name for names in takes.values() for name in names}))
-            raise UsageError(f"no parameter {parameter!r}; there is {there}")
+            raise UsageError(f"no parameter {parameter!r}; the parameters are {there}")
         if not set(takers) & set(chosen):
             raise DoesNotApply(parameter, takers)
 

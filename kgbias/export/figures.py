@@ -38,8 +38,8 @@ def rows(triples: Iterable[TripleView]) -> list[Row]:
         raise UsageError("nothing to draw: no triple passes the filters")
     if len(triples) > MOST_EDGES:
         raise UsageError(
-            f"{len(triples)} triples cannot be read in one picture: `limit` {MOST_EDGES} keeps the "
-            "most frequent; `per_group`, `group` and `min_count` narrow it"
+            f"{len(triples)} triples are too many to read in one picture: `limit` {MOST_EDGES} "
+            "keeps the most frequent; `per_group`, `group` and `min_count` narrow it"
         )
     groups = list(dict.fromkeys(t.group_id for t in triples))
     by_object: dict[str, list[TripleView]] = {}

@@ -133,7 +133,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     Raises UsageError for one that does not exist."""
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
+            raise UsageError(f"no export format {name!r}; the formats are {', '.join(FORMATS)}")
         return name
     if not isinstance(output, Path):
         return "jsonl"
@@ -147,7 +147,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
 
 def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:
     if form.kind != "text":
-        raise UsageError(f"{name} cannot go to a stream of text: name a file")
+        raise UsageError(f"{name} cannot be written to a text stream: name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
         form.write(content, path)

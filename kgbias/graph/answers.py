@@ -82,7 +82,7 @@ class LoggedModel:
             fit = budget.afforded(sizes)
             if fit < number * _WORTH_A_BATCH:
                 raise Interrupted(
-                    f"stopped: what is left of the budget is enough for {fit} of {number} requests"
+                    f"stopped: the rest of the budget covers only {fit} of {number} requests"
                 )
             number = fit
         return number

@@ -32,7 +32,9 @@ class BatchedModel:
     def __init__(self, model: Completer, store: Store, progress: Progress) -> None:
         able = getattr(model, "abilities", None)
         if able is None or able.batch == "no":
-            raise UsageError(f"`batch` is for providers that take batches, not {model.info.name}")
+            raise UsageError(
+                f"`batch` needs a provider that takes batches, and {model.info.name} does not"
+            )
         self._model: Any = cast(Any, model)
         self._batches: Any = self._model.batches()
         self._store = store
@@ -108,8 +110,8 @@ class BatchedModel:
                 id = self._batches.submit(batch.name, part, batch.created, self._others())
                 self._store.keep_batch(batch := replace(batch, id=id))
                 self._progress.note(
-                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves it with the provider, and "
-                    "the same command waits for it"
+                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves the batch with the "
+                    "provider, and the same command waits for it"
                 )
                 made.append(batch)
         return made
@@ -141,12 +143,12 @@ class BatchedModel:
                 self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
         if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
             self._store.drop_batch(batch.name)
-            raise ModelError(f"the provider does not take the batch {id}: {state.refused}")
+            raise ModelError(f"the provider refused batch {id}: {state.refused}")
         if state.refused:
             return {}
         with _kept(id):
             found = self._batches.results(id, held, state.done)
-        nothing = Completion("", "error", error=f"the batch {id} has no answer to it")
+        nothing = Completion("", "error", error=f"batch {id} has no answer to this request")
         answers = {key: found.get(key, nothing) for key in held}
         return {k: replace(a, details={**a.details, "batch": id}) for k, a in answers.items()}
 

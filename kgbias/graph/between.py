@@ -81,7 +81,7 @@ def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
     each with a line that says so: groups are not tested by them."""
     return {
         measure: f"{measure} by {metric.scorer} is left out of the tests of groups: it may react "
-        "to a group's name, and is too dear to be asked about every name"
+        "to a group's name, and asking it about every name would cost too much"
         for measure, metric in metrics.items()
         if metric.scorer.startswith(TOO_DEAR)
     }

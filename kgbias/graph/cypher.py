@@ -124,17 +124,17 @@ def _tokens(text: str) -> list[_Token]:
     for character in text:
         hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
         if hidden or character in _BIDI:
-            raise _refused(f"it holds the control character U+{ord(character):04X}")
+            raise _refused(f"this one contains the control character U+{ord(character):04X}")
     if re.search(r"\\[uU]", text):
-        raise _refused("write a character itself and not as \\u")
+        raise _refused("this one has a \\u escape: write the character itself")
     found, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             rest = text[at : at + 20].split("\n")[0]
             raise _refused(
-                f"{rest!r} cannot be read: names of other letters stand in backticks, texts in "
-                "quotes"
+                f"{rest!r} cannot be read: put names with other letters in backticks, and texts "
+                "in quotes"
             )
         found.append(_Token(match.lastgroup or "", match[0]))
         at = match.end()
@@ -142,7 +142,7 @@ def _tokens(text: str) -> list[_Token]:
         if token.kind == "text":
             for escape in _ESCAPED.finditer(token.text):
                 if escape[1] not in _ESCAPES:
-                    raise _refused(f"a text has no escape {escape[0]}: a backslash is two")
+                    raise _refused(f"{escape[0]} is not an escape: write a backslash as two")
     return found
 
 
@@ -163,11 +163,12 @@ def _check(tokens: Sequence[_Token]) -> None:
         if before.text in (".", ":") or (before.text in ("{", ",") and after.text == ":"):
             word = ""  # a property, label or key
         elif _begins(tokens, place, word) and word not in _BEGIN:
-            raise _refused(f"{token.text} begins no query that reads: {', '.join(sorted(_BEGIN))}")
+            known = ", ".join(sorted(_BEGIN))
+            raise _refused(f"such a query cannot begin with {token.text}, only with {known}")
         elif word in _MORE:
-            raise _refused(f"{word} does more than that; a name like it stands in backticks")
+            raise _refused(f"{word} does more; a name spelled like it must be in backticks")
         elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUES):
-            raise _refused(f"{token.text} cannot stand after {before.text}")
+            raise _refused(f"{token.text} cannot follow {before.text}")
         elif word == "CALL":
             _check_call(tokens, place + 1)
         if after.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
@@ -211,7 +212,7 @@ def _check_call(tokens: Sequence[_Token], place: int) -> None:
     while (token := _at(tokens, place)).kind in ("word", "quoted") or token.text == ".":
         name, place = name + token.text, place + 1
     if name not in PROCEDURES:
-        raise _refused(f"it may not call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
+        raise _refused(f"it cannot call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
 
 
 def _check_function(tokens: Sequence[_Token], place: int) -> None:
@@ -223,11 +224,11 @@ def _check_function(tokens: Sequence[_Token], place: int) -> None:
     if called.kind == "word" and called.text.upper() == "CALL" and name in PROCEDURES:
         return
     if name.lower() not in _FUNCTIONS:
-        raise _refused(f"{name} is no function that is known to read the graph alone")
+        raise _refused(f"{name} is not a function known to do only that")
 
 
 def _refused(why: str) -> UsageError:
-    return UsageError(f"the query cannot be run: a query reads the graph alone, and {why}")
+    return UsageError(f"the query cannot be run: a query may only read the graph, and {why}")
 
 
 _COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"

@@ -140,4 +140,4 @@ def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
         if not right:
             wrong, example = wrong + 1, example or str(id)
     if wrong:
-        yield Fault("id", f"{label} whose id does not follow from its content", wrong, example)
+        yield Fault("id", f"{label} whose id does not match its content", wrong, example)

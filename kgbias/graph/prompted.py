@@ -22,7 +22,7 @@ def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> d
     shipped = resource("prompts", str(name)) if str(name) == Path(str(name)).name else None
     folder = shipped if shipped is not None and shipped.is_dir() else Path(name)
     if not folder.is_dir():
-        raise UsageError(f"no prompts {str(name)!r}: name a folder with a file for each template")
+        raise UsageError(f"no prompts {str(name)!r}: name a folder with one file for each template")
     found = {}
     for template, values in needed.items():
         path = folder / f"{template}.toml"

@@ -56,7 +56,7 @@ class Selection:
 
     def __post_init__(self) -> None:
         if self.min_acceptability is not None and not 0 <= self.min_acceptability <= 1:
-            raise UsageError("`min_acceptability` must lie between 0 and 1")
+            raise UsageError("`min_acceptability` must be between 0 and 1")
 
     def as_dict(self) -> dict[str, Any]:
         """What differs from the default."""
@@ -264,7 +264,7 @@ def scope(
     if selection.arm is not None:
         if selection.arm not in arms:
             raise UsageError(
-                f"run {run.name!r} has no arm {selection.arm!r}; there is {', '.join(arms)}"
+                f"run {run.name!r} has no arm {selection.arm!r}; it has {', '.join(arms)}"
             )
         arms = (selection.arm,)
     return arms, all_arms, _threshold(run, selection, measured)
@@ -280,7 +280,7 @@ def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
     """What was counted, where it is of one arm; raises as `one_arm`."""
     if counted.several:
         raise UsageError(
-            f"run {run.name!r} has the arms {', '.join(counted.arms)}, which are not to be added "
+            f"run {run.name!r} has the arms {', '.join(counted.arms)}, which must not be added "
             "up: choose one with `arm`"
         )
     return counted

@@ -479,7 +479,7 @@ def open_store(
     if separator:
         raise UsageError(f"{scheme}:// is not a store: give a path, or a neo4j:// or bolt:// URL")
     if not url.strip() or url.startswith((":memory:", "file:")):
-        raise UsageError(f"a store needs a file, and {url!r} is none: it would be lost at the end")
+        raise UsageError(f"a store needs a file, and {url!r} is not one: it would not be kept")
     from kgbias.graph.sqlite import SQLiteStore
 
     return SQLiteStore(url, create=create)
@@ -569,7 +569,7 @@ class StoredRun:
             if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
                 return group
         there = ", ".join(group.name for group in self.groups)
-        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
+        raise UsageError(f"run {self.name!r} has no group {name!r}; it has {there}")
 
     # What was said
 

@@ -193,12 +193,12 @@ def read_folder(folder: Path, embed: Embed) -> tuple[Corpus, str]:
     """The text files of a folder and those below it, by path, as a corpus; and a hash of them.
     `embed` gives each text a vector of length 1. Raises DataError where there is no such file."""
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder of documents")
+        raise DataError(f"{folder} is not a folder of documents")
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
     texts = {p.relative_to(folder).as_posix(): read_text(p) for p in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
-        raise DataError(f"{folder} holds no text: documents end in {', '.join(SUFFIXES)}")
+        raise DataError(f"{folder} has no text: documents end in {', '.join(SUFFIXES)}")
     digest = sha256("\0".join(f"{name}\0{text}" for name, text in texts.items()).encode())
     return build(texts, embed), digest.hexdigest()
 

@@ -49,7 +49,7 @@ def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:
-        raise DataError(f"{path} holds no rows")
+        raise DataError(f"{path} has no rows")
     there = list(first.cells)
     need_columns(path, there, {"group": columns.group})
     for attribute in (*columns.attributes, *columns.said_as):

@@ -55,13 +55,13 @@ def read_file(
     """
     name = format or format_of(path)
     if name not in TABLES:
-        raise UsageError(f"no format {name!r}; there is: {', '.join(FORMATS)}")
+        raise UsageError(f"no format {name!r}; the formats are {', '.join(FORMATS)}")
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
     attributes = as_names(attribute)
     said_as = {column: text.strip() for column, text in (say or {}).items()}
     if not all(said_as.values()):
-        raise UsageError("`say` takes a predicate for each column: one is empty")
+        raise UsageError("`say` takes a predicate for each column, and one is empty")
     settings: dict[str, Any] = {"format": name}
     read: Callable[[Path], Iterator[Statement | None]]
     if name == "profiles":
@@ -71,7 +71,7 @@ def read_file(
         settings |= {"group": profile.group, "attributes": list(attributes), "say": said_as}
     else:
         if attributes or said_as:
-            raise UsageError("`attribute` and `say` are for profiles: `format` must be profiles")
+            raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
         named = {key: value for key, value in columns.items() if value}
         read = partial(read_triples, format=name, columns=Columns(**named))
         settings |= {"columns": named}
@@ -115,6 +115,6 @@ def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement]
             statements.append(row)
     if not statements:
         raise DataError(
-            f"{path} holds no triple: all {left_out} rows lack a group, a predicate or an object"
+            f"{path} has no triples: all {left_out} rows lack a group, a predicate or an object"
         )
     return statements, left_out

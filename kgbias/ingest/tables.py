@@ -78,7 +78,7 @@ def _table(file: Any, format: str) -> Iterator[Record]:
     for cells in reader:
         if cells:
             if len(cells) > len(header):
-                raise ValueError(f"a row has {len(cells)} cells, the header {len(header)}")
+                raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
             padded = [*cells, *[""] * (len(header) - len(cells))]
             yield Record(line + 1, dict(zip(header, padded, strict=True)))
         line = reader.line_num
@@ -138,7 +138,7 @@ def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statemen
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:
-        raise DataError(f"{path} holds no rows")
+        raise DataError(f"{path} has no rows")
     there = list(first.cells)
     wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}

@@ -210,7 +210,7 @@ def altered(folder: Path) -> dict[str, str]:
         match = _LINE.fullmatch(line)
         name = PurePosixPath(match[2]) if match else PurePosixPath("..")
         if match is None or name.is_absolute() or ".." in name.parts:
-            raise DataError(f"{folder / NAME}, line {number}: no checksum of a file in the folder")
+            raise DataError(f"{folder / NAME}, line {number}: not a checksum of a file beside it")
         path = folder / name
         try:
             if not path.is_file():

@@ -136,7 +136,7 @@ class Table(MutableMapping[str, T]):
 
     def _problem(self, name: str, points: "list[EntryPoint]") -> str:
         if name in self.own:
-            return f"kgbias has a {self.what} {name!r} of its own, which is the one that is used"
+            return f"kgbias has its own {self.what} {name!r}, which is used instead"
         try:
             for path in filter(None, (getattr(self[name], part) for part in self._paths)):
                 self.named(name, path)
@@ -152,7 +152,7 @@ class Table(MutableMapping[str, T]):
             raise PluginError(f"{packages} both add a {self.what} {name!r}: uninstall one of them")
         entry = self._imported(name, points[0].load)
         if not isinstance(entry, self._kind):
-            wrong = f"{points[0].value} is no {self._kind.__name__}"
+            wrong = f"{points[0].value} is not a {self._kind.__name__}"
             raise PluginError(self._line(name, wrong))
         if wrong := self._fault(name, entry):
             raise PluginError(self._line(name, wrong))

@@ -251,7 +251,7 @@ def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> It
         yield shown
     except KeyboardInterrupt:
         kept = "what was finished is kept, and running this again continues from there"
-        raise Interrupted(f"stopped: {'it was not written' if whole else kept}") from None
+        raise Interrupted(f"stopped: {'nothing was written' if whole else kept}") from None
     finally:
         if isinstance(shown, Bars | Lines):
             shown.finish()

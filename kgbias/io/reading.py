@@ -43,7 +43,7 @@ def only_files(folder: Path) -> None:
         except OSError:
             other = True
         if other:
-            raise DataError(f"{path} is no file")
+            raise DataError(f"{path} is not a regular file")
 
 
 def read_text(path: Path) -> str:
@@ -126,7 +126,8 @@ def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int,
                 continue
             if len(cells) > len(header):
                 raise DataError(
-                    f"{where}, line {reader.line_num}: {len(cells)} cells, the header {len(header)}"
+                    f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
+                    f"{len(header)}"
                 )
             padded = [*cells, *[""] * (len(header) - len(cells))]
             yield reader.line_num, dict(zip(header, padded, strict=True))

@@ -141,8 +141,8 @@ def _looped(loop: nodes.For, own: frozenset[str]) -> frozenset[str]:
     given = isinstance(through, nodes.Name) and (not own or through.name in own)
     if loop.recursive or not given:
         raise jinja2.TemplateError(
-            f"line {loop.lineno}: a loop goes through a value that the template is given, and one "
-            "inside another through a part of what that one is at"
+            f"line {loop.lineno}: a loop must go over a value that the template is given, and a "
+            "nested loop over part of the outer loop's current item"
         )
     return frozenset(name.name for name in loop.target.find_all(nodes.Name)) | (
         frozenset({loop.target.name}) if isinstance(loop.target, nodes.Name) else frozenset()
@@ -164,7 +164,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
     kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
     for key, kind in {**kinds, "chat": dict}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a prompt template needs {key!r}, {_KINDS[kind]}")
+            raise DataError(f"{path}: a prompt template needs {key!r}: {_KINDS[kind]}")
     for key in ("stop", "chat_stop", "wordings"):
         if not isinstance(words := data.get(key, []), list) or not all(
             isinstance(word, str) and word for word in words
@@ -174,7 +174,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
         raise DataError(f"{path}: 'chat' must hold a text for each role")
     for key in ("max_tokens", "chat_max_tokens"):
         if not isinstance(most := data.get(key, 1), int) or most < 1:
-            raise DataError(f"{path}: {key!r} must be a whole number and at least 1")
+            raise DataError(f"{path}: {key!r} must be a whole number of at least 1")
     template = Template(
         name=data["name"],
         version=data["version"],

@@ -192,13 +192,13 @@ def publish(
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: publish to a new folder")
     if run.status != "complete":
-        raise UsageError(f"run {run.name!r} is not finished: crawl it to its end first")
+        raise UsageError(f"run {run.name!r} is not finished: finish crawling it first")
     selection = selection or Selection()
     counted = select(run, selection)
     if counted.note:
         progress.note(counted.note)
     if not counted.triples:
-        raise UsageError(f"run {run.name!r} holds no statement that counts")
+        raise UsageError(f"run {run.name!r} has no statements that count")
     source = Source(
         Content(run, list(counted.triples), counted),
         Recipe.of(run, selection),

@@ -155,11 +155,11 @@ def read_statements(folder: Path) -> list[dict[str, Any]]:
             isinstance(row.get(name), kind)
             for name, kind in (("id", str), ("arm", str), ("count", int))
         ):
-            raise DataError(f"{path}, line {number} is no statement: it needs id, arm and count")
+            raise DataError(f"{path}, line {number} is not a statement: it needs id, arm and count")
     return found
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value

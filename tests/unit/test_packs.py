@@ -249,7 +249,7 @@ def _replaced(name: str, old: str, new: str) -> Fault:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (_replaced("pack.toml", 'name = "sentences"', ""), "a pack needs 'name', a text"),
+        (_replaced("pack.toml", 'name = "sentences"', ""), "a pack needs 'name': a text"),
         (_replaced("pack.toml", "version = 2", 'version = "x"'), "needs 'version', a whole number"),
         (_replaced("pack.toml", "pool.toml", "../pool.toml"), "the name of a file beside it"),
         (_replaced("pack.toml", "pool.toml", "lake.toml"), "has no lake.toml"),
@@ -393,5 +393,5 @@ def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path) -> None:
     shutil.copytree(resource("prompts", "sentences"), folder)
     (folder / "object.toml").unlink()
     os.mkfifo(folder / "object.toml")
-    with pytest.raises(DataError, match=r"object\.toml is no file"):
+    with pytest.raises(DataError, match=r"object\.toml is not a regular file"):
         load_pack(folder)

@@ -292,7 +292,7 @@ class Keeping(Crawls, Findings):
 
     def compact(self, progress: Progress | None = None) -> NoReturn:
         raise UsageError(
-            f"{self.url} is a server, which uses freed space again by itself; with it stopped, "
+            f"{self.url} is a server, which reuses freed space by itself; once it is stopped, "
             "`neo4j-admin database copy` writes a smaller copy"
         )
 

@@ -164,8 +164,8 @@ class Runs(Neo4jSession):
                 )
             if row["name"] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {row['name']!r}: leave out the name, "
-                    "or give that one"
+                    f"the store has the same crawl as run {row['name']!r}: leave out the name, or "
+                    "give that one"
                 )
         if not known:
             self._create_run(run)
@@ -212,9 +212,9 @@ class Runs(Neo4jSession):
             row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
         ]
         if not names:
-            raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
+            raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
         if name is not None and name not in names:
-            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
         (row,) = self.read(_RUN, name=names[-1] if name is None else name)
         groups = tuple(
             Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))

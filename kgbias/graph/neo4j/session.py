@@ -48,7 +48,7 @@ class Neo4jSession:
         if parts.password:
             raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
         if not parts.hostname:
-            raise StoreError(f"{url} names no host: neo4j://HOST:7687")
+            raise StoreError(f"{url} names no host: write neo4j://HOST:7687")
         self.url = url
         self._neo4j = neo4j
         self._notify = notify or (lambda _: None)
@@ -126,7 +126,7 @@ class Neo4jSession:
             for query, parameters in statements:
                 created += tx.run(query, parameters).consume().counters.nodes_created
             if creates is not None and created != creates:
-                raise Incomplete(f"{self.url} made {created} nodes of {creates}")
+                raise Incomplete(f"{self.url} created {created} of {creates} nodes")
 
         self._within(lambda session: session.execute_write(work))
 
@@ -228,15 +228,15 @@ class Neo4jSession:
         code = getattr(error, "code", "") or ""
         if "Unauthorized" in code and self._withheld:
             return StoreError(
-                f"{self.url} stands in a file alone, so it gets no NEO4J_PASSWORD: name it with "
-                "--store, or --trust the file"
+                f"{self.url} is named only in a file, so NEO4J_PASSWORD is not sent to it: name "
+                "it with --store, or --trust the file"
             )
         if "Unauthorized" in code:
             return StoreError(
                 f"{self.url} refused the user or password: set NEO4J_PASSWORD (and NEO4J_USERNAME)"
             )
         if "AuthenticationRateLimit" in code:
-            return StoreError(f"{self.url} had too many wrong passwords: wait, then try again")
+            return StoreError(f"{self.url} was sent too many wrong passwords: wait, then try again")
         if "CredentialsExpired" in code:
             return StoreError(f"the password of {self.url} has expired: change it in Neo4j Browser")
         if "DatabaseNotFound" in code:
@@ -245,7 +245,7 @@ class Neo4jSession:
                 "NEO4J_DATABASE"
             )
         if "ReadOnly" in code:
-            return StoreError(f"the database of {self.url} may only be read")
+            return StoreError(f"the database of {self.url} is read-only")
         if "Forbidden" in code:
             return StoreError(
                 f"this user of {self.url} may not write: give it the role editor or publisher, or "
@@ -288,7 +288,7 @@ class _Wait:
         """The server answered: say so if we were waiting, and reset the limit."""
         if self._deadline is not None:
             self._deadline = None
-            self._session._notify(f"{self._session.url} answers again: going on")
+            self._session._notify(f"{self._session.url} answers again: continuing")
 
 
 def spread(row: Row) -> dict[str, Any]:

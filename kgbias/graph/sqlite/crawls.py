@@ -103,7 +103,7 @@ class Crawls(Database):
             known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
             if known and known[0] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {known[0]!r}: leave out the name, or "
+                    f"the store has the same crawl as run {known[0]!r}: leave out the name, or "
                     "give that one"
                 )
             if not known:
@@ -168,8 +168,8 @@ class Crawls(Database):
         if row is None:
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
-                raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
-            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+                raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
+            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
         return self._record(
             Run,
             row

@@ -63,7 +63,7 @@ class Database:
         self._writable = False  # until the first write
         if not is_store(path) and not create:
             raise StoreError(
-                f"no store at {path}: there is no such file, and nothing was crawled into it yet"
+                f"no store at {path}: the file does not exist; crawl into it first, or name another"
             )
         try:
             self._db, version = self._connect(path)

@@ -78,7 +78,7 @@ def only_tables(db: sqlite3.Connection, path: str) -> None:
         kind, name = found
         what = f"the {'virtual table' if kind == 'table' else kind} {shortened(str(name), 50)!r}"
         raise StoreError(
-            f"cannot open {path}: it holds {what}, which is not of kgbias and could change what is "
+            f"cannot open {path}: it holds {what}, which is not kgbias's and could change what is "
             "read or written: remove it with sqlite3, or restore a copy"
         )
 

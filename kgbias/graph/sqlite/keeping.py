@@ -115,7 +115,7 @@ class Keeping(Crawls):
                 f'AND {r.column} NOT IN (SELECT {key(r.to)} FROM "{r.to}")'
             ).fetchone()
             if count:
-                what = f"{r.table}.{r.column} that names no {r.to.replace('_', ' ')}"
+                what = f"{r.table}.{r.column} that refers to no {r.to.replace('_', ' ')}"
                 found.append(Fault("reference", what, count, example))
             progress.advance()
         found += _missing(self._db)
@@ -221,7 +221,7 @@ def _missing(db: Connection) -> Iterator[Fault]:
     """The indexes that the file lacks: without them, what takes seconds takes hours."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     for name in sorted(expected()[0] - there):
-        yield Fault("file", f"it lacks the index {name}")
+        yield Fault("file", f"the index {name} is missing")
 
 
 def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
@@ -279,10 +279,10 @@ def _sound_json(text: str) -> bool:
 def _check_target(store: Path, path: Path) -> None:
     """Raise UsageError for a path that a backup would spoil."""
     if path.exists() and path.samefile(store):
-        raise UsageError("a backup is another file: this is the store itself")
+        raise UsageError("a store cannot be backed up to itself: name another file")
     is_store(str(path))  # another program's file stays as it is
     if Path(f"{path}-wal").exists():
-        raise UsageError(f"{path} is a store that is in use: name another file")
+        raise UsageError(f"{path} is a store in use: name another file")
 
 
 def _checksum(path: Path) -> Path:
@@ -297,4 +297,4 @@ def _changed_backup(path: Path) -> Iterator[Fault]:
         return
     written = log.exists() and log.stat().st_size > 0  # and not yet moved into the file
     if written or read_text(file).split()[:1] != [sha256_of(path)]:
-        yield Fault("checksum", f"{path.name} is not the file that {file.name} is of")
+        yield Fault("checksum", f"{path.name} does not match its checksum in {file.name}")

@@ -342,15 +342,15 @@ def version_of(connection: sqlite3.Connection) -> int:
         )
     if version > latest():
         raise StoreError(
-            f"the store has schema {version}, this kgbias knows up to {latest()}: upgrade kgbias"
+            f"the store has schema {version}, and this kgbias knows none after {latest()}: upgrade "
+            "kgbias"
         )
     if version or not (there := columns(connection)):
         return version
     like = [n for n, those in enumerate(_versions(), _BEFORE + 1) if those.items() <= there.items()]
     if not like:
         raise StoreError(
-            "the store does not say of which version it is, and its tables are of none: restore a "
-            "copy"
+            "the store does not state its version, and its tables match no version: restore a copy"
         )
     return like[-1]
 

@@ -79,13 +79,13 @@ class CypherView:
             self.close()
             if late.is_set():
                 raise UsageError(
-                    f"the query did not end within {timeout:g} s: ask for less, or give "
-                    "it longer (`query_timeout`, or --timeout on the command line)"
+                    f"the query took longer than {timeout:g} s: ask for less, or give "
+                    "it more time (`query_timeout`, or --timeout on the command line)"
                 ) from error
             if not told:
-                why = "the Cypher engine was killed, perhaps for want of memory"
+                why = "the Cypher engine was killed, perhaps for lack of memory"
             elif "memory" in told.lower():
-                why = "the query, with the view that it reads, took more memory than it may have"
+                why = "the query, with the view that it reads, needed more memory than it may use"
             else:
                 raise StoreError(
                     f"the Cypher engine stopped: {told.splitlines()[-1][:300]}"
