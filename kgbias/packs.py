@@ -201,7 +201,7 @@ def _read(folder: Path) -> Pack:
     data = read_toml(path)
     for key, kind in {"name": str, "version": int, "language": str, "reader": str}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack needs {key!r}: {_KINDS[kind]}")
+            raise DataError(f"{path}: a pack needs {key!r}, {_KINDS[kind]}")
     for key in ("source", "verbaliser"):
         if not isinstance(data.get(key, ""), str):
             raise DataError(f"{path}: {key!r} must be a text")

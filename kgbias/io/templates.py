@@ -164,7 +164,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
     kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
     for key, kind in {**kinds, "chat": dict}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a prompt template needs {key!r}: {_KINDS[kind]}")
+            raise DataError(f"{path}: a prompt template needs {key!r}, {_KINDS[kind]}")
     for key in ("stop", "chat_stop", "wordings"):
         if not isinstance(words := data.get(key, []), list) or not all(
             isinstance(word, str) and word for word in words

@@ -214,7 +214,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)
-    with pytest.raises(UsageError, match="no prompts 'sentence': there is german, salinas-2023"):
+    with pytest.raises(UsageError, match="no prompts 'sentence': choose from german, salinas-2023"):
         config(prompts="sentence")
 
 
@@ -249,7 +249,7 @@ def _replaced(name: str, old: str, new: str) -> Fault:
 @pytest.mark.parametrize(
     ("fault", "says"),
     [
-        (_replaced("pack.toml", 'name = "sentences"', ""), "a pack needs 'name': a text"),
+        (_replaced("pack.toml", 'name = "sentences"', ""), "a pack needs 'name', a text"),
         (_replaced("pack.toml", "version = 2", 'version = "x"'), "needs 'version', a whole number"),
         (_replaced("pack.toml", "pool.toml", "../pool.toml"), "the name of a file beside it"),
         (_replaced("pack.toml", "pool.toml", "lake.toml"), "has no lake.toml"),

@@ -112,7 +112,7 @@ def test_a_broken_one_is_one_line_for_whoever_asks_for_it(install: Callable[...,
 @pytest.mark.parametrize(
     ("adds", "point", "value", "wrong"),
     [
-        ("measure", "regard", "regard", "kgbias has a measure 'regard' of its own"),
+        ("measure", "regard", "regard", "kgbias has its own measure 'regard'"),
         ("measure", "a", "other", "its measure is called 'other'"),
         ("measure", "A-b", "other", "its measure is called 'other'"),
         ("measure", "a", "nothing", "AttributeError: module"),

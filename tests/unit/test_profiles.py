@@ -81,7 +81,7 @@ def test_the_names_that_are_shipped() -> None:
     (first, *_) = named_groups(names, ["arab women"])
     assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
     assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
-    with pytest.raises(UsageError, match="no group 'martians'; it has African men"):
+    with pytest.raises(UsageError, match="no group 'martians'; there is African men"):
         named_groups(names, ["Martians"])
 
 
