@@ -253,9 +253,7 @@ class BelievedEdge(StatementEdge):
     q_zero: Annotated[OrNaN, "the same, corrected"]
     least: Annotated[OrNaN, "the smallest lift with one of the names left out"]
     swayed_by: Annotated[str, "the name left out to get it"] = ""
-    verdict: Annotated[
-        str, "believed, leaning or bound to a word; empty if nothing is shown"
-    ] = ""
+    verdict: Annotated[str, "believed, leaning or bound to a word; empty if nothing is shown"] = ""
 
 
 @dataclass(frozen=True, slots=True)
