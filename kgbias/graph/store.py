@@ -525,8 +525,8 @@ def _of_run(
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run (`record`) in its `store`. Nothing is cached: each method reads or writes the store when
-    it is called. The methods are those of `Store`, with the run's id filled in."""
+    """A run (`record`) in its `store`. Nothing is cached: each method reads or writes the store.
+    The methods are those of `Store`, with the run's id filled in."""
 
     store: Store
     record: Run
@@ -611,7 +611,7 @@ class StoredRun:
     places = _of_run(Store.places)
     save_places = _of_run(Store.save_places)
 
-    # What models find probable
+    # What was found by asking models
 
     probings = _of_run(Store.probings)
     save_probing = _of_run(Store.save_probing)
