@@ -1,7 +1,7 @@
-"""Knowledge graphs of RAGAS as JSON: nodes (documents and chunks) and relationships among them.
+"""RAGAS knowledge graphs as JSON: nodes (documents and chunks) and relationships among them.
 
-The layout is what `KnowledgeGraph.save` of ragas 0.4 writes. What is read is kept whole, in its
-order, so that an export gives it back the same. kgbias does not need ragas for it.
+The layout is what `KnowledgeGraph.save` of ragas 0.4 writes. All of it is kept, in order, for an
+export to give it back unchanged. This does not need ragas.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _TEXT = "page_content"  # the property that holds a node's text
 
 
 def read_graph(path: Path) -> Corpus:
-    """The nodes and relationships of a file. Raises DataError for a file that is no such graph."""
+    """The nodes and relationships of a file. Raises DataError if it is not such a graph."""
     data = read_json(path)
     if not isinstance(data, dict):
         raise DataError(f"{path} is not a RAGAS knowledge graph: it needs nodes and relationships")
