@@ -282,8 +282,8 @@ class Passes:
 
 
 def _reported(items: Iterable[Item], name: str, about: int, progress: Progress) -> Iterator[Item]:
-    """The items, with progress. There are `about` so many: fewer where some do not count, more
-    where arms said the same."""
+    """The items, with progress. There are `about` this many: fewer if some do not count, more if
+    arms said the same."""
     progress.stage(name, about)
     done = 0
     for done, item in enumerate(items, start=1):

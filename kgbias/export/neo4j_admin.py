@@ -126,8 +126,8 @@ class _Files:
             ]
         )
         return (
-            "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To make "
-            "an empty Neo4j 5 database of these files, stop the server and, in this folder, run:"
+            "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To load these "
+            "files into an empty Neo4j 5 database, stop the server and, in this folder, run:"
             f"\n\n{command}\n"
         )
 
@@ -159,7 +159,7 @@ def _row(values: Values, names: Sequence[str]) -> list[Any]:
 
 
 def _cell(value: Any) -> str:
-    """The cells of a row, with all but missing values in quotes: an empty text stays a text."""
+    """A value as a cell, in quotes unless it is missing: an empty text stays a text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):
