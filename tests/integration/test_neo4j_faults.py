@@ -100,7 +100,7 @@ def test_a_server_that_stops_and_starts_again(
     again = crawl(config, model(), store, name="r")
     assert (again.asked, again.cached) == (0, expected.asked)
 
-    # And a database that may only be read.
+    # And a read-only database.
     store.close()
     stop()
     conf = Path(home) / "conf" / "neo4j.conf"

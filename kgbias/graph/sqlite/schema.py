@@ -342,7 +342,7 @@ def version_of(connection: sqlite3.Connection) -> int:
         )
     if version > latest():
         raise StoreError(
-            f"the store has schema {version}, and this kgbias knows none after {latest()}: upgrade "
+            f"the store has schema {version}, but this kgbias knows only up to {latest()}: upgrade "
             "kgbias"
         )
     if version or not (there := columns(connection)):
