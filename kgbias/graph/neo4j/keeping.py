@@ -171,18 +171,19 @@ _REFERENCES = {
     "Triple without its predicate": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:PREDICATE]->() }",
     "Triple without its object": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:OBJECT]->() }",
     "Generation without its run": "MATCH (n:Generation) WHERE NOT EXISTS { (n)-[:IN]->(:Run) }",
-    "Generation whose group is not there": "MATCH (n:Generation) "
+    "Generation whose group is missing": "MATCH (n:Generation) "
     "WHERE NOT EXISTS { MATCH (:SocialGroup {uid: n.group_uid}) }",
     "Run without its model": "MATCH (n:Run) WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
     "AssociationTest without its model": "MATCH (n:AssociationTest) "
     "WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
-    "Topic of no topic model": "MATCH (n:Topic) WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
-    "Statement whose predicate is not there": "MATCH (n:Statement) "
+    "Topic without a topic model": "MATCH (n:Topic) "
+    "WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
+    "Statement whose predicate is missing": "MATCH (n:Statement) "
     "WHERE n.predicate_uid IS NOT NULL "
     "AND NOT EXISTS { MATCH (:Predicate {uid: n.predicate_uid}) }",
-    "Statement whose object is not there": "MATCH (n:Statement) "
+    "Statement whose object is missing": "MATCH (n:Statement) "
     "WHERE n.object_uid IS NOT NULL AND NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
-    "Passage of no run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
+    "Passage without a run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
 # label -> a match of its nodes, and what their ids are computed from (kgbias.graph.keeping.IDS)

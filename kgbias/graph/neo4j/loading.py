@@ -26,8 +26,9 @@ _NODES = {
     "Predicate": "CREATE (n:Predicate {uid: row[0], text: row[1], name: row[1]})",
 }
 
-# From new objects and existing ones. Groups and predicates are few: they are found once. If one is
-# gone by then, the places of the others shift, so nothing is created (see `Incomplete`).
+# For triples of new objects and of existing ones. Groups and predicates are few: they are found
+# once. If one is gone by then, the places of the others would shift, so nothing is created (see
+# `Incomplete`).
 _OBJECTS = """
 CALL {{
     UNWIND split($groups, ' ') AS uid MATCH (g:SocialGroup {{uid: uid}}) RETURN collect(g) AS groups
