@@ -498,7 +498,7 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
     middle.set_status(other.id, "complete")
     assert ask(middle, "most_repeated") == []
     assert len(ask(middle, "most_repeated", run="middle")) == len(SAID)
-    with pytest.raises(RunNotFound, match="there is: middle, other"):
+    with pytest.raises(RunNotFound, match="it has middle, other"):
         ask(middle, "bridges", run="nowhere")
 
 

@@ -20,7 +20,7 @@ from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
-SYNCHRONOUS = "FULL"  # commits survive a power cut; tests change it, not to wait for the disk
+SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
 _BUSY_SECONDS = 60
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
