@@ -163,8 +163,10 @@ def _check(tokens: Sequence[_Token]) -> None:
         if before.text in (".", ":") or (before.text in ("{", ",") and after.text == ":"):
             word = ""  # a property, label or key
         elif _begins(tokens, place, word) and word not in _BEGIN:
-            known = ", ".join(sorted(_BEGIN))
-            raise _refused(f"such a query cannot begin with {token.text}, only with {known}")
+            raise _refused(
+                f"such a query cannot begin with {token.text}, only with "
+                f"{', '.join(sorted(_BEGIN))}"
+            )
         elif word in _MORE:
             raise _refused(f"{word} does more; a name spelled like it must be in backticks")
         elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUES):
