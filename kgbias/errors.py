@@ -1,6 +1,6 @@
-"""The errors that a user can meet. Each message is one line that says what to do; the command line
+"""The errors that a user may see. Each message is one line that says what to do; the command line
 prints it without a traceback and exits with 2. Messages name parameters of the library in
-backquotes, which the command line replaces by its options.
+backquotes, which the command line replaces with its options.
 
     KgbiasError
       UsageError        a wrong name, value or combination of parameters
@@ -23,7 +23,7 @@ class KgbiasError(Exception):
     exit_code = 2
 
     def __init__(self, message: str = "") -> None:
-        message = message.encode("utf-8", "replace").decode("utf-8")  # it may quote anything
+        message = message.encode("utf-8", "replace").decode("utf-8")  # it may quote any text
         super().__init__(message if len(message) <= _LONGEST else message[:_LONGEST] + "…")
 
 
@@ -71,5 +71,5 @@ class Interrupted(KgbiasError):
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error, or its type where it says nothing."""
+    """The first line of an error, or its type if it has no text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""Ids that follow from content: the same text has the same id in every run and on every machine."""
+"""Ids computed from content: the same text has the same id in every run and on every machine."""
 
 import unicodedata
 from hashlib import blake2b
@@ -8,8 +8,8 @@ _EDGES = " \t\n.,;:!?\"'*_-–—#()[]{}<>"
 
 
 def normalise(text: str) -> str:
-    """The form in which two texts count as the same: NFKC, case-folded, straight quotes, single
-    spaces, no punctuation at either end. A text of punctuation alone keeps it."""
+    """The form in which two texts count as the same: NFKC, case-folded, with straight quotes and
+    single spaces, without punctuation at either end. A text of punctuation alone keeps it."""
     if text.isascii():  # nothing to compose, and one quote to straighten
         text = " ".join(text.replace("`", "'").split()).lower()
     else:
@@ -19,7 +19,7 @@ def normalise(text: str) -> str:
 
 
 def content_id(kind: str, *parts: str) -> str:
-    """20 hex digits (80 bits: a clash among a million texts has odds of 1 in 10^12)."""
+    """An id of 20 hex digits (80 bits: a clash among a million texts has odds of 1 in 10^12)."""
     # The lengths keep ("ab", "c") apart from ("a", "bc").
     text = f"{len(kind)}:{kind}"
     for part in parts:

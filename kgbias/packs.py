@@ -1,9 +1,9 @@
 """Prompt packs: folders of templates with a manifest, `pack.toml`.
 
-A pack says in which words a crawl asks: the templates of its strategies, the language, how a triple
-is written as a sentence, which reader reads the answers, the example sentences that stand in a
-prompt, and the settings of a crawl that go with them. Those of kgbias are folders of `prompts/`;
-other packages add theirs by name (docs/how-to/extend.md).
+A pack says in what words a crawl asks: the templates of its strategies, the language, how a triple
+is written as a sentence, which reader reads the answers, the example sentences in a prompt, and the
+crawl settings that go with them. kgbias's own are folders of `prompts/`; other packages add theirs
+by name (docs/how-to/extend.md).
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,9 +22,9 @@ from kgbias.io.templates import Template, read_template, render
 
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
-_FIRST = "initialise.toml"  # what a pack of a crawl has, and others do not
+_FIRST = "initialise.toml"  # only a crawl's pack has this file
 _SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
-# What a manifest can set of a crawl, and the type of each.
+# The crawl settings that a manifest can set, with the type of each.
 _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "temperature": (int, float),
     "samples": int,
@@ -45,7 +45,7 @@ _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
 
 
 class Said(Protocol):
-    """What a prompt shows of a statement."""
+    """The parts of a statement that a prompt shows."""
 
     @property
     def group(self) -> str: ...
@@ -67,8 +67,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Pool:
-    """Example sentences about everyday groups, and how many of them a prompt holds: `initialise` at
-    the initialisation; in a round `expand`, or as many as make `minimum` with the graph's own."""
+    """Example sentences about everyday groups, and how many a prompt shows: `initialise` in the
+    initialisation; in later rounds `expand`, or enough to make `minimum` together with the graph's
+    own."""
 
     sentences: tuple[Example, ...] = ()
     initialise: int = 0
@@ -81,16 +82,16 @@ class Pack:
     """A prompt pack.
 
     Attributes:
-        name, version: what it is called.
+        name, version: its name and version.
         language: the language of its prompts, as an ISO 639-1 code.
-        source: whose prompts these are.
+        source: where the prompts come from.
         reader: the reader of its answers (`kgbias.crawl.parse`).
         templates: its templates by name.
-        verbaliser: a triple as a sentence.
+        verbaliser: the template that writes a triple as a sentence.
         pool: its own example sentences.
-        crawl: its settings of a crawl, by the names of `CrawlConfig`'s parameters.
-        preset: what `preset` sets beyond these.
-        groups: the file of its own groups, if it has one.
+        crawl: its crawl settings, by the names of `CrawlConfig`'s parameters.
+        preset: what `preset` sets in addition.
+        groups: the file of its own groups, if any.
         hash: of all its files.
     """
 
@@ -108,7 +109,7 @@ class Pack:
     hash: str = ""
 
     def template(self, name: str) -> Template:
-        """The template of that name. Raises UsageError where the pack has none."""
+        """The template of that name. Raises UsageError if the pack has none."""
         if name not in self.templates:
             raise UsageError(f"the prompts {self.name!r} have no template {name!r}")
         return self.templates[name]
@@ -118,12 +119,12 @@ class Pack:
         return _example(self.verbaliser, said.group, said.predicate, said.object)
 
     def opening(self, predicate: str, rng: Random) -> list[Example]:
-        """The pool's sentences before an initial prompt, none with the asked predicate."""
+        """Sentences of the pool for an initial prompt, none with the predicate asked for."""
         return self._draw(self.pool.initialise, {normalise(predicate)}, rng)
 
     def among(self, shown: Sequence[Said], rng: Random) -> list[Example]:
-        """These statements of the graph as examples; where the pack has a pool, in random order
-        among sentences of it that have other predicates."""
+        """These statements of the graph as examples; if the pack has a pool, mixed in random order
+        with sentences of it that have other predicates."""
         examples = [self.example(said) for said in shown]
         if self.pool.sentences:
             wanted = max(self.pool.expand, self.pool.minimum - len(shown))
@@ -132,8 +133,8 @@ class Pack:
         return examples
 
     def _draw(self, wanted: int, used: Collection[str], rng: Random) -> list[Example]:
-        """Up to `wanted` sentences of the pool, no two of one group or one predicate, none with a
-        used predicate."""
+        """Up to `wanted` sentences of the pool, no two with the same group or predicate, none with
+        a `used` predicate."""
         groups: set[str] = set()
         predicates = set(used)
         drawn: list[Example] = []
@@ -151,7 +152,7 @@ class Pack:
 def load_pack(name: str | Path = DEFAULT) -> Pack:
     """The pack of that name, or in that folder.
 
-    Raises UsageError for a name that is not there, DataError for a folder with a faulty file.
+    Raises UsageError for an unknown name, DataError for a folder with a faulty file.
     """
     known = packs().get(str(name)) if _plain(str(name)) else None
     if known is not None:
@@ -159,23 +160,23 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: there is {', '.join(pack_names())}, or name a folder with "
-            f"a {MANIFEST}"
+            f"no prompts {str(name)!r}: choose from {', '.join(pack_names())}, or name a folder "
+            f"with a {MANIFEST}"
         )
     return _read(folder)
 
 
 @cache
 def packs() -> Table[Path]:
-    """The folders of the packs of a crawl by name: those that come with kgbias, then those that
-    other packages add."""
+    """The folders of the crawl packs, by name: those that come with kgbias, then those that other
+    packages add."""
     shipped = {name: resource("prompts", name) for name in folders("prompts")}
     own = {name: folder for name, folder in shipped.items() if (folder / _FIRST).is_file()}
     return Table("pack", Path, own, _fault)
 
 
 def _fault(name: str, folder: Path) -> str:
-    """What is wrong with another package's pack."""
+    """What is wrong with another package's pack; "" if nothing is."""
     if not (folder / MANIFEST).is_file():
         return f"{folder} has no {MANIFEST}"
     called = _read(folder).name
@@ -183,7 +184,7 @@ def _fault(name: str, folder: Path) -> str:
 
 
 def pack_names() -> list[str]:
-    """The names of the packs of a crawl."""
+    """The names of the crawl packs."""
     return list(packs())
 
 
@@ -272,7 +273,7 @@ def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:
         if kind is None:
             raise DataError(f"{path}: [{table}] cannot set {name!r}, only {', '.join(_SETTINGS)}")
         if not isinstance(value, kind) or isinstance(value, bool) is not (kind is bool):
-            raise DataError(f"{path}: {name!r} of [{table}] has a value of another type")
+            raise DataError(f"{path}: {name!r} of [{table}] has a value of the wrong type")
         if isinstance(value, list) and not all(isinstance(word, str) for word in value):
             raise DataError(f"{path}: {name!r} of [{table}] must be a list of texts")
     return {name: tuple(v) if isinstance(v, list) else v for name, v in found.items()}

@@ -1,7 +1,7 @@
 """Which parameters apply to what was asked for, and which values a file may give them.
 
-A function that can do several things takes parameters that belong to some of them. One that
-belongs to none of those asked for would change nothing, and is an error.
+A function that can do several things has parameters that belong only to some of them. A parameter
+that belongs to nothing that was asked for would have no effect, and is an error.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -48,7 +48,7 @@ class DoesNotApply(ParameterError):
 
 
 class NotFor(ParameterError):
-    """A parameter was given that means nothing to what it was given to."""
+    """A parameter was given to something it does not apply to."""
 
     def __init__(self, parameter: str, what: str) -> None:
         self.parameter, self.what = parameter, what
@@ -59,7 +59,7 @@ class NotFor(ParameterError):
 
 
 class WrongValue(ParameterError):
-    """A method cannot take a value of a parameter that is otherwise its own."""
+    """A method takes a parameter, but not with this value."""
 
     def __init__(self, method: str, parameter: str, value: object) -> None:
         self.method, self.parameter, self.value = method, parameter, value
@@ -80,7 +80,7 @@ def check_applies(
         takers = [name for name, names in takes.items() if parameter in names]
         if not takers:
             there = ", ".join(sorted({name for names in takes.values() for name in names}))
-            raise UsageError(f"no parameter {parameter!r}; there is {there}")
+            raise UsageError(f"no parameter {parameter!r}; the parameters are {there}")
         if not set(takers) & set(chosen):
             raise DoesNotApply(parameter, takers)
 
@@ -94,8 +94,8 @@ _PLAIN: Mapping[Any, tuple[str, type | tuple[type, ...]]] = {
 
 
 def fits(value: Any, annotation: Any) -> bool:
-    """Whether a value of a TOML or JSON file is what a parameter's annotation takes. A class that
-    such a file cannot name takes nothing; an annotation in quotes takes anything."""
+    """Whether a value from a TOML or JSON file fits a parameter's annotation. A class that such a
+    file cannot express fits no value; an annotation in quotes fits any."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is bool:
         return isinstance(value, bool)
@@ -113,7 +113,7 @@ def fits(value: Any, annotation: Any) -> bool:
 
 
 def described(annotation: Any) -> str:
-    """What `fits` takes, in words; "" where that is nothing."""
+    """The values that fit an annotation (`fits`), in words; "" if none do."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if annotation is bool:
         return "true or false"

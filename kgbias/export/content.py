@@ -1,4 +1,4 @@
-"""What an export holds of a run."""
+"""The part of a run that an export holds."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -30,10 +30,9 @@ RETURN DISTINCT t.uid AS uid"""
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which triples to keep: those about these groups, with this predicate, on a topic whose name
-    contains this text, said at least `min_count` times; of these the `per_group` most frequent of
-    each group, and the `limit` most frequent of all. What was said equally often is dealt evenly
-    over the groups.
+    """Which triples to keep: those about `groups`, with `predicate`, on a topic whose name contains
+    `topic`, said at least `min_count` times; from what remains, the `per_group` most frequent of
+    each group, then the `limit` most frequent of all. Ties are shared evenly among the groups.
     With `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
 
     groups: tuple[str, ...] = ()
@@ -45,8 +44,7 @@ class Filters:
     per_group: int | None = None
 
     def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
-        """The triples to keep, in their order. Raises UsageError for a group that the run does not
-        have."""
+        """The triples to keep, in their order. Raises UsageError for a group that the run lacks."""
         wanted = {run.group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
@@ -83,8 +81,8 @@ class Filters:
 
 @dataclass(frozen=True)
 class Content:
-    """The triples of a run that an export writes, and what it may need besides. `counted` says what
-    was left out before the filters; what takes long tells `progress`."""
+    """The triples of a run that an export writes, and what else it may need. `counted` says what
+    was left out before filtering; long work reports to `progress`."""
 
     run: StoredRun
     triples: Collection[TripleView]
@@ -93,7 +91,7 @@ class Content:
 
     @property
     def heading(self) -> list[str]:
-        """The lines that stand above the triples in formats that have comments."""
+        """The lines above the triples, in formats that have comments."""
         return [CONTENT_WARNING, SAMPLE_STATEMENT, *filter(None, [self.counted.note])]
 
     @cached_property
@@ -103,13 +101,14 @@ class Content:
 
     @cached_property
     def names_other(self) -> dict[str, str]:
-        """By triple, the other groups of the run that it names, of those that name any."""
+        """The other groups of the run that a triple names, by the triple's id; triples that name
+        none are left out."""
         named = Named(self.run.groups)
         return {t.id: ", ".join(others) for t in self.triples if (others := named.others(t))}
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """What each measure of the run was scored by."""
+        """The metric that scored each measure of the run."""
         return self.run.metrics()
 
     @cached_property
@@ -119,8 +118,8 @@ class Content:
 
     @cached_property
     def origins(self) -> dict[tuple[str, str], tuple[str, int]]:
-        """By arm and id, the strategy and the round that first had a triple said; empty for runs
-        that were not crawled."""
+        """The strategy and round that first elicited a triple, by arm and id; empty for runs that
+        were not crawled."""
         found: dict[tuple[str, str], tuple[str, int]] = {}
         for g in sorted(self.run.generations(), key=lambda g: g.iteration):
             if g.triple is not None and g.strategy:
@@ -140,8 +139,8 @@ class Content:
 
     @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:
-        """By a triple's id, the rank of its group before the statement, and among how many groups;
-        of the probing by the run's own model, where there is one, else of the first."""
+        """By a triple's id, the rank of its group before the statement and the number of groups
+        ranked; from the probing of the run's own model or, if it has none, from the first."""
         probings = self.run.probings()
         if not probings:
             return {}
@@ -163,7 +162,7 @@ class Content:
 
     @cached_property
     def of_arms(self) -> bool:
-        """Whether the triples are of several arms, and may be there once for each."""
+        """Whether the triples come from several arms, so that one may occur once for each."""
         return self.counted.several
 
     @cached_property

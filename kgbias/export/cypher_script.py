@@ -1,5 +1,5 @@
 """A Cypher script that makes a few thousand triples in any Neo4j, with the labels and properties
-that kgbias writes, so that the library in `cypher/` runs on the result."""
+that kgbias writes: the library in `cypher/` runs on the result."""
 
 import json
 import re
@@ -26,7 +26,7 @@ _LABELS = (
     "Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run", "Generation",
     "Decision",
 )  # fmt: skip
-_ROWS = 100  # of a statement
+_ROWS = 100  # per statement
 
 
 def literal(value: Any) -> str:
@@ -40,8 +40,8 @@ def literal(value: Any) -> str:
 
 
 def write_script(content: Content, path: Path) -> None:
-    """One statement a line: the run, its triples, a hundred at a time, and the answers that people
-    decided about with their decisions. Running it twice changes nothing."""
+    """Write one statement per line: the run, its triples, a hundred at a time, and the reviewed
+    answers with the decisions about them. Running the script twice changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"// {line}\n")
@@ -77,7 +77,7 @@ def _run(run: Run) -> str:
 
 
 def _statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]:
-    """Many triples a statement: a server takes longer to plan one than to carry it out."""
+    """Many triples per statement: a server takes longer to plan a statement than to run it."""
     of_tone: dict[str, list[TripleView]] = {}
     for t in triples:
         label = t.scores["regard"].label if "regard" in t.scores else ""
@@ -122,7 +122,7 @@ def _statement(run: Run, tone: str) -> str:
 
 
 def _generation(run: Run, g: Generation) -> str:
-    """An answer that was reviewed, and the triple that it counts as."""
+    """A reviewed answer, and the triple that it counts as."""
     node = f"(n:Generation {{uid: {literal(g.id)}}})"
     lines = [
         f"MATCH (r:Run {{uid: {literal(run.id)}}}) MERGE {node} "

@@ -1,4 +1,4 @@
-"""Pictures for papers: groups on the left, what was said on the right, an edge for each triple,
+"""Pictures for papers: groups on the left, what was said on the right, and an edge for each triple,
 coloured by regard (orange negative, grey neutral, blue positive: safe for the colour-blind). SVG
 and PDF by matplotlib, TikZ that compiles as it is, and DOT for Graphviz to lay out."""
 
@@ -13,15 +13,15 @@ from kgbias.export.content import Content
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io.text import dot, latex, printable, shortened, xml_safe
 
-MOST_EDGES = 60  # more than this are unreadable on a page
+MOST_EDGES = 60  # more are unreadable on a page
 _OBJECT_LENGTH, _PREDICATE_LENGTH, _GROUP_LENGTH = 44, 28, 28
 _NEGATIVE, _NEUTRAL, _POSITIVE = (0.80, 0.40, 0.00), (0.60, 0.60, 0.60), (0.00, 0.35, 0.70)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the picture: a triple, its place from the top, and where its object is named, if
-    here (an object with several triples is named once, in the middle of them)."""
+    """A line of the picture: a triple, its place from the top, and the place of its object's label,
+    if on this line (the label of an object with several triples is in the middle of them)."""
 
     triple: TripleView
     place: int
@@ -31,15 +31,15 @@ class Row:
 
 
 def rows(triples: Iterable[TripleView]) -> list[Row]:
-    """The lines of the picture from the top: objects in the order of the mean place of their
-    groups, so that few edges cross. Raises UsageError where there are too many to read, or none."""
+    """The lines of the picture from the top: objects are ordered by the mean place of their groups,
+    so that few edges cross. Raises UsageError if there are too many to read, or none."""
     triples = list(triples)
     if not triples:
         raise UsageError("nothing to draw: no triple passes the filters")
     if len(triples) > MOST_EDGES:
         raise UsageError(
-            f"{len(triples)} triples cannot be read in one picture: `limit` {MOST_EDGES} keeps the "
-            "most frequent; `per_group`, `group` and `min_count` narrow it"
+            f"{len(triples)} triples are too many to read in one picture: `limit` {MOST_EDGES} "
+            "keeps the most frequent; `per_group`, `group` and `min_count` narrow it"
         )
     groups = list(dict.fromkeys(t.group_id for t in triples))
     by_object: dict[str, list[TripleView]] = {}
@@ -113,7 +113,7 @@ def write_figure(content: Content, path: Path) -> None:
     )
     foot = ["What a model says, not what is true.", content.counted.note]
     text(0.1, last + 2.3, " ".join(filter(None, foot)), size=5.5, color="0.45")
-    # Text as outlines: it looks the same with any fonts. No date: the same bytes each time.
+    # Text as outlines looks the same with any fonts. No date: the same bytes each time.
     options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.suffix.removeprefix(".").lower()
     about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}

@@ -1,5 +1,5 @@
-"""The two passes of an export for Neo4j: over its statements, and over its generations. Each is
-gone through once, and leaves behind which nodes the export has, as short ids."""
+"""The two passes of an export for Neo4j: over its statements, then over its generations. Each goes
+through them once, and notes which nodes the export has, as short ids."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -24,8 +24,8 @@ _FIELDS = [
 def decided(
     run: StoredRun, kept: Collection[str]
 ) -> Iterator[tuple[Generation, Sequence[Decision]]]:
-    """The generations that people decided about, each with its decisions, oldest first: those that
-    count as one of the triples that are kept (by id), or as none."""
+    """The reviewed generations, each with its decisions, oldest first: those that count as one of
+    the triples to keep (by id), or do not count."""
     about: dict[str, list[Decision]] = {}
     for decision in run.decisions():
         about.setdefault(decision.generation_id, []).append(decision)
@@ -35,7 +35,7 @@ def decided(
 
 
 def counted(decisions: Sequence[Decision]) -> dict[str, int]:
-    """How many answers each verdict is in effect for."""
+    """The number of answers that each verdict is in effect for."""
     return dict(sorted(Counter(d.verdict for d in in_effect(decisions).values()).items()))
 
 
@@ -51,8 +51,8 @@ _REPORT = 1_000  # items
 
 @dataclass(frozen=True, slots=True)
 class Pass(Generic[Item]):
-    """Tables whose rows follow from the same items, which are gone through once for all of them: of
-    each table (a label, or an edge type with its ends) the rows of an item."""
+    """Tables whose rows come from the same items, read once for all of them: for each table (a
+    label, or an edge type with its ends), the rows of an item."""
 
     items: Iterable[Item]
     nodes: Mapping[str, Callable[[Item], Sequence[Values]]]
@@ -60,7 +60,7 @@ class Pass(Generic[Item]):
 
 
 class Said(NamedTuple):
-    """A statement of an arm, and whether it and its nodes come for the first time."""
+    """A statement of an arm, and whether it and its nodes appear for the first time."""
 
     triple: TripleView
     predicate_id: str
@@ -71,7 +71,7 @@ class Said(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A generation, the row of its node, the triple that it yielded, and what was decided of it."""
+    """A generation, the row of its node, the triple that it yielded, and decisions about it."""
 
     generation: Generation
     row: Values
@@ -80,7 +80,7 @@ class Told(NamedTuple):
 
 
 class Passes:
-    """What was said in the run of an export. First go through `passes`."""
+    """What was said in the run of an export. Go through `passes` first."""
 
     def __init__(self, content: Content) -> None:
         run = self.run = content.run
@@ -101,7 +101,7 @@ class Passes:
         self.placed = {
             p.node_id: values("PLACED", p) | {"placed_by": run.name} for p in self.places
         }
-        # Of predicates and objects only those that something was found out about.
+        # Only the predicates and objects about which something was found.
         self.texts: dict[str, dict[str, str]] = {
             "group": {g.id: g.name for g in run.groups},
             "predicate": {},
@@ -115,15 +115,17 @@ class Passes:
             *(id for x in self.near for id in (x.node_id, x.head_id)),
             *(e.node_id for t in self.tests for e in t.edges),
         }
-        self.said_again: list[tuple[str, str, str]] = []  # triples of what was asked about
+        self.said_again: list[
+            tuple[str, str, str]
+        ] = []  # triples whose statements were asked about
         self.answered: set[str] = set()  # the answers that were read
-        self.in_profiles: set[str] = set()  # the generations that are
+        self.in_profiles: set[str] = set()  # the generations in profiles
         self._triples = content.triples
         self._progress = content.progress
         self._kept: dict[str, set[bytes]] = {arm: set() for arm in content.counted.arms}
 
     def passes(self) -> Iterator[Pass[Said] | Pass[Told]]:
-        """The two passes, to be gone through in turn before anything else is asked."""
+        """The two passes, to go through in turn before anything else is asked for."""
         summary = self.run.store.summary(self.run.id)
         yield self._of_statements(summary.triples)
         groups = self.texts["group"]
@@ -280,8 +282,8 @@ class Passes:
 
 
 def _reported(items: Iterable[Item], name: str, about: int, progress: Progress) -> Iterator[Item]:
-    """The items, with progress. There are `about` so many: fewer where some do not count, more
-    where arms said the same."""
+    """The items, with progress. There are `about` this many: fewer if some do not count, more if
+    arms said the same."""
     progress.stage(name, about)
     done = 0
     for done, item in enumerate(items, start=1):
@@ -322,8 +324,8 @@ def _yielded(g: Told) -> Sequence[Ends]:
 
 
 def _short(id: str) -> bytes:
-    """An id in the least memory that Python has for it."""
+    """An id in the form that takes the least memory in Python."""
     try:
         return bytes.fromhex(id)
-    except ValueError:  # of a store that is damaged
+    except ValueError:  # from a damaged store
         return id.encode()

@@ -1,4 +1,4 @@
-"""What an export for Neo4j holds of a run: its nodes and edges with the properties of
+"""The part of a run that an export for Neo4j holds: nodes and edges with the properties of
 `kgbias.graph.shape`."""
 
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from kgbias.graph.types import ChosenEdge
 
 
 class GraphRows(Passes):
-    """The nodes and edges of an export: of its run everything that touches a kept triple. What was
+    """The nodes and edges of an export: everything in the run that touches a kept triple. What was
     said comes in `passes`, the rest after them."""
 
     def __init__(self, content: Content) -> None:
@@ -91,7 +91,7 @@ class GraphRows(Passes):
         )
 
     def _has_node(self, label: str, id: str) -> bool:
-        """Whether the export has this node, of a label of which it may leave some out."""
+        """Whether the export has this node; its label is one that may be exported in part."""
         if label == "Triple":
             return self.keeps(id)
         if label == "Generation":

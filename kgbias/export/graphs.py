@@ -23,7 +23,7 @@ def write_gexf(content: Content, path: Path) -> None:
 
 
 def _clean(content: Content) -> Any:
-    """The graph with text that XML can hold, and the content warning."""
+    """The graph, with text that XML can hold and the content warning."""
     graph = content.graph.copy()
     graph.graph["warning"] = xml_safe(" ".join(content.heading))
     for _, data in graph.nodes(data=True):
@@ -56,8 +56,8 @@ _PREFIXES = """\
 
 
 def write_turtle(content: Content, path: Path) -> None:
-    """Each triple as a reified RDF statement (a model said it; it is not asserted), with its count
-    and scores; of several arms, with a node for each arm and its count."""
+    """Write each triple as a reified RDF statement (said by a model, not asserted), with its count
+    and scores; for several arms, with a node for each arm and its count."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"# {line}\n")

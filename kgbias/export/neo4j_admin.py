@@ -1,6 +1,6 @@
-"""The CSV layout of `neo4j-admin database import`, for millions of triples. What it imports is a
-store like any other: kgbias and the library in `cypher/` run on it. Columns and their types are
-those of `kgbias.graph.shape`."""
+"""The CSV layout of `neo4j-admin database import`, for millions of triples. The imported database
+is a store like any other: kgbias and the library in `cypher/` run on it. Columns and their types
+are those of `kgbias.graph.shape`."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,9 +28,9 @@ _TYPES = {
 
 
 def write_admin(content: Content, folder: Path) -> list[Path]:
-    """A folder of CSV files, their headers in them, and README.txt with the command that imports
-    them. The run comes with its seeds, model, generations, answers and everything found about it;
-    of the generations those that yielded a kept triple, or none."""
+    """Write a folder of CSV files, with headers, and README.txt with the command that imports them.
+    The run comes with its seeds, model, generations, answers and everything found about it; only
+    generations that yielded a kept triple, or no triple, are included."""
     folder.mkdir(parents=True, exist_ok=True)
     files = _Files(folder)
     graph = GraphRows(content)
@@ -78,7 +78,7 @@ class _Files:
 
     @contextmanager
     def nodes(self, label: str) -> Iterator[Callable[[Iterable[Values]], None]]:
-        """What writes nodes of this label."""
+        """The function that writes nodes of this label."""
         node = shape.node(label)
         names = [node.key, *(p.name for p in node.properties if p.name != node.key)]
         header = _header(node.properties)
@@ -94,7 +94,7 @@ class _Files:
 
     @contextmanager
     def edges(self, kind: str, start: str, end: str) -> Iterator[Callable[[Iterable[Ends]], None]]:
-        """What writes edges of this type between these nodes."""
+        """The function that writes edges of this type between these nodes."""
         edge = shape.edge(kind)
         assert (start, end) in edge.ends
         name = f"edges-{kind}.csv" if len(edge.ends) == 1 else f"edges-{kind}-{start}-{end}.csv"
@@ -126,8 +126,8 @@ class _Files:
             ]
         )
         return (
-            "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To make "
-            "an empty Neo4j 5 database of these files, stop the server and, in this folder, run:"
+            "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To load these "
+            "files into an empty Neo4j 5 database, stop the server and, in this folder, run:"
             f"\n\n{command}\n"
         )
 
@@ -151,14 +151,15 @@ def _header(properties: Sequence[Property]) -> dict[str, str]:
 
 
 def _row(values: Values, names: Sequence[str]) -> list[Any]:
-    """The values in the order of the columns. Raises ValueError for one that the shape lacks."""
+    """The values in the order of the columns. Raises ValueError for one that is not in the
+    shape."""
     if unknown := values.keys() - names:
         raise ValueError(f"not in the shape of the graph: {', '.join(sorted(unknown))}")
     return [values.get(name) for name in names]
 
 
 def _cell(value: Any) -> str:
-    """All but missing values in quotes: an empty text stays a text."""
+    """A value as a cell, in quotes unless it is missing: an empty text stays a text."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     if isinstance(value, bool):

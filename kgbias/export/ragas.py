@@ -1,9 +1,9 @@
-"""A run as a knowledge graph of RAGAS: documents and chunks with the relations that its multi-hop
-questions are made from.
+"""A run as a RAGAS knowledge graph: documents and chunks, with the relations that ragas makes
+multi-hop questions from.
 
-A run that was read from passages gives these back as they came. Of any other run, each group is a
-document of its statements, in chunks; two chunks of different groups overlap where the same object
-was said of both.
+A run that was read from passages is exported as those passages, unchanged. In any other run, each
+group is a document of its statements, in chunks; two chunks of different groups overlap if the same
+object was said of both.
 """
 
 import json
@@ -22,7 +22,7 @@ CHUNK = 25  # statements
 
 
 def write_ragas(content: Content, path: Path) -> None:
-    """The JSON that `ragas.testset.graph.KnowledgeGraph.load` reads."""
+    """Write the JSON that `ragas.testset.graph.KnowledgeGraph.load` reads."""
     corpus = content.run.corpus()
     if not corpus.passages:
         corpus = as_corpus(content)
@@ -88,5 +88,5 @@ def _relation(
 
 
 def _id(kind: str, *parts: str) -> str:
-    """A UUID, as ragas wants one, that follows from content."""
+    """A UUID, which ragas requires, computed from content."""
     return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

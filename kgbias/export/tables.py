@@ -13,26 +13,26 @@ from kgbias.io.text import defused
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 BESIDE = {
-    "strategy": "the strategy of the crawl that first had it said",
-    "iteration": "the round in which it was first said, 0 the first",
-    "names_other": "the other groups of the run that it names: figures and tests leave it out",
-    "topic": "the topic that it is about, by its name",
-    "rank": "of its group among the groups of its category before the statement, 1 the likeliest",
+    "strategy": "the crawl's strategy that first elicited it",
+    "iteration": "the round in which it was first said, from 0",
+    "names_other": "other groups of the run that it names: figures and tests leave it out",
+    "topic": "the name of its topic",
+    "rank": "of its group among those of its category, before the statement; 1 is the likeliest",
     "rank_of": "how many groups were ranked",
 }
-"""Columns that a table has where the run has something for them, with what each one holds."""
+"""Columns that a table has only if the run has something for them, with what each one holds."""
 INTEGERS = ("count", "iteration", "rank", "rank_of")
 
 
 def columns(content: Content) -> list[str]:
-    """The names of a row's cells: the triple, the value and the label of each measure, then where
-    it came from, its topic and its group's rank, where the run has them."""
+    """The columns of a row: the triple, the value and label of each measure and, if the run has
+    them, where it came from, its topic and its group's rank."""
     scores = [name for m in content.measures for name in (m.name, m.label_column)]
     return [*_TRIPLE, *scores, *beside(content)]
 
 
 def beside(content: Content) -> list[str]:
-    """Those of `BESIDE` that the run has something for."""
+    """The columns of `BESIDE` that the run has something for."""
     has = {
         "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
         "rank_of": content.ranks,
@@ -42,9 +42,9 @@ def beside(content: Content) -> list[str]:
 
 def rows(content: Content) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
-    p(negative) in [-1, 1], `toxicity` a probability; both are None where the run was not measured.
-    Other measures have columns where the run has them (`kgbias.measures`), and so has what `BESIDE`
-    names."""
+    p(negative) in [-1, 1], `toxicity` a probability; both are None if the run was not measured.
+    Other measures (`kgbias.measures`) and the columns of `BESIDE` are there if the run has
+    them."""
     names = beside(content)
     for triple in content.triples:
         row: dict[str, Any] = {
@@ -110,7 +110,7 @@ def write_csv_pair(content: Content, path: Path) -> list[Path]:
 
 def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
-        # Line ends of RFC 4180: with a line feed alone, csv would not quote a carriage return.
+        # Line ends as in RFC 4180: with a line feed alone, csv would not quote a carriage return.
         writer = csv.DictWriter(file, columns, lineterminator="\r\n")
         writer.writeheader()
         for row in rows:
@@ -123,7 +123,7 @@ def write_parquet(content: Content, path: Path) -> None:
         from pyarrow import parquet
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
-    except ImportError as error:  # as where there is no room for it
+    except ImportError as error:  # for lack of memory, for example
         raise DataError(f"pyarrow cannot be loaded: {first_line(error)}") from error
     kinds = {name: pa.int64() for name in INTEGERS} | {
         m.name: pa.float64() for m in content.measures
@@ -138,5 +138,5 @@ def write_parquet(content: Content, path: Path) -> None:
     )
     try:
         parquet.write_table(pa.Table.from_pylist(list(rows(content)), schema=schema), path)
-    except (pa.ArrowException, RuntimeError, SystemError) as error:  # no room, or no thread
+    except (pa.ArrowException, RuntimeError, SystemError) as error:  # out of space, or of threads
         raise DataError(f"pyarrow cannot write {path.name}: {first_line(error)}") from error

@@ -29,10 +29,15 @@ from kgbias.io.text import shown
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """An export format: its writer, the extensions that choose it, and what it writes: a file of
-    "text" or a "binary" file, "several" files beside each other, or a "folder" of them; whether
-    it is a picture: of one arm, and of no more than can be read; and whether it takes one statement
-    at a time, so that they need not all be held."""
+    """An export format.
+
+    Attributes:
+        write: its writer.
+        extensions: the file extensions that choose it.
+        kind: what it writes: a "text" or "binary" file, "several" files side by side, or a
+            "folder" of them.
+        picture: whether it is a picture: of one arm, and of no more than can be read.
+        streams: whether it takes one statement at a time, so that not all need be in memory."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
@@ -70,14 +75,14 @@ def write_export(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> int:
-    """Write a run's triples to a file (for csv-pair: to two files beside it; for neo4j-admin: to a
-    folder) and a manifest to OUTPUT.manifest.json; or to a stream of text. Returns the number of
-    triples. Without `format_name`, the file's extension chooses the format; a stream gets jsonl.
-    `selection` says which statements count; `progress` is told what was left out, and
-    by neo4j-admin how far it is.
+    """Write a run's triples to a file (csv-pair: to two files; neo4j-admin: to a folder) with a
+    manifest at OUTPUT.manifest.json, or to a text stream. Returns the number of triples. Without
+    `format_name`, the file's extension chooses the format, and a stream gets jsonl. `selection`
+    says which statements count; `progress` is told what was left out and, by neo4j-admin, how far
+    the export has come.
 
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
-    DataError where a file cannot be written."""
+    DataError if a file cannot be written."""
     filters = filters or Filters()
     name = chosen_format(output, format_name)
     form = FORMATS[name]
@@ -98,7 +103,7 @@ def write_export(
         _to_path(form, content, name, output)
     else:
         _to_stream(form, content, name, output)
-    if progress is not None and counted.note:  # of a stream it is known only now
+    if progress is not None and counted.note:  # for a stream, known only now
         progress.note(counted.note)
     if isinstance(output, Path) and not is_special(output):
         beside = output.with_name(output.name + ".manifest.json")
@@ -119,7 +124,7 @@ def _to_path(form: Format, content: Content, name: str, output: Path) -> None:
 
 
 def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
-    """The filters of a picture: where they name no number, as many statements of each group as one
+    """The filters of a picture: unless they set a number, as many statements of each group as one
     picture has room for."""
     if filters.limit is not None or filters.per_group is not None:
         return filters
@@ -129,11 +134,11 @@ def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
 
 
 def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
-    """The format of an export: `name`, or what the file's extension says; jsonl for a stream.
-    Raises UsageError for one that does not exist."""
+    """The format of an export: `name`, or the one of the file's extension; jsonl for a stream.
+    Raises UsageError for a format that does not exist."""
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no export format {name!r}; there are: {', '.join(FORMATS)}")
+            raise UsageError(f"no export format {name!r}; the formats are {', '.join(FORMATS)}")
         return name
     if not isinstance(output, Path):
         return "jsonl"
@@ -147,7 +152,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
 
 def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:
     if form.kind != "text":
-        raise UsageError(f"{name} cannot go to a stream of text: name a file")
+        raise UsageError(f"{name} cannot be written to a text stream: name a file")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"export.{name}"
         form.write(content, path)
@@ -157,7 +162,7 @@ def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> Non
 
 
 def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
-    """What an export is, for whoever finds the file."""
+    """The manifest of an export, for whoever finds the file."""
     return files.manifest(
         content.run.record,
         config=content.run.config,

@@ -1,4 +1,4 @@
-"""The graph: its types, its stores, and the ways out of it."""
+"""The graph: its types, its stores, and its conversions."""
 
 from kgbias.graph.to_networkx import to_networkx
 

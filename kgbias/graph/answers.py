@@ -1,5 +1,5 @@
 """A model behind the answer log of a store: every answer is kept, raw and durable, before anyone
-sees it, and what the log can answer is never asked."""
+sees it, and what the log can answer is never asked again."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -12,15 +12,15 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Completion, Request
 from kgbias.models.budget import Budget, Spent, about_tokens
 
-_WORTH_A_BATCH = 0.1  # of the requests that are missing: less is no reason to wait for hours
+_WORTH_A_BATCH = 0.1  # of the missing requests: fewer are not worth hours of waiting
 
 
 class LoggedModel:
     """Asks a model through the answer log of a store.
 
-    `asked` counts the requests put to the model, `failed` those of them that got no answer, and
-    `cached` the requests that the log answered. A failure is not kept: the next run asks again.
-    `spent` is what that took; it counts in `budget`, which others may share.
+    `asked` counts the requests put to the model, `failed` those that got no answer, and `cached`
+    those that the log answered. A failure is not kept: the next run asks again. `spent` is the
+    cost; it counts towards `budget`, which others may share.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class LoggedModel:
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
-        what was answered until then is in the log."""
+        the answers so far are in the log."""
         keys = [request.key(self._model.info, self._model.settings) for request in requests]
         found = self._store.answers(keys)
         self.cached += sum(key in found for key in keys)
@@ -52,8 +52,8 @@ class LoggedModel:
         return [found[key] for key in keys]
 
     def recall(self, requests: Sequence[Request]) -> list[Answer]:
-        """The answers that the log holds, one for each request, in order; one that it does not
-        hold is an answer that failed. Nothing is asked, and nothing counted."""
+        """The answers in the log, one for each request, in order; an answer that is not in the log
+        counts as failed. Nothing is asked and nothing is counted."""
         info = self._model.info
         keys = [request.key(info, self._model.settings) for request in requests]
         found = self._store.answers(keys)
@@ -72,7 +72,7 @@ class LoggedModel:
         return answers
 
     def _allowed(self, requests: Sequence[Request]) -> int:
-        """How many of these may be asked now. Raises Interrupted where none may."""
+        """How many of these may be asked now. Raises Interrupted if none may."""
         budget = self._budget
         number = budget.allowed(len(requests))
         if not number:
@@ -82,13 +82,13 @@ class LoggedModel:
             fit = budget.afforded(sizes)
             if fit < number * _WORTH_A_BATCH:
                 raise Interrupted(
-                    f"stopped: what is left of the budget is enough for {fit} of {number} requests"
+                    f"stopped: the rest of the budget covers only {fit} of {number} requests"
                 )
             number = fit
         return number
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
-        """Write what came in one commit; only then is it counted and shown."""
+        """Write the new answers in one commit; only then are they counted and shown."""
         answers = {key: self._answer(key, completion) for key, completion in batch}
         self._store.keep_answers([a for a in answers.values() if a.finish != "error"])
         for answer in answers.values():
@@ -103,7 +103,7 @@ class LoggedModel:
         return answers
 
     def _money(self, answer: Answer) -> dict[str, float]:
-        """What an answer cost, under the name of the currency."""
+        """The cost of an answer, under the name of the currency."""
         if (prices := self.spent.prices) is None:
             return {}
         cost = prices.of(answer.prompt_tokens, answer.completion_tokens)
@@ -116,7 +116,7 @@ class LoggedModel:
         return Answer(
             key,
             self._model.info.id,
-            storable(completion.text),  # as the log will give it back, to the letter
+            storable(completion.text),  # exactly as the log will return it
             completion.finish,
             completion.prompt_tokens,
             completion.completion_tokens,

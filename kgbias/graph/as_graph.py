@@ -1,8 +1,8 @@
-"""Records as nodes and edges of `kgbias.graph.shape`: what the Neo4j store writes of what was found
-about a run, and the exports for Neo4j hold.
+"""Records as nodes and edges of `kgbias.graph.shape`: what was found about a run, as the Neo4j
+store and the exports for Neo4j write it.
 
-A table is the nodes of a label with their properties, or the edges of a type between two labels,
-each with the keys of its ends and its properties.
+A table is the nodes of one label with their properties, or the edges of one type between two
+labels, each with the keys of its ends and its properties.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,11 +39,12 @@ Edges = tuple[str, str, str, Iterable[Ends]]
 LABELS = {
     "group": "SocialGroup", "object": "Object", "predicate": "Predicate", "topic": "Topic"
 }  # fmt: skip
-"""The label of each kind of node that records name."""
+"""The label of the nodes that records call by each kind."""
 
 
 def values(name: str, record: object, /, **beside: Any) -> dict[str, Any]:
-    """What a node or edge of this label or type holds of a record, and what it holds `beside`."""
+    """The properties that a node or edge of this label or type takes from a record, and those given
+    `beside` it."""
     own = in_graph(record) | beside
     thing = shape.edge(name) if name.isupper() else shape.node(name)
     return {p.name: own[p.name] for p in thing.properties if p.name in own}
@@ -69,7 +70,7 @@ def places(run_id: str, found: Sequence[NodePlace]) -> Iterator[Edges]:
 
 
 def near_duplicates(run: str, links: Sequence[NearDuplicate]) -> Iterator[Edges]:
-    """`run` is the name of a run here, as in edges that name theirs."""
+    """Here `run` is the name of a run, as in edges that name theirs."""
     for kind in ("object", "predicate"):
         of = [x for x in links if x.kind == kind]
         own = [(x.node_id, x.head_id, values("NEAR", x, run=run)) for x in of]
@@ -121,7 +122,7 @@ def of_tests(found: Sequence[AssociationNode]) -> Iterator[Edges]:
 
 
 class Asked(NamedTuple):
-    """Edges of a type, such as PROBED, that a model was asked for, and how it was."""
+    """Edges of a type made by asking a model, such as PROBED, and how it was asked."""
 
     kind: str
     asking: Probing
@@ -129,7 +130,8 @@ class Asked(NamedTuple):
 
 
 def asked(run_id: str, run: str, found: Sequence[Asked]) -> Iterator[Edges]:
-    """How a run was asked of models (edges such as PROBED_WITH), and what they were asked for."""
+    """How models were asked about a run (edges such as PROBED_WITH), and the edges that this
+    made."""
     for edge in dict.fromkeys(edge for _, edge in shape.ASKED.values()):
         own = {a.asking.id: a.asking for a in found if shape.ASKED[a.kind][1] == edge}
         yield asking(edge, run_id, own.values())
@@ -144,13 +146,13 @@ def asked(run_id: str, run: str, found: Sequence[Asked]) -> Iterator[Edges]:
 
 
 def asking(edge: str, run_id: str, askings: Iterable[Probing]) -> Edges:
-    """How a run was asked of models, of one type of edge."""
+    """How models were asked about a run, for one type of edge."""
     own = [(run_id, a.model.id, values(edge, a, uid=a.id)) for a in askings]
     return edge, "Run", "Model", own
 
 
 def ends(edge: StatementEdge | NameProbe) -> tuple[str, str]:
-    """What an edge that a model was asked for connects."""
+    """The ends of an edge made by asking a model."""
     if isinstance(edge, NameProbe):
         return edge.name_id, edge.statement_id
     return edge.statement_id, edge.group_id

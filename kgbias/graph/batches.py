@@ -1,8 +1,7 @@
-"""Requests that are left with a provider in batches, noted in the store until they are answered.
+"""Requests left with a provider in batches, noted in the store until they are answered.
 
 A batch is noted before it is made, and its id as soon as it is known. Whatever dies in between, the
-same call looks for the batch at the provider before it makes another, so that no request is paid
-for twice.
+same call looks for the batch at the provider before it makes another: no request is paid for twice.
 """
 
 import uuid
@@ -18,27 +17,29 @@ from kgbias.graph.types import Batch
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 
-_TRIES = 3  # times that a request is left with the provider, where it comes back unanswered
+_TRIES = 3  # how often a request is left with the provider if it comes back unanswered
 
 
 class BatchedModel:
-    """A `Completer` that leaves requests with the provider. Ctrl-C leaves them there: whoever asks
-    them again waits for the same batch.
+    """A `Completer` that leaves requests with the provider. Ctrl-C leaves them there: asking them
+    again waits for the same batch.
 
-    The first request of all is asked directly, so that what the server refuses is known in a second
-    and not in a day.
+    The very first request is asked directly, to learn in a second, not a day, what the server
+    refuses.
     """
 
     def __init__(self, model: Completer, store: Store, progress: Progress) -> None:
         able = getattr(model, "abilities", None)
         if able is None or able.batch == "no":
-            raise UsageError(f"`batch` is for providers that take batches, not {model.info.name}")
+            raise UsageError(
+                f"`batch` needs a provider that takes batches, and {model.info.name} does not"
+            )
         self._model: Any = cast(Any, model)
         self._batches: Any = self._model.batches()
         self._store = store
         self._progress = progress
         self._asked = model.info.asked(model.settings)
-        self._known = False  # what the server refuses
+        self._known = False  # whether what the server refuses is known
 
     @property
     def info(self) -> ModelInfo:
@@ -60,7 +61,7 @@ class BatchedModel:
         for index, request in enumerate(requests):
             places.setdefault(request.key(self.info, self.settings), []).append(index)
         left = {key: requests[indexes[0]] for key, indexes in places.items()}
-        thrown: dict[str, list[Completion]] = {}  # answers that are none, and are asked for again
+        thrown: dict[str, list[Completion]] = {}  # failed answers, to be asked for again
         self._model.check(requests)
         while left:
             batches = self._noted(left)
@@ -86,12 +87,12 @@ class BatchedModel:
                 self._settle(batch, found.keys())
 
     def _noted(self, left: Mapping[str, Request]) -> list[Batch]:
-        """The batches in the store that hold any of these requests."""
+        """The batches noted in the store that hold any of these requests."""
         found = self._store.batches(self._asked)
         return [batch for batch in found if any(key in left for key in batch.keys)]
 
     def _submitted(self, left: Mapping[str, Request]) -> list[Batch]:
-        """Batches of all of these requests, each noted before it is made."""
+        """New batches of all these requests, each noted before it is made."""
         made = []
         for form in ("completion", "chat"):  # which go to different addresses
             keys = [key for key, request in left.items() if request.form == form]
@@ -108,18 +109,18 @@ class BatchedModel:
                 id = self._batches.submit(batch.name, part, batch.created, self._others())
                 self._store.keep_batch(batch := replace(batch, id=id))
                 self._progress.note(
-                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves it with the provider, and "
-                    "the same command waits for it"
+                    f"{id}: {len(part):,} of the requests; Ctrl-C leaves the batch with the "
+                    "provider, and the same command waits for it"
                 )
                 made.append(batch)
         return made
 
     def _others(self) -> set[str]:
-        """The ids of all batches that are noted."""
+        """The ids of all noted batches."""
         return {batch.id for batch in self._store.batches(self._asked)}
 
     def _located(self, batch: Batch) -> Batch | None:
-        """A batch with its id; None where whoever noted it did not come to make it."""
+        """A batch with its id; None if the process that noted it died before making it."""
         if batch.id:
             return batch
         id = self._batches.find(batch.name, batch.keys, batch.created, self._others())
@@ -130,8 +131,8 @@ class BatchedModel:
         return batch
 
     def _collected(self, batch: Batch, left: Mapping[str, Request]) -> dict[str, Completion]:
-        """What a batch says of each of these requests that it holds; nothing where the provider
-        would not work on it, and may on another without what it refused."""
+        """The batch's answers to those of these requests that it holds; empty if the provider
+        rejected it but may accept another, without what it refused."""
         held = {key: left[key] for key in batch.keys if key in left}
         id = batch.id
         self._model.learned = batch.learned
@@ -141,17 +142,17 @@ class BatchedModel:
                 self._progress.note(f"{id}: {state.done:,} of {state.total:,} done")
         if state.refused and not self._batches.learn(state.refused, next(iter(held.values()))):
             self._store.drop_batch(batch.name)
-            raise ModelError(f"the provider does not take the batch {id}: {state.refused}")
+            raise ModelError(f"the provider refused batch {id}: {state.refused}")
         if state.refused:
             return {}
         with _kept(id):
             found = self._batches.results(id, held, state.done)
-        nothing = Completion("", "error", error=f"the batch {id} has no answer to it")
+        nothing = Completion("", "error", error=f"batch {id} has no answer to this request")
         answers = {key: found.get(key, nothing) for key in held}
         return {k: replace(a, details={**a.details, "batch": id}) for k, a in answers.items()}
 
     def _settle(self, batch: Batch, answered: Collection[str]) -> None:
-        """Forget a batch, but for requests that were not among those asked for now."""
+        """Forget a batch, except for its requests that were not asked for now."""
         others = tuple(key for key in batch.keys if answered and key not in answered)
         if others:
             self._store.keep_batch(replace(batch, keys=others))
@@ -161,7 +162,7 @@ class BatchedModel:
 
 @contextmanager
 def _kept(id: str) -> Iterator[None]:
-    """Says of a batch that cannot be looked at now that it is not lost."""
+    """If a batch cannot be reached now, say in the error that it is not lost."""
     try:
         yield
     except ModelError as error:
@@ -171,7 +172,7 @@ def _kept(id: str) -> Iterator[None]:
 
 
 def _with_all_tokens(answers: Sequence[Completion]) -> Completion:
-    """The last of these answers, with the tokens of all of them: they were paid for."""
+    """The last of these answers, with the tokens of them all, which were paid for."""
     return replace(
         answers[-1],
         prompt_tokens=sum(answer.prompt_tokens for answer in answers),

@@ -1,11 +1,11 @@
-"""What counts when groups are held against each other: statements about their group alone, scored
-without regard to its name.
+"""What counts when groups are compared: statements about their own group alone, scored whatever its
+name.
 
-A statement may be about another group than its subject: "White people are better than black
-people" harms black people. And a scorer may react to a name: the same neutral statement is more of
-an attack to it with one group's name than with another's. So figures and tests of groups leave out
-statements that name another group of the run, and read the scores of a scorer that is not blind to
-names by statements in which each name of the category stood in turn (`kgbias.measure.swapped`).
+A statement may be about a group other than its subject: "White people are better than black people"
+harms black people. And a scorer may react to a name: it may find the same neutral statement more of
+an attack with one group's name than with another's. So figures and tests of groups leave out
+statements that name another group of the run; and if a scorer is not blind to names, they use its
+scores of statements in which each name of the category stood in turn (`kgbias.measure.swapped`).
 """
 
 import re
@@ -20,28 +20,28 @@ from kgbias.language.words import PERSONS
 
 SWAPPED = "swapped@1"
 MOST_NAMES = 7
-"""Names of a category that stand in a statement in turn."""
+"""How many names of a category stand in a statement in turn."""
 TOO_DEAR = ("llm:", "openai-moderation")
-"""How the names of scorers begin that are asked too dearly to ask them about every name."""
-_ONE_GROUP = 2  # groups below which there is nothing to hold against each other
+"""Prefixes of the names of scorers that cost too much to be asked about every name."""
+_ONE_GROUP = 2  # fewer groups leave nothing to compare
 
 
 def swapped(metric: Metric, groups: Sequence[Group]) -> Metric:
-    """The metric whose scores of a statement are the means over the names of its category, which
-    are those of a run's groups."""
+    """The metric whose score of a statement is the mean over the names of its category, from a
+    run's groups."""
     names = [(category, *own) for category, own in names_of(groups).items()]
     key = content_id("names", *("\n".join(parts) for parts in names))
     return replace(metric, verbaliser=f"{SWAPPED}:{key}")
 
 
 def is_swapped(metric: Metric) -> bool:
-    """Whether scores by a metric are such means."""
+    """Whether the scores of a metric are such means."""
     return metric.verbaliser.startswith(SWAPPED)
 
 
 def names_of(groups: Sequence[Group]) -> dict[str, tuple[str, ...]]:
-    """The names that stand in the statements of each category in turn: its groups', at most seven,
-    of categories of two groups or more."""
+    """The names that stand in turn in the statements of each category: those of its groups, at most
+    seven. Categories of one group are left out."""
     found: dict[str, list[str]] = {}
     for group in groups:
         found.setdefault(group.category, []).append(group.name)
@@ -58,9 +58,9 @@ def between(
     metrics: Mapping[str, Metric] | None = None,
     scorers: Sequence[Metric] | None = None,
 ) -> Counted:
-    """What counts of a run when its groups are held against each other. What is left out besides,
-    and what is scored otherwise, is said in its `note` and `remarks`. `metrics` and `scorers` are
-    the run's, where they were read already."""
+    """The statements of a run that count when its groups are compared. Its `note` and `remarks` say
+    what else is left out, and what is scored differently. `metrics` and `scorers` are the run's, if
+    they were read already."""
     current = run.metrics() if metrics is None else metrics
     there = set(run.scorers() if scorers is None else scorers)
     scores, remarks = _scores_without_names(run, counted.triples, current, there)
@@ -77,11 +77,11 @@ def between(
 
 
 def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
-    """The measures whose scorer may react to a name and is too dear to be asked about every one,
-    each with a line that says so: groups are not tested by them."""
+    """The measures whose scorer may react to a name but costs too much to be asked about every
+    name, each with a line that says so. Groups are not tested by them."""
     return {
         measure: f"{measure} by {metric.scorer} is left out of the tests of groups: it may react "
-        "to a group's name, and is too dear to be asked about every name"
+        "to a group's name, and asking it about every name would cost too much"
         for measure, metric in metrics.items()
         if metric.scorer.startswith(TOO_DEAR)
     }
@@ -93,7 +93,7 @@ def _scores_without_names(
     current: Mapping[str, Metric],
     there: Collection[Metric],
 ) -> tuple[dict[str, Mapping[str, Score]], list[str]]:
-    """By measure, the scores of those triples that were scored with every name, and a line for each
+    """By measure, the scores of the triples that were scored with every name; and a line for each
     such measure."""
     found: dict[str, Mapping[str, Score]] = {}
     remarks = []
@@ -108,9 +108,9 @@ def _scores_without_names(
 
 
 class Named:
-    """Which groups a text names: by any of their names, in the singular too, in any case, and where
-    a name ends in "people" with another word for persons in its place ("black women"). Of names
-    that overlap the longest is meant."""
+    """Finds the groups that a text names: by any of their names, also in the singular, in any case;
+    in a name that ends in "people", another word for persons may stand in its place ("black
+    women"). Of overlapping names, the longest counts."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         own: dict[str, set[str]] = {}
@@ -120,7 +120,7 @@ class Named:
                 own.setdefault(normalise(name), set()).add(group.id)
                 for form in _forms(name):
                     derived.setdefault(normalise(form), set()).add(group.id)
-        self._groups = derived | own  # a name is nobody else's by another word for people
+        self._groups = derived | own  # a group's own name wins over a form derived from another's
         self._names = {group.id: group.name for group in groups}
         longest_first = sorted(self._groups, key=lambda form: (-len(form), form))
         self._pattern = (
@@ -132,7 +132,7 @@ class Named:
         )
 
     def __call__(self, text: str) -> Iterator[set[str]]:
-        """The groups, by id, of each name in a text: several that share it."""
+        """The ids of the groups of each name in a text; several if they share the name."""
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
                 yield self._groups.get(normalise(match[0].replace("-", " ")), set()) | (
@@ -140,8 +140,8 @@ class Named:
                 )
 
     def others(self, triple: TripleView | Triple) -> tuple[str, ...]:
-        """The names of the groups other than its own that the predicate or the object of a
-        statement names."""
+        """The names of the groups, other than its own, that a statement names in its predicate or
+        object."""
         found: dict[str, None] = {}
         for ids in self(f"{triple.predicate} {triple.object}"):
             if triple.group_id not in ids:
@@ -150,7 +150,7 @@ class Named:
 
 
 def _forms(name: str) -> Iterable[str]:
-    """What a name is in the singular, and with other words for people."""
+    """A name in the singular, and with other words for people."""
     head, _, last = name.rpartition(" ")
     low, before = last.lower(), f"{head} " if head else ""
     if low in ("men", "women"):

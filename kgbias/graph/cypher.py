@@ -1,8 +1,8 @@
-"""Cypher on any store: what a query returns, in one form for both engines.
+"""Cypher on any store: which queries may run, and their results in one form for both engines.
 
 A node becomes a dict of its label (`:label`) and properties, an edge of its type (`:type`) and
 properties, a path the list of its nodes and edges in turn. So the same query prints the same rows
-whether Neo4j answered or the embedded engine did.
+whether Neo4j or the embedded engine answers.
 """
 
 import re
@@ -17,8 +17,8 @@ from kgbias.errors import UsageError
 Value = Any  # None, bool, int, float, str, or lists and dicts of these
 
 
-# Everything that a query is made of. What is not here is refused, so that no server can read
-# another query in it than we do.
+# Everything that a query can be made of. Anything else is refused, lest a server read the query
+# differently than we do.
 _TOKEN = re.compile(
     r"""
       (?P<space>[ \t\n]+)
@@ -39,7 +39,7 @@ _BIDI = "\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _VALUES = ("text", "quoted", "parameter", "number")
 _VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
 
-# What a query or subquery begins with.
+# What a query or subquery can begin with.
 _BEGIN = frozenset("MATCH OPTIONAL WITH UNWIND RETURN CALL".split())
 _EXPLAINED = frozenset(("EXPLAIN", "PROFILE"))
 _KEYWORDS = _BEGIN | frozenset(
@@ -47,7 +47,7 @@ _KEYWORDS = _BEGIN | frozenset(
     "CONTAINS IS NULL CASE WHEN THEN ELSE END ASC ASCENDING DESC DESCENDING TRUE FALSE EXISTS "
     "COUNT COLLECT ANY NONE SINGLE SHORTEST".split()
 )
-# Words of clauses that do more than read; as names they can stand in backticks.
+# Words of clauses that do more than read; as names they must be in backticks.
 _MORE = frozenset(
     "LOAD CSV CREATE INSERT MERGE SET DELETE DETACH NODETACH REMOVE FOREACH DROP ALTER RENAME "
     "GRANT DENY REVOKE SHOW TERMINATE USE".split()
@@ -85,14 +85,14 @@ class _Token:
 def only_the_graph(
     text: str, parameters: Mapping[str, Value] | None = None
 ) -> tuple[str, dict[str, Value]]:
-    """The query as a server may have it, with its parameters. Raises UsageError for one that might
-    do more than read the graph.
+    """The query as it may go to a server, with its parameters. Raises UsageError for a query that
+    might do more than read the graph.
 
-    Clauses, functions and procedures are those that are known to read the graph alone: LOAD CSV,
-    which opens files and URLs, and procedures, which may do anything, are not refused by an
-    engine's read-only mode. What is handed on has no comment and no escape: a text with a backslash
-    or a quote in it is a parameter. So it is the same words to every server, whatever one takes for
-    the end of a line, of a comment or of a text."""
+    Only clauses, functions and procedures known to read only the graph are allowed: an engine's
+    read-only mode does not stop LOAD CSV, which opens files and URLs, or procedures, which may do
+    anything. The result has no comments and no escapes: a text that contains a backslash or a quote
+    becomes a parameter. So every server reads the same words, whatever it takes for the end of a
+    line, a comment or a text."""
     tokens = _tokens(text)
     _check([token for token in tokens if token.kind not in ("space", "comment")])
     values = dict(parameters or {})
@@ -113,7 +113,7 @@ def only_the_graph(
 
 
 def without_comments(text: str) -> str:
-    """The query without its comments, as it is shown. Raises UsageError for characters and escapes
+    """The query without its comments, for display. Raises UsageError for characters and escapes
     that `only_the_graph` refuses."""
     parts = [" " if token.kind == "comment" else token.text for token in _tokens(text)]
     return "\n".join(line.rstrip() for line in "".join(parts).splitlines() if line.strip())
@@ -124,17 +124,17 @@ def _tokens(text: str) -> list[_Token]:
     for character in text:
         hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
         if hidden or character in _BIDI:
-            raise _refused(f"it holds the control character U+{ord(character):04X}")
+            raise _refused(f"this one contains the control character U+{ord(character):04X}")
     if re.search(r"\\[uU]", text):
-        raise _refused("write a character itself and not as \\u")
+        raise _refused("this one has a \\u escape: write the character itself")
     found, at = [], 0
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
             rest = text[at : at + 20].split("\n")[0]
             raise _refused(
-                f"{rest!r} cannot be read: names of other letters stand in backticks, texts in "
-                "quotes"
+                f"{rest!r} cannot be read: put names with other letters in backticks, and texts "
+                "in quotes"
             )
         found.append(_Token(match.lastgroup or "", match[0]))
         at = match.end()
@@ -142,7 +142,7 @@ def _tokens(text: str) -> list[_Token]:
         if token.kind == "text":
             for escape in _ESCAPED.finditer(token.text):
                 if escape[1] not in _ESCAPES:
-                    raise _refused(f"a text has no escape {escape[0]}: a backslash is two")
+                    raise _refused(f"{escape[0]} is not an escape: write a backslash as two")
     return found
 
 
@@ -154,8 +154,8 @@ def _odd(text: str) -> bool:
 def _check(tokens: Sequence[_Token]) -> None:
     """Raise UsageError unless each word is a name, or a keyword, function or procedure that reads.
 
-    Two names never stand side by side in Cypher: of any clause that is not known, LOAD CSV or one
-    that a later server has, the second word stands where only a keyword can."""
+    Two names are never adjacent in Cypher: in any unknown clause, LOAD CSV or one from a later
+    server, the second word is where only a keyword can be."""
     after_value = False
     for place, token in enumerate(tokens):
         before, after = _at(tokens, place - 1), _at(tokens, place + 1)
@@ -163,11 +163,14 @@ def _check(tokens: Sequence[_Token]) -> None:
         if before.text in (".", ":") or (before.text in ("{", ",") and after.text == ":"):
             word = ""  # a property, label or key
         elif _begins(tokens, place, word) and word not in _BEGIN:
-            raise _refused(f"{token.text} begins no query that reads: {', '.join(sorted(_BEGIN))}")
+            raise _refused(
+                f"such a query cannot begin with {token.text}, only with "
+                f"{', '.join(sorted(_BEGIN))}"
+            )
         elif word in _MORE:
-            raise _refused(f"{word} does more than that; a name like it stands in backticks")
+            raise _refused(f"{word} does more; a name spelled like it must be in backticks")
         elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUES):
-            raise _refused(f"{token.text} cannot stand after {before.text}")
+            raise _refused(f"{token.text} cannot follow {before.text}")
         elif word == "CALL":
             _check_call(tokens, place + 1)
         if after.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
@@ -198,7 +201,8 @@ def _begins(tokens: Sequence[_Token], place: int, word: str) -> bool:
 
 
 def _check_call(tokens: Sequence[_Token], place: int) -> None:
-    """What is called: a subquery in braces, with its variables before it or not, or a procedure."""
+    """Check what CALL calls: a subquery in braces, with or without variables before it, or a
+    procedure."""
     first = _at(tokens, place)
     if first.text == "{":
         return
@@ -211,7 +215,7 @@ def _check_call(tokens: Sequence[_Token], place: int) -> None:
     while (token := _at(tokens, place)).kind in ("word", "quoted") or token.text == ".":
         name, place = name + token.text, place + 1
     if name not in PROCEDURES:
-        raise _refused(f"it may not call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
+        raise _refused(f"it cannot call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
 
 
 def _check_function(tokens: Sequence[_Token], place: int) -> None:
@@ -223,11 +227,11 @@ def _check_function(tokens: Sequence[_Token], place: int) -> None:
     if called.kind == "word" and called.text.upper() == "CALL" and name in PROCEDURES:
         return
     if name.lower() not in _FUNCTIONS:
-        raise _refused(f"{name} is no function that is known to read the graph alone")
+        raise _refused(f"{name} is not a function known to do only that")
 
 
 def _refused(why: str) -> UsageError:
-    return UsageError(f"the query cannot be run: a query reads the graph alone, and {why}")
+    return UsageError(f"the query cannot be run: a query may only read the graph, and {why}")
 
 
 _COMMENT = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
@@ -239,9 +243,9 @@ _LIMIT = re.compile(
 
 
 def with_limits(text: str, parameters: Mapping[str, Value]) -> str:
-    """The query with the whole number in place of the parameter wherever a LIMIT is one. The
-    embedded engine keeps only the first rows while it sorts, instead of all, where it can read in
-    the text how many they are: five to ten times as fast on a million."""
+    """The query with each parameter of a LIMIT replaced by its whole number. If the embedded engine
+    can read the limit in the text, it keeps only that many rows while it sorts: five to ten times
+    as fast on a million."""
 
     def written(found: re.Match[str]) -> str:
         value = parameters.get(found[1] or found[2] or "")

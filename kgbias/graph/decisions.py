@@ -1,8 +1,8 @@
-"""What people decide about answers when they review a run.
+"""Decisions that people make about answers when they review a run.
 
-A decision belongs to a generation, by its id, and is applied over it: a restored answer has the
-statement that the person gave, a rejected one has none. How the crawl ended it (outcome, reason)
-stays. Decisions are never changed or removed; the latest about a generation is in effect.
+A decision belongs to a generation, by its id, and overrides it: a restored answer has the statement
+that the person gave, a rejected one has none. How the crawl ended it (outcome, reason) stays.
+Decisions are never changed or removed; the latest about a generation is in effect.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,14 +19,14 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What one person decided about one answer.
+    """One person's decision about one answer.
 
     Attributes:
-        verdict: "restore": the answer counts as `statement`; "reject": it counts as none; "undo":
-            as what the crawl had read.
-        decided: in ISO 8601.
-        statement: of an answer that is restored.
-        read: what the crawl had read, None where it found no statement.
+        verdict: "restore": the answer counts as `statement`; "reject": it does not count; "undo":
+            it counts as the crawl had read it.
+        decided: when, in ISO 8601.
+        statement: that of a restored answer.
+        read: the statement that the crawl had read; None if it found none.
     """
 
     generation_id: Annotated[str, "uid of the generation", Called("generation_uid")]
@@ -44,7 +44,7 @@ class Decision:
 
     @property
     def triple(self) -> Triple | None:
-        """The statement that the answer counts as."""
+        """The statement that the answer counts as; None if it does not count."""
         return {"restore": self.statement, "reject": None, "undo": self.read}[self.verdict]
 
     @property
@@ -77,8 +77,8 @@ def in_effect(decisions: Iterable[Decision]) -> dict[str, Decision]:
 def applied(
     generations: Sequence[Generation], effective: Mapping[str, Decision]
 ) -> Sequence[Generation]:
-    """The generations, as a crawl read them, with the decisions in effect. One that was undone
-    is as the crawl reads it now."""
+    """The generations, as a crawl read them, with the decisions in effect. A generation whose
+    decision was undone is as the crawl reads it now."""
     if not effective:
         return generations
     return [
@@ -91,17 +91,17 @@ def applied(
 
 PROPERTIES = properties(Decision, first=("verdict", "reviewer", "decided"))
 COLUMNS = ("uid", *(p.name for p in PROPERTIES))
-"""What stores keep of a decision."""
+"""What stores keep for a decision."""
 
 
 def decision_row(decision: Decision) -> dict[str, str]:
-    """A decision as the properties of its node: those that it has."""
+    """A decision as the properties of its node, without absent ones."""
     row = {"uid": decision.id, **in_graph(decision)}
     return {name: row[name] for name in COLUMNS if row[name] is not None}
 
 
 def decision_of(row: Mapping[str, str | None]) -> Decision:
-    """The decision of such properties, absent or None where it does not have one."""
+    """The decision with these properties; absent ones may be missing or None."""
 
     def triple(predicate: str | None, object: str | None) -> Triple | None:
         if predicate is None or object is None:

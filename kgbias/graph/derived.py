@@ -1,8 +1,9 @@
-"""What is made from a store and takes long to make: kept in the cache folder as long as the store
-stays as it is.
+"""Files that are made from a store and take long to make: kept in the cache folder until the store
+changes.
 
-Of a store only what was made of its newest state is kept; of all stores what was used last, up to a
-bound. Nothing here is ever the truth: a file that is missing or damaged is made again.
+For each store, only what was made from its newest state is kept; over all stores, what was used
+most recently, up to a bound. Nothing here is authoritative: a missing or damaged file is made
+again.
 """
 
 import os
@@ -19,10 +20,10 @@ class Place:
     """Where something made from a store is kept.
 
     Attributes:
-        kind: what it is: the name of a folder, and how the file ends.
+        kind: the name of its folder, and the file's ending.
         store: the path of the store.
-        state: what changes with every write to it.
-        holds: what is in the file, and in which version.
+        state: a text that changes with every write to the store.
+        holds: what the file holds, and in which version.
     """
 
     kind: tuple[str, str]
@@ -40,12 +41,13 @@ class Place:
         return f"{_hash(self.store)}-{_hash(self.state)}"
 
     def make_room(self, newest: Callable[[], bool], most: int) -> None:
-        """Remove what was made of older states of the store, and of the whole folder what was used
-        longest ago, down to `most` bytes.
+        """Remove what was made from older states of the store, then the least recently used files
+        of the whole folder, down to `most` bytes.
 
-        Processes may do this at once, each with another state. One whose state is no longer the
-        store's removes its own file; one whose state still is it (`newest`) removes those that it
-        saw before it looked, which can only be older. So what was made of the newest state stays.
+        Processes may do this at the same time, each with another state. One whose state is no
+        longer the store's removes its own file; one whose state still is (`newest`) removes the
+        files that it saw before it checked, which can only be older. So what was made from the
+        newest state stays.
         """
         folder = self.file.parent
         others = set(folder.glob(f"{_hash(self.store)}-*"))
@@ -60,7 +62,7 @@ class Place:
                 other.unlink(missing_ok=True)
 
     def used(self) -> None:
-        """Note that the file was used now."""
+        """Mark the file as used now."""
         os.utime(self.file)
 
 

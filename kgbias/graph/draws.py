@@ -1,16 +1,17 @@
-"""How the statements of a run were drawn, so that figures and tests can draw them again.
+"""How the statements of a run were drawn, for figures and tests to draw them again.
 
-A crawl asks at places. What its configuration fixes of a place is the same in every crawl: the
-group, the arm, and the strategy, or in the first round the initial predicate; places that share it
-make a stratum. What is drawn at random is the prompt. Statements of one prompt and round depend on
-each other, so they are resampled together: a prompt is one text, however often it was answered, and
-in a round where it names a predicate, all texts of a group that ask for the same one, whatever
-examples they show, for which predicates a round asks about is chance, and decides much of what is
-said. In a stratum of one prompt, the prompt is no chance, and its answers are independent.
+A crawl asks at places. Its configuration fixes part of a place, the same in every crawl: the group,
+the arm, and the strategy or, in the first round, the initial predicate. Places that share these
+make a stratum. The prompt is drawn at random. Statements of one prompt and round depend on each
+other and are resampled together. Here a prompt is one text, however often it was answered; in a
+round where prompts name a predicate, it is all texts of a group that ask for the same predicate,
+whatever examples they show, because the predicates that a round asks about are chance, and decide
+much of what is said. In a stratum of one prompt, the prompt is not chance, and its answers are
+independent.
 
 What a prompt supplies is not what the model says. So each place also has a form: the predicate that
-its prompt gave ("given hate", for each initial predicate), "another given" one, or "chosen" where
-the model named the predicate itself; of profiles, the attribute that was asked for.
+its prompt gave ("given hate", for each initial predicate), "another given" for any other, or
+"chosen" if the model named the predicate itself; for profiles, the attribute asked for.
 """
 
 from collections import defaultdict
@@ -47,7 +48,7 @@ class _Places:
 
     def design(self) -> Design:
         keys: list[Hashable] = list(range(len(self.strata)))
-        for drawn in (self.prompts, self.asked):  # the wider, where there are several
+        for drawn in (self.prompts, self.asked):  # the wider one wins if a stratum has several
             several: dict[str, set[Hashable]] = defaultdict(set)
             for stratum, one in zip(self.strata, drawn, strict=True):
                 several[stratum].add(one)
@@ -65,7 +66,7 @@ class _Places:
 
 class Draws:
     """The places of a run, as far as they are known: an import has none, and its statements are
-    taken for independent draws."""
+    treated as independent draws."""
 
     def __init__(self, places: dict[tuple[str, str], _Places]) -> None:
         self._places = places
@@ -74,7 +75,7 @@ class Draws:
 
     @classmethod
     def of(cls, run: StoredRun, counted: Counted) -> "Draws":
-        """The places of the arms of what was counted. What was left out leaves its place empty."""
+        """The places of the counted arms. A statement that was left out leaves its place empty."""
         if run.record.kind == "import":
             return cls({})
         return cls.among((d for d in run.drawn() if d.arm in counted.arms), counted.echoed)
@@ -110,8 +111,8 @@ class Draws:
         return bool(self._places)
 
     def sample(self, triples: Sequence[TripleView], measure: str) -> Sample:
-        """As `kgbias.measures.values_of`, of triples that count, each of an arm; with the design
-        by which they were drawn, where it is known."""
+        """As `kgbias.measures.values_of`, for triples that count, each from one arm; with the
+        design by which they were drawn, if it is known."""
         if not self.known:
             return values_of(triples, measure)
         samples = [asked.sample for asked in self._asked(triples, measure).values()]
@@ -120,9 +121,8 @@ class Draws:
         return samples[0] if len(samples) == 1 else Sample.joined(samples)
 
     def labelled(self, triples: Sequence[TripleView], labels: Mapping[str, int]) -> Sample | None:
-        """The labels, by the ids of triples, of those of one arm and group that have one, each at
-        every place that said it; None where it is not known how they were drawn, or there are
-        none."""
+        """The labels (by triple id) of the triples of one arm and group, each at every place that
+        said the triple. None if none has a label, or if it is not known how they were drawn."""
         own = [t for t in triples if t.id in labels]
         if not self.known or not own:
             return None
@@ -135,8 +135,8 @@ class Draws:
     def asked(
         self, triples: Sequence[TripleView], measure: str, *, by_group: bool = False
     ) -> Asked:
-        """The same with what the prompt of each value supplied; `by_group` tells the prompts of
-        different groups apart, for samples of which each is of several."""
+        """As `sample`, with what the prompt of each value supplied; `by_group` distinguishes the
+        prompts of different groups, for samples of several groups."""
         if not self.known:
             return Asked(values_of(triples, measure))
         found = self._asked(triples, measure)
@@ -147,7 +147,7 @@ class Draws:
         return Asked.pooled(list(found.values())) if len(found) > 1 else next(iter(found.values()))
 
     def _asked(self, triples: Sequence[TripleView], measure: str) -> dict[tuple[str, str], Asked]:
-        """The values of each arm and group that have any."""
+        """The values of each arm and group that has any."""
         scored: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
         for t in triples:
             if measure in t.scores:
@@ -169,8 +169,8 @@ class Draws:
         return found
 
     def _forms(self, key: tuple[str, str]) -> tuple[Keys, Keys]:
-        """The form of each place, and the prompts among which its own was drawn: those of its
-        strategy and form."""
+        """The form of each place, and the block of prompts that its own was drawn from: those of
+        its strategy and form."""
         if key not in self._keys:
             own = self._places[key]
             forms, blocks = (np.empty(len(own.forms), dtype=object) for _ in range(2))
@@ -183,7 +183,7 @@ class Draws:
         return self._keys[key]
 
     def strata(self, arm: str, group_id: str) -> Sequence[str]:
-        """What makes each stratum of a group's design, such as "initialise/love" or "object/": the
+        """The keys of the strata in a group's design, such as "initialise/love" or "object/": the
         same in crawls that ask alike."""
         own = self._places.get((arm, group_id))
         return list(dict.fromkeys(own.strata)) if own else ()
@@ -204,12 +204,12 @@ def _by_place(drawn: Iterable[Drawn]) -> list[tuple[str, list[Drawn]]]:
 
 
 def _initial(place: str, d: Drawn) -> str:
-    """The initial predicate that a prompt of the first round gave; "" of any other."""
+    """The initial predicate that a prompt of the first round gave; "" for any other prompt."""
     return "/".join(place.split("/")[-2:-1]) if d.strategy == _INITIAL else ""
 
 
 def _form(d: Drawn, given: str, initial: dict[str, str]) -> str:
-    """What a prompt supplied."""
+    """The form of a place: what its prompt supplied."""
     if d.strategy == _NAMES_PREDICATE:
         return CHOSEN
     if given:
@@ -227,12 +227,13 @@ def _asked(d: Drawn, asks: Mapping[str, str]) -> Hashable:
 
 
 def _wording(template: str) -> str:
-    """The number of a template's wording, "" where it has one: "2" of "object@1.2:completion"."""
+    """The number of a template's wording: "2" for "object@1.2:completion"; "" if there is only one
+    wording."""
     version = template.partition(":")[0].partition("@")[2]
     return version.partition(".")[2]
 
 
 def _numbers(keys: Sequence[Hashable]) -> np.ndarray:
-    """The keys as numbers from 0, in the order in which they first occur."""
+    """The keys as numbers from 0, in order of first occurrence."""
     numbers = {key: n for n, key in enumerate(dict.fromkeys(keys))}
     return np.array([numbers[key] for key in keys], dtype=np.int64)

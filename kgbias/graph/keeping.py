@@ -1,7 +1,7 @@
 """Keeping a store sound: what can be wrong with one, and the ids that its content must have.
 
-Passages are documents and their chunks that a run was read from, with the relations among them, in
-the model of a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
+Passages are the documents that a run was read from, and their chunks, with the relations among
+them, modelled as in a RAGAS knowledge graph (`kgbias.ingest.ragas`): a passage has a kind, such as
 "document" or "chunk", and properties; a relation has a kind, such as "child", "next" or
 "entities_overlap", and properties. Both belong to one run and keep the ids they came with.
 """
@@ -29,8 +29,8 @@ from kgbias.models.base import ModelInfo
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A document, a chunk of one, or another node of a corpus: `text` is None for one that has no
-    text of its own; `properties` are all others, as JSON holds them."""
+    """A document, a chunk of one, or another node of a corpus. `text` is None if it has no text of
+    its own; `properties` are all its other properties, as in JSON."""
 
     id: Annotated[str, "the id that it came with", Called("name")]
     kind: Annotated[str, "document or chunk"]
@@ -40,7 +40,7 @@ class Passage:
     )
 
     def uid(self, run_id: str) -> str:
-        """Its id in the graph, where passages of several runs may have one id."""
+        """Its id in the graph, where passages of several runs may share an `id`."""
         return passage_uid(run_id, self.id)
 
 
@@ -72,15 +72,15 @@ def passage_uid(run_id: str, id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that is wrong with a store.
+    """Something wrong with a store.
 
     Attributes:
         kind: "file" (the database itself), "checksum" (a backup is not what was written), "value"
-            (of another type than its column, not finite, or out of its range), "id" (an id that
-            does not follow from its content) or "reference" (an id of nothing).
+            (not of its column's type, not finite, or out of range), "id" (an id that does not match
+            its content) or "reference" (an id that refers to nothing).
         what: what is wrong, in words.
-        count: how often.
-        example: one of them, such as an id; "" where there is none to name.
+        count: how many times.
+        example: one case, such as an id; "" if there is none to name.
     """
 
     kind: str
@@ -105,7 +105,7 @@ def _topic(category: str, words: str | Sequence[str]) -> str:
     return Topic(category, 0, tuple(words), 0).id
 
 
-# label -> its id, from the columns that a store selects for it in this order
+# label -> what computes its id, from the columns that a store selects for it in this order
 IDS: Mapping[str, Callable[..., str]] = {
     "SocialGroup": lambda name: node_id("group", name),
     "Predicate": lambda text: node_id("predicate", text),
@@ -128,16 +128,16 @@ IDS: Mapping[str, Callable[..., str]] = {
 
 
 def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
-    """The fault of a label's ids that do not follow from their content, if there is one; each row
-    is an id and what it follows from."""
+    """The fault of a label's ids that do not match their content, if any; each row is an id and
+    what it is computed from."""
     computed = IDS[label]
     wrong, example = 0, ""
     for id, *parts in rows:
         try:
             right = computed(*parts) == id
-        except (ValueError, TypeError, KeyError, AttributeError):  # a value that was damaged
+        except (ValueError, TypeError, KeyError, AttributeError):  # a damaged value
             right = False
         if not right:
             wrong, example = wrong + 1, example or str(id)
     if wrong:
-        yield Fault("id", f"{label} whose id does not follow from its content", wrong, example)
+        yield Fault("id", f"{label} whose id does not match its content", wrong, example)

@@ -1,7 +1,7 @@
 """Profiles: characters that a model wrote for given names.
 
-A profile is made of statements like any other: a generation of its run yields each. What the
-profile adds is which of them belong to one character, under which attribute, and for whom it was
+A profile is made of statements like any others, each yielded by a generation of its run. The
+profile adds which of them belong to one character, under which attribute, and for whom it was
 written.
 """
 
@@ -15,8 +15,8 @@ from kgbias.ids import content_id
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """PART_OF: a value of a profile, the generation that said it, and the value as it was said (""
-    in what is written: a store reads it from the generation, as review left it)."""
+    """PART_OF: an attribute of a profile, the generation that said it, and the value as said. On
+    writing, the value is "": a store reads it from the generation, as review left it."""
 
     attribute: Annotated[str, "such as hobbies"]
     generation_id: str
@@ -30,7 +30,7 @@ class Profile:
     Attributes:
         group_id: the group of the run that the name stands for.
         labels: by kind: "group", "ethnicity", "gender".
-        parts: its values, in the order in which they were said.
+        parts: its values, in the order they were said.
     """
 
     run_id: str
@@ -48,15 +48,15 @@ class Profile:
 
     @property
     def name_id(self) -> str:
-        """The id of the given name, which runs share."""
+        """The id of the given name, shared by runs."""
         return content_id("given name", storable(self.name))
 
     def values(self, attribute: str) -> tuple[str, ...]:
-        """What the profile says under an attribute."""
+        """The profile's values for an attribute."""
         return tuple(p.value for p in self.parts if p.attribute == attribute)
 
     def said(self) -> dict[str, tuple[str, ...]]:
-        """What it says under each attribute."""
+        """The profile's values, by attribute."""
         found: dict[str, list[str]] = {}
         for part in self.parts:
             found.setdefault(part.attribute, []).append(part.value)
@@ -64,10 +64,10 @@ class Profile:
 
 
 def attributes_of(profiles: Iterable[Profile]) -> tuple[str, ...]:
-    """The attributes that any of the profiles has, in the order of their first mention."""
+    """The attributes that any of the profiles has, in order of first mention."""
     return tuple(dict.fromkeys(p.attribute for profile in profiles for p in profile.parts))
 
 
 def labels_of(profiles: Sequence[Profile], kind: str) -> list[str]:
-    """What the name of each profile stands for; "" where that is not known."""
+    """What the name of each profile stands for; "" if that is not known."""
     return [profile.labels.get(kind, "") for profile in profiles]

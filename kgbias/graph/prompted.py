@@ -14,15 +14,15 @@ from kgbias.models.base import Completer, Form, Request
 
 
 def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, Template]:
-    """The templates of a folder of `prompts/` by its name, or of a folder of the user's: those that
-    are `needed`, each with example values for what it may name.
+    """The `needed` templates of a folder, given by its name in `prompts/` or by its path. `needed`
+    has example values for what each template may name.
 
-    Raises UsageError where there is no such folder, DataError for a template that is missing or
+    Raises UsageError if there is no such folder, DataError for a template that is missing or
     faulty."""
     shipped = resource("prompts", str(name)) if str(name) == Path(str(name)).name else None
     folder = shipped if shipped is not None and shipped.is_dir() else Path(name)
     if not folder.is_dir():
-        raise UsageError(f"no prompts {str(name)!r}: name a folder with a file for each template")
+        raise UsageError(f"no prompts {str(name)!r}: name a folder with one file for each template")
     found = {}
     for template, values in needed.items():
         path = folder / f"{template}.toml"
@@ -33,8 +33,8 @@ def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> d
 
 
 class Prompted:
-    """A model that is asked with templates. Every answer is kept in the log of `store` before it is
-    read, so that asking again costs nothing; each repeat has an answer of its own.
+    """A model asked with templates. Every answer is kept in the log of `store` before it is read:
+    asking again costs nothing. Each repeat has an answer of its own.
 
     `name` is the model's spec. Temperature 0 gives the likeliest answer, the same in each repeat
     unless the model itself varies.
@@ -65,8 +65,8 @@ class Prompted:
         repeat: int = 0,
         temperature: float | None = None,
     ) -> list[str]:
-        """The answers to a template filled with each of the values, in order. Raises ModelError
-        where the model answered none of them."""
+        """The answers to a template filled with each of the values, in order. Raises ModelError if
+        the model answered none of them."""
         most, stop = template.limits(self._form)
         requests = [
             Request(

@@ -1,5 +1,5 @@
-"""Copy runs from one store to another. Every write can be repeated: an interrupted copy is finished
-by starting it again, and copying what the target already has changes nothing."""
+"""Copying runs from one store to another. Every write can be repeated: an interrupted copy is
+finished by starting it again, and copying what the target already has changes nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
@@ -21,16 +21,16 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     topics, probes, forced choices, beliefs, SoFa, near-duplicates, the places of its nodes,
     profiles). Returns the number of generations that the target did not have.
 
-    Generations are streamed: of an import a few thousand are in memory at a time, of others one
-    round, which the target replaces as a whole. Raises RunConflict where the target has another
-    run of that name."""
+    Generations are streamed: a few thousand of an import are in memory at a time, or one round of
+    any other run, which the target replaces as a whole. Raises RunConflict if the target has
+    another run of that name."""
     progress = progress or Silent()
     source = run.store
     new = not _has(target, run.record.name)
     target.begin(run.record)
     triples = run.triples()
     progress.stage("triples", len(triples))
-    # Nodes first, so that they show the same surface form in both stores.
+    # Nodes first: they then show the same surface form in both stores.
     target.keep_triples(_shown(triples, progress))
 
     decisions = source.decisions(run.id)  # what was rejected may have been shown
@@ -84,7 +84,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     if summary.seconds is not None and target.seconds(run.id) is None:
         target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)
-    if run.status == "running":  # else what follows from the rest was derived with the status
+    if run.status == "running":  # otherwise setting the status derived it
         target.derive(run.id)
     return written
 
@@ -97,7 +97,7 @@ def _shown(triples: Iterable[TripleView], progress: Progress) -> Iterator[Triple
 
 
 def _has(target: Store, name: str) -> bool:
-    """Whether the target has a run of that name: of one that it lacks it has no generation."""
+    """Whether the target has a run of that name. If not, it has none of its generations."""
     try:
         target.find_run(name)
     except RunNotFound:
@@ -108,8 +108,8 @@ def _has(target: Store, name: str) -> bool:
 def _lacking(
     run: StoredRun, target: Store, progress: Progress, *, new: bool
 ) -> Iterator[Generation]:
-    """The generations of an import that the target does not have, whose answers it has then. They
-    are looked up unless the run is `new` there."""
+    """The generations of an import that the target lacks; their answers have been copied by then.
+    They are looked up unless the run is `new` there."""
     for chunk in chunks(run.generations()):
         missing = _missing(run.store, target, chunk, new=new)
         progress.advance(len(chunk), new=len(missing))
@@ -117,8 +117,8 @@ def _lacking(
 
 
 def _copy_rounds(run: StoredRun, target: Store, progress: Progress, *, new: bool) -> int:
-    """Copy a crawl round by round: the target may hold an earlier version of one. Returns how many
-    generations it did not have."""
+    """Copy a crawl round by round: the target may hold an earlier version of a round. Returns the
+    number of generations that it lacked."""
     written = 0
     for (iteration, arm), of_round in groupby(
         run.generations(), key=lambda g: (g.iteration, g.arm)
@@ -134,7 +134,7 @@ def _copy_rounds(run: StoredRun, target: Store, progress: Progress, *, new: bool
 def _missing(
     source: Store, target: Store, some: Sequence[Generation], *, new: bool
 ) -> list[Generation]:
-    """Those that the target does not have; it has the answers of all of them then."""
+    """The generations that the target lacks, once the answers of all of them have been copied."""
     _copy_answers(source, target, sorted({g.answer_key for g in some if g.answer_key}))
     known = set() if new else target.known_generations([g.id for g in some])
     return [g for g in some if g.id not in known]

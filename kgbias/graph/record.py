@@ -1,6 +1,6 @@
-"""How a record says what it is made of, and how it is kept.
+"""How a record says what it is made of and how it is kept.
 
-A field, or a property of the class, whose type is `Annotated` with its meaning is a property of the
+A field or property of the class whose type is `Annotated` with its meaning is a property of the
 graph:
 
     class NameProbe:
@@ -10,10 +10,10 @@ graph:
 The shape (`kgbias.graph.shape`), the columns of SQLite, what both stores write and read, and the
 exports follow from that: to add a property, add a field.
 
-A text, a whole number, a number or a truth value is kept as it is, a tuple of texts or numbers as a
-list; a mapping, or pairs, as JSON; a model by its name. A figure with its interval
-(`Estimate`) is NAME, low, high and n, a second one of the same record NAME, NAME_low and NAME_high.
-What is not known (None) or not defined (NaN) is absent.
+A text, a whole number, a number or a truth value is kept as it is; a tuple of texts or numbers as a
+list; a mapping, or pairs, as JSON; a model by its name. A figure with its interval (`Estimate`) is
+kept as NAME, low, high and n; a second one in the same record as NAME, NAME_low and NAME_high. What
+is not known (None) or not defined (NaN) is absent.
 """
 
 import json
@@ -38,8 +38,8 @@ LOW, HIGH = "lower end of the 95% interval", "upper end of the 95% interval"
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """A property of a node or an edge. One without a value is absent, never NaN; one that is there
-    `always` has a value in every record. A text may be `json`."""
+    """A property of a node or an edge. Without a value it is absent, never NaN; with `always`, it
+    has a value in every record. A text may be `json`."""
 
     name: str
     type: Type
@@ -50,21 +50,21 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Said of a field whose property has another name."""
+    """Marks a field whose property has another name."""
 
     name: str
 
 
 class InOrder:
-    """Said of a mapping whose JSON keeps its order, so that it comes back as it was."""
+    """Marks a mapping whose JSON keeps its order, so that it is read back as it was."""
 
 
 class _MayBeNaN:
-    """Said of a number that may be NaN."""
+    """Marks a number that may be NaN."""
 
 
 OrNaN = Annotated[float, _MayBeNaN()]
-"""A number of a record that is NaN where it is not defined."""
+"""A number that is NaN if it is not defined."""
 
 
 def canonical_json(value: Any) -> str:
@@ -73,7 +73,7 @@ def canonical_json(value: Any) -> str:
 
 
 def as_json(properties: Mapping[str, Any]) -> str:
-    """JSON of a mapping in its order."""
+    """A mapping as JSON, in its order."""
     return storable(json.dumps(dict(properties), ensure_ascii=False))
 
 
@@ -89,8 +89,8 @@ def properties(
     first: Sequence[str] = (),
     last: Sequence[str] = (),
 ) -> tuple[Property, ...]:
-    """The properties of the records of a class: those of these names, or all `but` some, with some
-    moved to the front or the end."""
+    """The properties of a class's records: those of these names, or all `but` some, with some moved
+    to the front or the end."""
     own = {p.property.name: p.property for p in _parts(kind)}
     middle = names or [name for name in own if name not in (*but, *first, *last)]
     return tuple(own[name] for name in (*first, *middle, *last))
@@ -104,14 +104,14 @@ def in_graph(record: Any) -> dict[str, Any]:
 
 @cache
 def getters(kind: type) -> Mapping[str, Callable[[Any], Any]]:
-    """What gives each property of a record of a class, as a graph holds it."""
+    """The functions that give each property of a class's records, as a graph holds it."""
     return {p.property.name: p.value for p in _parts(kind)}
 
 
 def record_of(kind: type[Record], row: Row, read: Reader = json.loads) -> Record:
-    """The record of a row with its properties by name and its other fields as they are; a field
-    that is no property and not in the row has its default. `read` reads JSON: of lists too, in a
-    store that keeps them so."""
+    """The record of a row that has its properties by name and its other fields as they are. A field
+    that is not a property and not in the row has its default. `read` reads JSON, and lists too in a
+    store that keeps them as JSON."""
     of: type = kind
     made = {}
     for field in _fields(of):
@@ -124,33 +124,33 @@ def record_of(kind: type[Record], row: Row, read: Reader = json.loads) -> Record
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How a type of Python is kept: as what, how a value becomes that, and how it is read again,
-    where it may be absent."""
+    """How a Python type is kept: as what, how a value becomes that, and how it is read back, when
+    it may be absent."""
 
     type: Type
     kept: Callable[[Any], Any]
-    made: Callable[[Any, Reader], Any] | None  # None: it is what is kept
+    made: Callable[[Any, Reader], Any] | None  # None: the value is kept as it is
     json: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A property of a record, and what gives its value as a graph holds it."""
+    """A property of a record, and the function that gives its value as a graph holds it."""
 
     property: Property
     value: Callable[[Any], Any]
 
 
 def _part(property: Property, place: str, kept: Callable[[Any], Any]) -> _Part:
-    """The property whose value, in a record, is at `place`."""
+    """The property whose value is at `place` in a record."""
     value = attrgetter(place)
     return _Part(property, value if kept is _same else lambda record: kept(value(record)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field, the properties that it is kept as, and how it is made of a row: none where it has no
-    meaning for the graph."""
+    """A field, the properties that it is kept as, and how it is made from a row; none of these if
+    it has no meaning in the graph."""
 
     name: str
     parts: tuple[_Part, ...] = ()
@@ -169,8 +169,8 @@ def _fields(kind: type) -> tuple[_Field, ...]:
 
 @cache
 def _parts(kind: type) -> tuple[_Part, ...]:
-    """What the records of a class are kept as: their fields, then properties of the class that are
-    annotated with a meaning."""
+    """The properties that a class's records are kept as: their fields, then the properties of the
+    class that are annotated with a meaning."""
     own = {name: value for c in reversed(kind.__mro__) for name, value in vars(c).items()}
     computed = (
         _field(name, get_type_hints(value.fget, include_extras=True).get("return"))
@@ -181,7 +181,7 @@ def _parts(kind: type) -> tuple[_Part, ...]:
 
 
 def _field(name: str, hint: Any, counted: bool = False) -> _Field:
-    """A field by its type; `counted` is one after an estimate, whose n it shares."""
+    """A field, from its type; a `counted` one follows an estimate and shares its n."""
     hint, *said = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     meaning = next((m for m in said if isinstance(m, str)), None)
     if meaning is None:
@@ -203,7 +203,7 @@ def _field(name: str, hint: Any, counted: bool = False) -> _Field:
 
 
 def _maker(name: str, form: _Form, optional: bool) -> Callable[[Row, Reader], Any]:
-    """What reads a property of a row."""
+    """The function that reads a property from a row."""
     made = form.made
     if made is None:
         return lambda row, read: row.get(name)
@@ -213,7 +213,7 @@ def _maker(name: str, form: _Form, optional: bool) -> Callable[[Row, Reader], An
 
 
 def _estimate(name: str, meaning: str, counted: bool) -> _Field:
-    """A figure with its interval; of one that is not the first the ends have its name, too."""
+    """A figure with its interval; unless it is the first, its name is also in those of the ends."""
     low, high = (f"{name}_low", f"{name}_high") if counted else ("low", "high")
     its = "its" if counted else "the"
     parts = [

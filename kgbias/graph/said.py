@@ -1,5 +1,5 @@
-"""What was said, as the stores read it: the order of triples, answers beside their examples, and
-the narrow rows that a graph of millions of statements is read in, one at a time."""
+"""What was said, as stores read it: the order of triples, answers with their examples, and the
+narrow rows in which a graph of millions of statements is read, one at a time."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from kgbias.graph.types import TripleView
 
 
 def in_order(places: Mapping[str, int]) -> Callable[[TripleView], tuple[Any, ...]]:
-    """The key that puts triples in the order of stores: by the place of the group, then by text,
-    and last by arm."""
+    """The sort key for the order of triples in stores: by the place of the group, then by text,
+    then by arm."""
     last = len(places)
     return lambda t: (
         places.get(t.group_id, last), t.group, t.predicate, t.object, t.id, t.arm
@@ -19,8 +19,8 @@ def in_order(places: Mapping[str, int]) -> Callable[[TripleView], tuple[Any, ...
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A generation that yielded a triple and had examples: the triple in the words in which it was
-    said, and the predicate and object of each example, in the order of the prompt."""
+    """A generation that yielded a triple and had examples: the triple in the words it was said in,
+    and the predicate and object of each example, in the order of the prompt."""
 
     generation_id: str
     triple_id: str
@@ -34,8 +34,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A generation as a draw from the model: where it stands, what was asked, and what it yielded
-    (`triple_id` and `predicate_id` are None where nothing)."""
+    """A generation as a draw from the model: its place, what was asked, and what it yielded
+    (`triple_id` and `predicate_id` are None if nothing)."""
 
     generation_id: str
     path: str
@@ -63,7 +63,8 @@ class Stated(NamedTuple):
 
 
 class Told(NamedTuple):
-    """A generation that yielded a triple, without its texts; `times` is how often it said it."""
+    """A generation that yielded a triple, without texts; `times` is how often it said the
+    triple."""
 
     generation_id: str
     triple_id: str

@@ -1,7 +1,7 @@
-"""Which statements of a run count: of which arm, from which acceptability, with echoes or without.
+"""Which statements of a run count: of which arm, from which acceptability, with or without echoes.
 
-Everything that is computed, drawn or written of a run reads its statements here. Arms are never
-added up: where no arm is named, each arm that said a triple has a row of its own.
+Everything computed, drawn or written from a run reads its statements here. Arms are never added up:
+if no arm is named, each arm that said a triple has a row of its own.
 """
 
 from collections import Counter
@@ -15,9 +15,9 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.language.words import repeats
 
-SENSE = 0.5  # the acceptability from which a statement counts as one that makes sense
+SENSE = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
-OTHER = "other"  # the reason of what is left out for naming another group (`graph/between.py`)
+OTHER = "other"  # the reason for leaving out what names another group (`graph/between.py`)
 _REASONS = {
     "acceptability": "with an acceptability below {threshold:g}",
     "echo": "that repeat an example of their prompt",
@@ -26,14 +26,14 @@ _REASONS = {
 
 
 class Leaving(TypedDict, total=False):
-    """The parameters that leave statements out, whatever their arm."""
+    """The parameters that leave out statements, whatever their arm."""
 
     min_acceptability: float | None
     without_echoes: bool
 
 
 class Selecting(Leaving, total=False):
-    """The parameters that say which statements count; `Selection` says what they mean."""
+    """The parameters that say which statements count; `Selection` explains them."""
 
     arm: str | None
 
@@ -43,9 +43,10 @@ class Selection:
     """Which statements of a run count.
 
     Attributes:
-        arm: only those of this augmentation arm. None: of every arm, each counted for itself.
-        min_acceptability: only those of at least this acceptability, in [0, 1]. None: 0.5 where
-            the run was measured for it, else all; 0: all. A statement that has no score counts.
+        arm: only those of this augmentation arm. None: those of every arm, each counted
+            separately.
+        min_acceptability: only those with at least this acceptability, in [0, 1]. None: 0.5 if the
+            run was measured for it, else all; 0: all. A statement without a score counts.
         without_echoes: leave out those that repeat an example of their own prompt
             (`kgbias.language.words`).
     """
@@ -56,10 +57,10 @@ class Selection:
 
     def __post_init__(self) -> None:
         if self.min_acceptability is not None and not 0 <= self.min_acceptability <= 1:
-            raise UsageError("`min_acceptability` must lie between 0 and 1")
+            raise UsageError("`min_acceptability` must be between 0 and 1")
 
     def as_dict(self) -> dict[str, Any]:
-        """What differs from the default."""
+        """The values that differ from the default."""
         default = asdict(Selection())
         return {name: value for name, value in asdict(self).items() if value != default[name]}
 
@@ -69,17 +70,17 @@ class Counted:
     """The statements of a run that count.
 
     Attributes:
-        triples: them, arm by arm, in the order of the store; each with the count and name of its
-            arm.
-        every: these and those that were left out for their acceptability.
-        arms: the arms that they are of, also those without any statement.
+        triples: the statements, arm by arm, in the order of the store; each with the count and name
+            of its arm.
+        every: these and those left out for their acceptability.
+        arms: the selected arms, including those without a statement.
         all_arms: the arms of the run.
-        threshold: the acceptability from which they count; 0 where all do.
-        said: how many statements there were in each arm and of each group (by id) before any was
-            left out, each as often as it was said.
-        out: how many were left out, by arm, group and reason: "acceptability", "echo" or "other".
-        echoed: the ids of the generations that were left out as echoes.
-        remarks: what else is to be known of their scores, a line each.
+        threshold: the acceptability from which they count; 0 if all do.
+        said: the number of statements by arm and group (by id) before any was left out, each
+            counted as often as it was said.
+        out: the number left out, by arm, group and reason: "acceptability", "echo" or "other".
+        echoed: the ids of the generations left out as echoes.
+        remarks: what else to know about their scores, a line each.
     """
 
     triples: Sequence[TripleView]
@@ -97,7 +98,7 @@ class Counted:
         return [t for t in self.triples if t.arm == arm]
 
     def in_arm(self, arm: str) -> "Counted":
-        """What counts of one of the arms."""
+        """The part that is about one arm."""
         return replace(
             self,
             triples=self.of(arm),
@@ -108,7 +109,7 @@ class Counted:
         )
 
     def about(self, group_ids: Collection[str]) -> "Counted":
-        """What counts of these groups, and what was left out of what was said of them."""
+        """The part that is about these groups, including what was left out."""
         return replace(
             self,
             triples=[t for t in self.triples if t.group_id in group_ids],
@@ -119,29 +120,29 @@ class Counted:
 
     @property
     def total(self) -> int:
-        """The statements before any was left out, each as often as it was said."""
+        """The number of statements before any was left out, each as often as it was said."""
         return sum(self.said.values())
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many statements were left out, by reason."""
+        """The number of statements left out, by reason."""
         found: Counter[str] = Counter()
         for (_, _, reason), n in self.out.items():
             found[reason] += n
         return dict(found)
 
     def label(self, arm: str) -> str:
-        """What a figure of this arm is stored under: the arm, "" in a run of one arm."""
+        """The name that a figure of this arm is stored under: the arm; "" in a run of one arm."""
         return arm if len(self.all_arms) > 1 else ""
 
     @property
     def several(self) -> bool:
-        """Whether they are of more than one arm, so that none of their counts may be added up."""
+        """Whether they are from more than one arm: their counts may then not be added up."""
         return len(self.arms) > 1
 
     @property
     def note(self) -> str:
-        """What was left out and why, as one line; "" where nothing was."""
+        """What was left out and why, in one line; "" if nothing was."""
         reasons = {
             _REASONS[reason].format(threshold=self.threshold): n
             for reason, n in self.left_out.items()
@@ -165,7 +166,7 @@ class Counted:
 
 def select(run: StoredRun, selection: Selection | None = None) -> Counted:
     """The statements of a run that count. Raises UsageError for an arm that the run does not have,
-    and for a threshold where the run was not measured for acceptability."""
+    and for a threshold if the run was not measured for acceptability."""
     triples = run.triples(by_arm=True)
     measured = any(_MEASURE in t.scores for t in triples)
     rule = _Rule(run, selection, {t.arm for t in triples}, measured=measured)
@@ -179,9 +180,9 @@ def select(run: StoredRun, selection: Selection | None = None) -> Counted:
 
 
 class Stream(Collection[TripleView]):
-    """The statements of a run that count, as `select` finds them, read anew from the store each
-    time they are gone through: for what needs one at a time. `counted` says of them what it says
-    elsewhere, once they were gone through, but has none itself. Raises as `select`."""
+    """The statements of a run that count, as `select` finds them, but read from the store one at a
+    time on each iteration. After one, `counted` has the usual figures, though it holds no
+    statements. Raises as `select`."""
 
     def __init__(self, run: StoredRun, selection: Selection | None = None) -> None:
         metric = run.metrics().get(_MEASURE)
@@ -212,7 +213,7 @@ class Stream(Collection[TripleView]):
 
 
 class _Rule:
-    """What a selection does with a statement; counts what it leaves out."""
+    """Applies a selection to statements, and counts what it leaves out."""
 
     def __init__(
         self, run: StoredRun, selection: Selection | None, said: Collection[str], *, measured: bool
@@ -226,12 +227,12 @@ class _Rule:
         self._out: Counter[tuple[str, str, str]] = Counter()
 
     def forget(self) -> None:
-        """Begin to count anew."""
+        """Start counting again."""
         self._said.clear()
         self._out.clear()
 
     def without_echoes(self, t: TripleView) -> TripleView | None:
-        """The statement as often as it is no echo, if it counts at all then."""
+        """The statement with its echoes taken off the count; None if nothing is left."""
         self._said[t.arm, t.group_id] += t.count
         if not (repeated := self._echoed[t.arm, t.id]):
             return t
@@ -239,7 +240,7 @@ class _Rule:
         return None if repeated == t.count else replace(t, count=t.count - repeated)
 
     def makes_sense(self, t: TripleView) -> bool:
-        """Whether it is acceptable, or nobody knows."""
+        """Whether it is acceptable, or has no score."""
         score = t.scores.get(_MEASURE)
         if score is not None and score.value < self._threshold:
             self._out[t.arm, t.group_id, "acceptability"] += t.count
@@ -247,7 +248,7 @@ class _Rule:
         return True
 
     def counted(self, triples: Sequence[TripleView], every: Sequence[TripleView]) -> Counted:
-        """The statements with what was counted; its figures go on counting."""
+        """The statements with the counts, which keep growing."""
         return Counted(
             triples, every, self.arms, self._all_arms, self._threshold, self._said, self._out,
             self._echoes,
@@ -257,30 +258,30 @@ class _Rule:
 def scope(
     run: StoredRun, selection: Selection, said: Collection[str], *, measured: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...], float]:
-    """The arms that are selected, all arms of the run, and the acceptability from which a statement
-    counts. `said` are the arms that said anything; `measured`: whether any statement has a score of
-    acceptability. Raises as `select`."""
+    """The selected arms, all arms of the run, and the acceptability from which a statement counts.
+    `said` are the arms that said anything; `measured` is whether any statement has an acceptability
+    score. Raises as `select`."""
     arms = all_arms = _arms(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:
             raise UsageError(
-                f"run {run.name!r} has no arm {selection.arm!r}; there is {', '.join(arms)}"
+                f"run {run.name!r} has no arm {selection.arm!r}; it has {', '.join(arms)}"
             )
         arms = (selection.arm,)
     return arms, all_arms, _threshold(run, selection, measured)
 
 
 def one_arm(run: StoredRun, selection: Selection | None = None) -> Counted:
-    """As `select`, for what cannot be said of several arms at once. Raises UsageError, naming the
-    arms, where the run has several and none was chosen."""
+    """As `select`, for what cannot be computed over several arms. Raises UsageError, naming the
+    arms, if the run has several and none was chosen."""
     return of_one_arm(run, select(run, selection))
 
 
 def of_one_arm(run: StoredRun, counted: Counted) -> Counted:
-    """What was counted, where it is of one arm; raises as `one_arm`."""
+    """What was counted, if it is from one arm; raises as `one_arm`."""
     if counted.several:
         raise UsageError(
-            f"run {run.name!r} has the arms {', '.join(counted.arms)}, which are not to be added "
+            f"run {run.name!r} has the arms {', '.join(counted.arms)}, which must not be added "
             "up: choose one with `arm`"
         )
     return counted
@@ -307,8 +308,8 @@ def _by_triple(shown: Iterable[Shown]) -> Counter[tuple[str, str]]:
 
 
 def repeated_at_first(run: StoredRun) -> Counter[str]:
-    """By arm, how many first attempts yielded a statement that repeats an example. Answers that the
-    crawl itself counted as echoes yielded none, and are not among them."""
+    """The number of first attempts, by arm, that yielded a statement that repeats an example.
+    Answers that the crawl itself counted as echoes yielded no statement and are not included."""
     return Counter(s.arm for s in repetitions_of(run) if s.attempt == 0)
 
 

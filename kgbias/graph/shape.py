@@ -1,9 +1,9 @@
 """The shape of the graph: every label, edge type and property, once.
 
-What a record is made of, it says itself (`kgbias.graph.record`); here stands which label or edge
-type that is, and what comes beside it. Neo4j's constraints and indexes, what is written to it, the
-view of a SQLite store that Cypher reads, the exports for Neo4j and the shape section of
-docs/neo4j.md are made from this table or held to it by a test.
+A record says itself what it is made of (`kgbias.graph.record`); this module says which label or
+edge type it becomes, and what is kept beside it. Neo4j's constraints, indexes and writes, the view
+of a SQLite store that Cypher reads, the exports for Neo4j and the shape section of docs/neo4j.md
+are made from this table or held to it by a test.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ from kgbias.graph.types import (
 
 OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
-ASKED = {  # edges that a model was asked for: the property that names the asking, and its edge
+ASKED = {  # edges made by asking a model: the property that names the asking, and its edge
     "PROBED": ("probing_uid", "PROBED_WITH"),
     "CHOSEN": ("choosing_uid", "PUT_TO"),
     "PROBED_BEFORE": ("believing_uid", "BELIEVED_BY"),
@@ -63,7 +63,7 @@ TONES = ("positive", "neutral", "negative")  # labels of regard that have an edg
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A label. `key` is the property that identifies a node, `title` the one that people read."""
+    """A label. `key` is the property that identifies a node, `title` the one people read."""
 
     label: str
     meaning: str
@@ -74,8 +74,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """An edge type, with the pairs of labels that it connects. `keys` are the properties that tell
-    edges between the same two nodes apart."""
+    """An edge type, with the pairs of labels that it connects. `keys` are the properties that
+    distinguish edges between the same two nodes."""
 
     type: str
     meaning: str
@@ -97,11 +97,11 @@ def _number(**meanings: str) -> tuple[Property, ...]:
 
 
 _UID = _text(uid="id, computed from its content")
-_NAME = _text(name="the same: what Neo4j Browser writes on a node that it has no style for")
+_NAME = _text(name="the same, which Neo4j Browser shows on a node without a style")
 _WORDS = (*_UID, *_text(text="as first written"), *_NAME)
 _PLACED = (
     *properties(NodePlace),
-    *_text(placed_by="the run of these numbers: the newest that placed the node"),
+    *_text(placed_by="the run that these numbers are from: the newest that placed the node"),
 )
 _GENERATION = properties(Generation, last=("group_uid", "iteration", "attempt", "count"))
 
@@ -142,7 +142,7 @@ NODES: tuple[Node, ...] = (
         (
             *_UID,
             *properties(Run, first=("name", "kind", "config", "settings")),
-            *_number(seconds="that asking its model took, over all sessions"),
+            *_number(seconds="how long asking its model took, over all sessions"),
             *_integer(seq="order of creation, from 0"),
         ),
     ),
@@ -185,8 +185,8 @@ NODES: tuple[Node, ...] = (
             *_UID,
             *_text(
                 text="predicate and object",
-                predicate_uid="uid of the predicate; none of a text",
-                object_uid="uid of the object; none of a text",
+                predicate_uid="uid of the predicate; absent for a text",
+                object_uid="uid of the object; absent for a text",
             ),
             *_NAME,
         ),
@@ -269,7 +269,7 @@ _STEREOTYPE = (
 
 
 def _asked(edge: str, kind: type) -> tuple[Property, ...]:
-    """The properties of an edge that a model was asked for."""
+    """The properties of an edge made by asking a model."""
     uid, asking = ASKED[edge]
     by = _text(**{uid: f"uid of the {asking} edge", "model": "name of the model"})
     return (*_RUN, *by, *properties(kind))
@@ -473,7 +473,7 @@ EDGES: tuple[Edge, ...] = (
         "a group or a statement of a set of probes",
         (("ProbeSet", "SocialGroup"), ("ProbeSet", "Statement")),
         (
-            *_text(category="of the set that it belongs to"),
+            *_text(category="the category of the set that it belongs to"),
             *properties(ProbeStatement, "text", "words", "cluster", "hate"),
         ),
         ("category", "text"),
@@ -559,17 +559,17 @@ def closed(names: Iterable[str]) -> frozenset[str]:
 
 
 def by_label(counts: Mapping[str, int]) -> dict[str, int]:
-    """Counts of nodes in the order of the shape, without those of which there are none."""
+    """Counts of nodes in the order of the shape, without zeros."""
     return {n.label: counts[n.label] for n in NODES if counts.get(n.label)}
 
 
 def indexed() -> tuple[Edge, ...]:
-    """The edge types that are found by the run they belong to."""
+    """The edge types that are looked up by run."""
     return tuple(e for e in EDGES if any(p.name == "run" for p in e.properties))
 
 
 def constraint(node: Node) -> str:
-    """The Cypher that makes a label's key unique, and so indexed."""
+    """The Cypher that makes a label's key unique, and thereby indexed."""
     return (
         f"CREATE CONSTRAINT kgbias_{node.label.lower()} IF NOT EXISTS "
         f"FOR (n:{node.label}) REQUIRE n.{node.key} IS UNIQUE"
@@ -577,7 +577,7 @@ def constraint(node: Node) -> str:
 
 
 def described() -> str:
-    """The shape as two tables in Markdown: what docs/neo4j.md shows."""
+    """The shape as two Markdown tables, as docs/neo4j.md shows it."""
 
     def properties(thing: Node | Edge) -> str:
         return ", ".join(f"`{p.name}` ({p.meaning})" for p in thing.properties)

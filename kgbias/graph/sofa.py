@@ -1,6 +1,6 @@
-"""SoFa in the graph: sets of probes, and what a model's answers to one of them add up to.
+"""SoFa in the graph: sets of probes, and a model's results on them.
 
-Two results can be compared where they are of one `ProbeSet`.
+Two results can be compared if they are on the same `ProbeSet`.
 """
 
 import json
@@ -15,22 +15,22 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
 HATEFUL = 0.5
-"""From which score of hate on a statement counts as hate speech (appendix C.3 of the paper)."""
+"""The hate score from which a statement counts as hate speech (appendix C.3 of the paper)."""
 
 
 def text_statement_id(text: str) -> str:
-    """The id of a statement that came as a text, without a predicate and an object: to a model each
-    letter of it counts."""
+    """The id of a statement that came as a text, without a predicate and an object. Texts that
+    differ in a single letter differ, as they do to a model."""
     return content_id("statement", storable(text))
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStatement:
-    """A statement of a set: `text` is what stands after a group. Hate and cluster are None where
-    they were not asked (`Study.describe_probes`)."""
+    """A statement of a set: `text` follows the group. Hate and cluster are None if they were not
+    asked for (`Study.describe_probes`)."""
 
     id: str
-    text: Annotated[str, "as it stands in a probe"]
+    text: Annotated[str, "as it appears in a probe"]
     hate: Annotated[float | None, "of the statement, 0 to 1"] = None
     cluster: Annotated[int | None, "of the statement, from 0; -1 for none"] = None
 
@@ -40,13 +40,13 @@ class ProbeStatement:
 
     @property
     def words(self) -> Annotated[int, "of the statement"]:
-        """Its length in words: what the paper calls the length of a stereotype."""
+        """Its length in words, which the paper calls the length of a stereotype."""
         return len(self.text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class ProbePart:
-    """One category of a set: each of its groups is put before each of its statements."""
+    """One category of a set. Each of its groups is put before each of its statements."""
 
     category: str
     groups: tuple[str, ...]
@@ -64,8 +64,8 @@ class ProbePart:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSet:
-    """Groups and statements that models are probed with. The id follows from their texts alone, in
-    any order."""
+    """Groups and statements that models are probed with. The id is computed from their texts alone,
+    in any order."""
 
     name: Annotated[str, "what people call it"]
     parts: tuple[ProbePart, ...]
@@ -77,7 +77,7 @@ class ProbeSet:
     def of(
         cls, name: str, sets: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
     ) -> "ProbeSet":
-        """A set of texts: category to (groups, statements), as `kgbias.gather_sets` gives them."""
+        """A set from texts: category to (groups, statements), as from `kgbias.gather_sets`."""
         return cls(
             name,
             tuple(
@@ -107,13 +107,13 @@ class ProbeSet:
         return sum(len(part.statements) for part in self.parts)
 
     @property
-    def probes(self) -> Annotated[int, "each group before each statement of its category"]:
+    def probes(self) -> Annotated[int, "each group with each statement of its category"]:
         return sum(len(part.groups) * len(part.statements) for part in self.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class SofaGroup:
-    """PUTS_FIRST: how often a group comes first: `first` by PPL* is the paper's top-1."""
+    """PUTS_FIRST: how often a group comes first. `first`, by PPL*, is the paper's top-1."""
 
     group: str
     first: Annotated[Estimate, "share of the statements with the lowest PPL* for the group"]
@@ -123,14 +123,14 @@ class SofaGroup:
 @dataclass(frozen=True, slots=True)
 class SofaStatement:
     """DISPARITY: PPL* of a statement over the groups. The variance is that of Eq. 4 (ddof=1), `dds`
-    that of Eq. 5; several groups are `first` where they tie."""
+    is Eq. 5. Groups that tie are all `first`."""
 
     id: str
     text: str
     dds: Annotated[OrNaN, "Delta Disparity Score: highest minus lowest PPL* over groups"]
     variance: Annotated[OrNaN, "of PPL* over groups"]
     mean: Annotated[OrNaN, "of PPL* over groups"]
-    first: Annotated[tuple[str, ...], "the groups of the lowest PPL*"]
+    first: Annotated[tuple[str, ...], "the groups with the lowest PPL*"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,13 +164,13 @@ class SofaCategory:
 
 @dataclass(frozen=True, slots=True)
 class SofaResult:
-    """SoFa of one model on one set of probes, named by its id. The score is 0 where it makes no
-    difference which group stands before a statement."""
+    """SoFa of one model on one set of probes, given by its id. The score is 0 if it makes no
+    difference which group precedes a statement."""
 
     probe_set: str
     model: Annotated[ModelInfo, "name of the model"]
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"]
-    measure: Annotated[str, "what the likeliest group went by"]
+    measure: Annotated[str, "what decides the likeliest group"]
     score: Annotated[Estimate, "the mean over categories; higher: groups further apart"]
     categories: tuple[SofaCategory, ...]
     record: Annotated[Mapping[str, Any], "how it was computed, as JSON"] = field(

@@ -2,8 +2,8 @@
 the store that holds it (`StoredRun`).
 
 All stores keep these rules: what `keep_answers` and `keep_batch` are given is durable when they
-return; a write can be repeated and changes nothing the second time; the order of what is read
-follows from content alone, so that two stores with the same runs give the same rows.
+return; repeating a write changes nothing; reads are in an order that depends on content alone, so
+two stores with the same runs give the same rows.
 """
 
 import time
@@ -59,25 +59,25 @@ DEFAULT_STORE = "kgbias.db"
 class Store(Protocol):
     """A graph store. Runs are addressed by id; `find_run` resolves names."""
 
-    url: str  # the path or URL that it was opened by
-    query_timeout: float | None  # seconds that a query may take; None: as long as it wants
+    url: str  # the path or URL that it was opened with
+    query_timeout: float | None  # seconds that a query may take; None: no limit
 
     def begin(self, run: Run) -> Run:
-        """Create the run with its model, categories and groups, or return the one that is there.
+        """Create the run with its model, categories and groups, or return it if it exists.
 
-        Raises RunConflict if a run of that name has another configuration or model."""
+        Raises RunConflict if a run of that name has a different configuration or model."""
         ...
 
     def set_status(self, run_id: str, status: Status) -> None: ...
 
     def add_work(self, run_id: str, seconds: float) -> None:
-        """Add to the seconds that asking for the run took."""
+        """Add to the seconds spent asking the run's model."""
         ...
 
-    def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without its counts
+    def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts
 
     def find_run(self, name: str | None = None) -> Run:
-        """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
+        """The run of that name, or the newest. Raises RunNotFound, listing the store's runs."""
         ...
 
     def summaries(self) -> list[RunSummary]:
@@ -85,11 +85,11 @@ class Store(Protocol):
         ...
 
     def summary(self, run_id: str) -> RunSummary:
-        """The same of one run."""
+        """One run with its counts."""
         ...
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
-        """The answers to these keys that the log holds."""
+        """The answers that the log holds for these keys."""
         ...
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
@@ -97,31 +97,31 @@ class Store(Protocol):
         ...
 
     def batches(self, asked: str) -> list[Batch]:
-        """The batches of a model asked in one way that are left with a provider, oldest first."""
+        """The batches left with a provider for a model asked in one way, oldest first."""
         ...
 
     def keep_batch(self, batch: Batch) -> None:
-        """Write a batch, or write it anew. It is durable when this returns."""
+        """Write or overwrite a batch. It is durable when this returns."""
         ...
 
     def drop_batch(self, name: str) -> None:
-        """Forget a batch: its answers are in the log."""
+        """Forget a batch, whose answers are in the log."""
         ...
 
     def record(self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]) -> None:
-        """Make `batch` the run's generations of one round, in one transaction, with their triples
-        and the triples they were shown. A round that was recorded before is replaced; what people
-        decided about its generations (`decide`) stays in effect."""
+        """Make `batch` the run's generations of one round, with the triples they yielded and were
+        shown, in one transaction. A round recorded before is replaced; decisions about its
+        generations (`decide`) stay in effect."""
         ...
 
     def load(self, run_id: str, generations: Iterable[Generation]) -> int:
-        """Write the generations of an import in bounded memory; returns how many there were."""
+        """Write the generations of an import in bounded memory; returns their number."""
         ...
 
     def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
-        """Add decisions to those of the run and put them into effect, in one transaction: the
-        generations that they are about yield what the latest decision says. Of a decision that
-        exists nothing changes. Call `derive` after the last one."""
+        """Add decisions to those of the run and put them into effect, in one transaction: each
+        generation yields what the latest decision about it says. A decision that exists changes
+        nothing. Call `derive` after the last one."""
         ...
 
     def decisions(self, run_id: str) -> list[Decision]:
@@ -129,34 +129,34 @@ class Store(Protocol):
         ...
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
-        """Write triples and their nodes, showing these words, where they do not exist yet."""
+        """Write the triples and nodes that do not exist yet; the nodes show these words."""
         ...
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
-        """The ids of those generations that are in the store."""
+        """The ids among these of generations in the store."""
         ...
 
     def generations(self, run_id: str) -> Iterator[Generation]:
         """The generations of a run by round (iteration, then arm) and path, a few at a time, each
-        with the triple that it counts as: what it was read as, or what a person decided."""
+        with the triple that it counts as: as the crawl read it, or as a person decided."""
         ...
 
     def triples(self, run_id: str, *, by_arm: bool = False) -> list[TripleView]:
-        """The triples of a run with counts and the scores of its current metrics, by group (in the
-        order of the run's seeds), then predicate and object. With `by_arm`, a row for each arm
-        that said it, with that arm's count."""
+        """The triples of a run with counts and scores by its current metrics, by group (in the
+        order of the run's seeds), then predicate and object. With `by_arm`, one row for each arm
+        that said a triple, with that arm's count."""
         ...
 
     def arms(self, run_id: str) -> list[str]:
-        """The arms that said any triple, by name."""
+        """The arms that said at least one triple, by name."""
         ...
 
     def of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
-        """What `triples` has of one arm; a few at a time, where the store can sort on disk."""
+        """The rows that `triples` has for one arm; a few at a time if the store sorts on disk."""
         ...
 
     def said(self, run_id: str) -> list[tuple[str, str, str, str]]:
-        """The distinct triples of a run by id: id, group, predicate, object, as nodes show them."""
+        """The distinct triples of a run, by id: id, group, predicate and object, as on nodes."""
         ...
 
     def shown(self, run_id: str) -> Iterator[Shown]:
@@ -177,37 +177,38 @@ class Store(Protocol):
 
     def valued(self, run_id: str) -> Iterator[Valued]:
         """The scores by the run's current metrics, by measure and triple: of every triple that has
-        one, also of those that only other runs said."""
+        one, including those that only other runs said."""
         ...
 
     def state(self) -> str | None:
-        """A text that changes with whatever the store holds; None where it has none (a server)."""
+        """A text that changes whenever the store's content does; None for a server."""
         ...
 
     def answered(
         self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
     ) -> list[Generation]:
-        """The generations of an arm that yielded this triple, in the order of `generations`: `most`
-        of them, from number `first` on."""
+        """The generations of an arm that yielded this triple, in the order of `generations`: at
+        most `most` of them, from number `first` on."""
         ...
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
-        """Write scores, and make this metric the run's current one for its measure. Writes no
-        more than that: call `derive` when the last ones are written."""
+        """Write scores, and make this metric the run's current one for its measure. Nothing is
+        derived from them: call `derive` after the last ones."""
         ...
 
     def derive(self, run_id: str) -> None:
-        """Update what follows from a run's generations and scores: its STEREOTYPE edges. Call it
+        """Update what is derived from a run's generations and scores: its STEREOTYPE edges. Call it
         once, after the last write; `set_status` calls it when a run ends. A store that derives
-        them whenever it is read does nothing here."""
+        them on every read does nothing here."""
         ...
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
-        """The ids of those triples that have a score by this metric."""
+        """The ids among these of triples that have a score by this metric."""
         ...
 
     def scores(self, metric: Metric, triple_ids: Sequence[str]) -> dict[str, Score]:
-        """The scores by this metric of those triples that have one, by triple."""
+        """The scores of these triples by this metric, by triple id; those without one are left
+        out."""
         ...
 
     def metrics(self, run_id: str) -> dict[str, Metric]:
@@ -215,14 +216,14 @@ class Store(Protocol):
         ...
 
     def scorers(self, run_id: str) -> list[Metric]:
-        """Every metric that any triple of the run has a score by, current or not, by id."""
+        """Every metric by which a triple of the run has a score, current or not, by id."""
         ...
 
     def save_group_scores(
         self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
     ) -> None:
-        """Write figures of groups, in one transaction. Those that the run has under the names in
-        `replacing` are removed first."""
+        """Write figures of groups, in one transaction. The run's figures named in `replacing` are
+        removed first."""
         ...
 
     def group_scores(self, run_id: str) -> list[GroupScore]: ...
@@ -232,15 +233,15 @@ class Store(Protocol):
         ...
 
     def places(self, run_id: str) -> list[NodePlace]:
-        """The places of the run's nodes, by kind and id; none until they are saved."""
+        """The places of the run's nodes, by kind and id; empty until they are saved."""
         ...
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
-        """Make these the passages that the run was read from, with their relations."""
+        """Make these the passages, with their relations, that the run was read from."""
         ...
 
     def corpus(self, run_id: str) -> Corpus:
-        """The passages that the run was read from, in their order; none of a crawl."""
+        """The passages that the run was read from, in order; empty for a crawl."""
         ...
 
     def query(
@@ -250,21 +251,21 @@ class Store(Protocol):
         *,
         names: Collection[str] | None = None,
     ) -> QueryResult:
-        """The rows of a read-only Cypher query. `names`, where given, are all the labels and edge
+        """The rows of a read-only Cypher query. `names`, if given, are all the labels and edge
         types that it needs: an embedded store reads only these. Raises UsageError for a query that
-        cannot be run or that would write."""
+        cannot be run or would write."""
         ...
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that belong to a node of this kind (group, object or topic)."""
+        """The ids among these of nodes of this kind (group, object or topic)."""
         ...
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
-        """Write tests with their edges, in place of older ones; tie them to the run, if any."""
+        """Write tests with their edges, replacing older ones; tie them to the run, if any."""
         ...
 
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
-        """The tests of a run, or all, by name, method, model and id."""
+        """The tests of a run, or all tests, by name, method, model and id."""
         ...
 
     def save_probes(self, run_id: str, probing: Probing, edges: Sequence[ProbedEdge]) -> None:
@@ -272,13 +273,13 @@ class Store(Protocol):
         ...
 
     def save_probing(self, run_id: str, probing: Probing) -> None:
-        """Write how a run was probed and with what result, in place of an earlier record."""
+        """Write how a run was probed and with what result, replacing an earlier record."""
         ...
 
     def probes(
         self, run_id: str, probing_id: str, statement_id: str | None = None
     ) -> list[ProbedEdge]:
-        """The edges of one probing of the run, or of one statement of it, by statement, group."""
+        """The edges of a probing of the run, or those of one statement, by statement and group."""
         ...
 
     def probings(self, run_id: str) -> list[Probing]:
@@ -286,13 +287,13 @@ class Store(Protocol):
         ...
 
     def save_choices(self, run_id: str, choosing: Choosing, edges: Sequence[ChosenEdge]) -> None:
-        """Make these the CHOSEN edges of a choosing of the run, in place of those it had."""
+        """Replace the CHOSEN edges of a choosing of the run with these."""
         ...
 
     def choices(
         self, run_id: str, choosing_id: str, statement_id: str | None = None
     ) -> list[ChosenEdge]:
-        """The edges of one choosing of the run, or of one statement of it, by statement, group."""
+        """The edges of a choosing of the run, or those of one statement, by statement and group."""
         ...
 
     def choosings(self, run_id: str) -> list[Choosing]:
@@ -300,19 +301,19 @@ class Store(Protocol):
         ...
 
     def save_names(self, names: Sequence[GroupName]) -> None:
-        """Write names, with NAME_OF edges to their groups, which are there. One that exists keeps
-        its text and its other groups; its form, its root and its mark for this group are
+        """Write names, with NAME_OF edges to their groups, which must exist. A name that exists
+        keeps its text and its other groups; its form, root and mark for this group are
         replaced."""
         ...
 
     def names(self, run_id: str | None = None, believing_id: str | None = None) -> list[GroupName]:
-        """All names, or those that a believing of the run probed: each once for each of its groups,
-        of a believing for those of the run, by text and group."""
+        """All names, or those that a believing of the run probed, by text and group: one for each
+        group that has the name and, with a believing, belongs to the run."""
         ...
 
     def keep_statements(self, statements: Sequence[tuple[str, str]]) -> None:
-        """Write statements (predicate, object) with their nodes, where they do not exist yet: those
-        that no run said have to be there before they are probed."""
+        """Write the statements (predicate, object) that do not exist yet, with their nodes: those
+        that no run said must exist before they are probed."""
         ...
 
     def statements(self, run_id: str, believing_id: str) -> list[tuple[str, str]]:
@@ -320,8 +321,8 @@ class Store(Protocol):
         ...
 
     def save_believing(self, run_id: str, believing: Believing) -> None:
-        """Write how a run was probed by names and with what result, in place of an earlier record:
-        that finishes a believing."""
+        """Write how a run was probed by names and with what result, replacing an earlier record.
+        This finishes a believing."""
         ...
 
     def believings(self, run_id: str) -> list[Believing]:
@@ -331,41 +332,41 @@ class Store(Protocol):
     def save_name_probes(
         self, run_id: str, believing: Believing, probes: Sequence[NameProbe]
     ) -> None:
-        """Write probes of a believing, of names and words that are there. One that exists is
+        """Write probes of a believing, whose names and words must exist. A probe that exists is
         replaced."""
         ...
 
     def name_probes(
         self, run_id: str, believing_id: str, statement_id: str | None = None
     ) -> list[NameProbe]:
-        """The probes of one believing, finished or not, or of one statement of it, by statement and
+        """The probes of a believing, finished or not, or those of one statement, by statement and
         name."""
         ...
 
     def save_beliefs(
         self, run_id: str, believing: Believing, edges: Sequence[BelievedEdge]
     ) -> None:
-        """Make these the BELIEVED edges of a believing of the run, in place of those it had."""
+        """Replace the BELIEVED edges of a believing of the run with these."""
         ...
 
     def beliefs(
         self, run_id: str, believing_id: str, statement_id: str | None = None
     ) -> list[BelievedEdge]:
-        """The edges of one believing, or of one statement of it, by statement and group."""
+        """The edges of a believing, or those of one statement, by statement and group."""
         ...
 
     def save_flags(self, flagged: Flagged) -> None:
-        """Write FLAGGED edges, with their groups and descriptors, in place of those of this id."""
+        """Write FLAGGED edges, with groups and descriptors, replacing those of this id."""
         ...
 
     def flags(self) -> list[Flagged]:
-        """All flags, table by table, by the model's name; those of a table by group and z. A table
-        without a flag is not among them."""
+        """All flags, table by table, by the model's name; within a table by group and z. Tables
+        without a flag are left out."""
         ...
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:
-        """Write a set of probes with its groups and statements. What is known of one that exists
-        is replaced."""
+        """Write a set of probes with its groups and statements. If it exists, what is known about
+        it is replaced."""
         ...
 
     def probe_sets(self) -> list[ProbeSet]:
@@ -373,16 +374,17 @@ class Store(Protocol):
         ...
 
     def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
-        """Write SoFa of models on sets of the store, replacing older; tie it to the run, if any."""
+        """Write SoFa results on sets of the store, replacing older ones; tie them to the run, if
+        any."""
         ...
 
     def sofa(self, run_id: str | None = None) -> list[SofaResult]:
-        """The results of a run, or all, by the model's name; categories by name, groups and
+        """The SoFa results of a run, or all, by the model's name; categories by name, groups and
         statements by id."""
         ...
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
-        """Make these the run's links, in place of those it had. An empty list removes them."""
+        """Replace the run's links with these. An empty list removes them."""
         ...
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
@@ -390,11 +392,11 @@ class Store(Protocol):
         ...
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
-        """Make these the run's topics, in place of those it had, in one transaction."""
+        """Replace the run's topics with these, in one transaction."""
         ...
 
     def name_topic(self, topic_id: str, given: str) -> None:
-        """Give a topic this name; with "" none, so that its words name it again."""
+        """Give a topic this name; "" takes the name away, so that its words name it again."""
         ...
 
     def topics(self, run_id: str) -> list[TopicModel]:
@@ -402,7 +404,7 @@ class Store(Protocol):
         ...
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
-        """Write attributions. One that exists (same metric, triple and method) is replaced."""
+        """Write attributions, replacing those of the same metric, triple and method."""
         ...
 
     def attributions(self, run_id: str) -> list[Attribution]:
@@ -410,52 +412,53 @@ class Store(Protocol):
         ...
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
-        """Make these the run's profiles, in place of those it had. Write generations before."""
+        """Replace the run's profiles with these. Write their generations first."""
         ...
 
     def profiles(self, run_id: str) -> list[Profile]:
-        """The run's profiles by path, each with the values that count: what was rejected in review
-        is not among them."""
+        """The run's profiles by path, each with the values that count: those rejected in review are
+        left out."""
         ...
 
     def delete(self, run_id: str, *, dry_run: bool = False) -> dict[str, int]:
         """Delete a run and what only it holds: its generations, answers that no other run read,
         triples that no other run said or was shown, their scores, and so on to groups and models.
-        Returns how many nodes of each label; with `dry_run` nothing is deleted. What is left is the
-        graph of a store that never had the run. A deletion that was cut off is finished by the
+        Returns the number of nodes of each label; with `dry_run` nothing is deleted. The rest is
+        the graph of a store that never had the run. An interrupted deletion is finished by the
         next."""
         ...
 
     def faults(self, progress: Progress | None = None) -> list[Fault]:
-        """What is wrong with the store: damage, ids of nothing, ids that do not follow from their
-        content, a backup that was changed. Reads all of it."""
+        """Everything wrong with the store: damage, ids that refer to nothing, ids that do not match
+        their content, a changed backup. Reads the whole store."""
         ...
 
     def compact(self, progress: Progress | None = None) -> tuple[int, int]:
-        """Remove nodes that nothing refers to any more and give free space back to the disk;
-        returns the bytes before and after. Raises UsageError where a server keeps house itself."""
+        """Remove nodes that nothing refers to any more and return free space to the disk; returns
+        the sizes before and after, in bytes. Raises UsageError for a server, which does so
+        itself."""
         ...
 
     def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """Copy the store to a file as it is at one moment, whatever others write meanwhile, and
-        its SHA-256 to a file beside it. Raises UsageError for a server."""
+        """Copy the store to a file as of one moment, whatever others write meanwhile, and write its
+        SHA-256 to a file beside it. Raises UsageError for a server."""
         ...
 
     def save_item_scores(
         self, model: ModelInfo, settings: Settings, scores: Sequence[ItemScore]
     ) -> None:
-        """Write items of benchmarks with their scores under a model that was asked so. They are
-        durable when this returns; a score that exists is replaced."""
+        """Write benchmark items with their scores under a model asked in this way. They are durable
+        when this returns; a score that exists is replaced."""
         ...
 
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
-        """The scores of those items under a model that was asked so, by item."""
+        """The scores of these items under a model asked in this way, by item."""
         ...
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
-        """Every way in which the model was asked items of benchmarks."""
+        """Every way in which the model was asked benchmark items."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -469,8 +472,8 @@ def open_store(
     url: str = DEFAULT_STORE, *, create: bool = True, notify: Callable[[str], None] | None = None
 ) -> Store:
     """Open the store at a path (SQLite) or at a neo4j://, neo4j+s:// or bolt:// URL. With
-    `create=False` a missing file is an error. `notify` is called with a line of text when a server
-    does not answer, and when it answers again."""
+    `create=False`, a missing file is an error. `notify` is called with a line of text when a server
+    stops answering, and when it answers again."""
     scheme, separator, _ = url.partition("://")
     if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
         from kgbias.graph.neo4j import Neo4jStore
@@ -479,23 +482,23 @@ def open_store(
     if separator:
         raise UsageError(f"{scheme}:// is not a store: give a path, or a neo4j:// or bolt:// URL")
     if not url.strip() or url.startswith((":memory:", "file:")):
-        raise UsageError(f"a store needs a file, and {url!r} is none: it would be lost at the end")
+        raise UsageError(f"a store needs a file, and {url!r} is not one: it would not be kept")
     from kgbias.graph.sqlite import SQLiteStore
 
     return SQLiteStore(url, create=create)
 
 
 class Watch:
-    """Says how long a model was asked for a run. `note` adds the time that has passed since the
-    last note, so that a process that is killed loses no more; time in which nothing was asked is
-    left out, so that reading a finished run back from the answer log adds nothing. The clock is
-    monotonic: setting the computer's own does not move it."""
+    """Records how long a model was asked for a run. `note` adds the time since the last note, which
+    is all that a killed process loses. Time in which nothing was asked is left out: reading a
+    finished run back from the answer log adds nothing. The clock is monotonic: resetting the
+    computer's clock does not affect it."""
 
     def __init__(self) -> None:
         self._noted, self._asked = time.monotonic(), 0
 
     def note(self, store: Store, run_id: str, asked: int) -> None:
-        """Add the time since the last note, if more requests were `asked` by now than then."""
+        """Add the time since the last note, if more requests have been `asked` by now than then."""
         now = time.monotonic()
         if asked > self._asked:
             store.add_work(run_id, now - self._noted)
@@ -509,7 +512,7 @@ _R = TypeVar("_R")
 def _of_run(
     method: Callable[Concatenate[Any, str, _P], _R],
 ) -> Callable[Concatenate["StoredRun", _P], _R]:
-    """A method of stores that takes a run's id, as a method of the run."""
+    """A store's method that takes a run's id, as a method of the run."""
     name = method.__name__
 
     def bound(run: "StoredRun", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -522,15 +525,15 @@ def _of_run(
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A run (`record`) in its `store`. Nothing is cached: each method reads the store, or writes to
-    it, when it is called. The methods are those of `Store`, with the run's id given."""
+    """A run (`record`) in its `store`. Nothing is cached: each method reads or writes the store.
+    The methods are those of `Store`, with the run's id filled in."""
 
     store: Store
     record: Run
 
     @classmethod
     def find(cls, store: Store, name: str | None = None) -> "StoredRun":
-        """The run of that name, or the newest. Raises RunNotFound, listing the runs there are."""
+        """The run of that name, or the newest. Raises RunNotFound, listing the store's runs."""
         return cls(store, store.find_run(name))
 
     @property
@@ -562,14 +565,14 @@ class StoredRun:
         return self.record.status
 
     def group(self, name: str) -> Group:
-        """The group of that name, in any case, or of which it is another name. Raises UsageError,
-        naming those there are."""
+        """The group with that name or variant, in any case. Raises UsageError, listing the run's
+        groups."""
         wanted = node_id("group", name)
         for group in self.groups:
             if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
                 return group
         there = ", ".join(group.name for group in self.groups)
-        raise UsageError(f"run {self.name!r} has no group {name!r}; there is {there}")
+        raise UsageError(f"run {self.name!r} has no group {name!r}; it has {there}")
 
     # What was said
 
@@ -608,7 +611,7 @@ class StoredRun:
     places = _of_run(Store.places)
     save_places = _of_run(Store.save_places)
 
-    # What models make of it
+    # What was found by asking models
 
     probings = _of_run(Store.probings)
     save_probing = _of_run(Store.save_probing)

@@ -23,19 +23,18 @@ def structure(
 ) -> list[NodePlace]:
     """The place of every group and object, by kind and id.
 
-    On the undirected graph with an edge between a group and an object that was named for it,
-    weighted by how often: `degree` is the sum of the weights at a node; `betweenness` the share of
-    shortest paths between other nodes that pass through it, in [0, 1] (Freeman 1977),
-    unweighted; beyond 2,000 nodes estimated from 500 sources;
-    `community` the number of its community by Louvain (Blondel et al. 2008), 0 the largest;
-    `groups` for an object the number of groups that it was named for (2 or more: it bridges them),
-    for a group that of groups that it shares an object with. The same triples and seed give the
-    same places.
+    The graph is undirected: an edge joins a group and an object named for it, weighted by how
+    often. `degree` is the sum of the weights at a node. `betweenness` is the share of shortest
+    paths between other nodes that pass through it, in [0, 1] (Freeman 1977), unweighted; beyond
+    2,000 nodes it is estimated from 500 sources. `community` is the number of its community by
+    Louvain (Blondel et al. 2008); 0 is the largest. `groups` is, for an object, the number of
+    groups that it was named for (with 2 or more, it bridges them); for a group, the number of
+    groups that it shares an object with. The same triples and seed give the same places.
     """
     import networkx as nx
 
     graph = _weighted(nx, triples)
-    if progress is None or len(graph) <= _EXACT:  # a matter of a second
+    if progress is None or len(graph) <= _EXACT:  # takes about a second
         progress = Silent()
     betweenness = _betweenness(graph, seed, progress)
     progress.stage("communities", 1)
@@ -71,8 +70,8 @@ def _weighted(nx: Any, triples: Sequence[TripleView]) -> Any:
 
 
 def _groups_near(graph: Any) -> dict[str, int]:
-    """For each object the number of its groups, for each group that of groups with which it shares
-    an object. Sets of groups are the bits of whole numbers, which are joined at once."""
+    """For each object, the number of its groups; for each group, the number of groups it shares an
+    object with. Sets of groups are bits of whole numbers, so that joining them is one operation."""
     kinds = graph.nodes(data="kind")
     groups = [node for node, kind in kinds if kind == "group"]
     objects = [node for node, kind in kinds if kind == "object"]
@@ -86,8 +85,8 @@ def _groups_near(graph: Any) -> dict[str, int]:
 
 
 def _betweenness(graph: Any, seed: int, progress: Progress) -> dict[str, float]:
-    """What `networkx.betweenness_centrality` computes (Brandes 2001), a whole step of the search
-    from a source at once instead of a node."""
+    """Betweenness as `networkx.betweenness_centrality` computes it (Brandes 2001), but a whole step
+    of the search from a source at a time instead of a node."""
     import numpy as np
 
     nodes = list(graph)

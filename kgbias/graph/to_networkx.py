@@ -7,14 +7,14 @@ from kgbias.graph.types import TripleView, node_id
 
 
 def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | None = None) -> Any:
-    """Triples as a `networkx.MultiDiGraph`: from groups to objects, an edge a triple, its key the
-    triple's id; of triples of several arms an edge for each arm, with the arm's name in its key.
+    """Triples as a `networkx.MultiDiGraph`, such as `to_networkx(store.triples(run.id))`.
 
-    Nodes are keyed by their ids and have `kind` (group, object), `label` and, for a group whose
-    category `categories` knows (by the group's id), `category`. Edges have `predicate`, `count`,
-    `arm` ("" where all are counted together) and the value of each measure that the run has
-    (`kgbias.measures`): `regard` in [-1, 1], `toxicity` in [0, 1] ... For example
-    `to_networkx(store.triples(run.id))`.
+    Each triple is an edge from its group to its object, keyed by the triple's id; with triples of
+    several arms, there is an edge for each arm, with the arm's name in its key. Nodes are keyed by
+    id and have `kind` (group, object), `label` and, for a group in `categories` (by the group's
+    id), `category`. Edges have `predicate`, `count`, `arm` ("" if all are counted together) and the
+    value of each measure that the run has (`kgbias.measures`): `regard` in [-1, 1], `toxicity` in
+    [0, 1] ...
     """
     import networkx as nx
 

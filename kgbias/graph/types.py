@@ -1,9 +1,9 @@
 """The domain types: the input of a crawl, what is written to the graph, and what models were
 probed for and believe.
 
-Ids are computed from content (`kgbias.ids`), so that two runs share the same group, predicate,
-object and triple nodes, and writing something twice changes nothing. What differs between runs is
-kept on generations, scores and edges.
+Ids are computed from content (`kgbias.ids`): runs share group, predicate, object and triple nodes,
+and writing something twice changes nothing. What differs between runs is kept on generations,
+scores and edges.
 """
 
 import math
@@ -27,13 +27,13 @@ from kgbias.stats.estimate import Estimate
 class Item:
     """An item of a benchmark: what one comparison of a model's probabilities is about.
 
-    `id` is computed from the texts that are scored and how; the texts themselves are not kept: they
-    are in the user's copy, where `name` finds them.
+    `id` is computed from the scored texts and how they are scored. The texts themselves are not
+    kept: they are in the user's copy, under `name`.
     """
 
     id: str
     benchmark: Annotated[str, "stereoset, bbq ..."]
-    name: Annotated[str, "what its file calls it"]
+    name: Annotated[str, "its name in the benchmark's file"]
     category: Annotated[str, "of the people it is about"]
 
 
@@ -42,33 +42,34 @@ class ItemScore:
     """READ_BY: an item under one model (`kgbias.probe.benchmarks`)."""
 
     item: Item
-    scores: Annotated[tuple[float, ...], "of its candidates: what they are is up to the benchmark"]
-    tokens: Annotated[int, "read for it"] = 0
-    seconds: Annotated[float, "that took"] = 0.0
+    scores: Annotated[tuple[float, ...], "of its candidates, which the benchmark defines"]
+    tokens: Annotated[int, "how many were read for it"] = 0
+    seconds: Annotated[float, "how long it took"] = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """FLAGGED: a group that a descriptor is tied to. `axis` is the descriptor's, "" for none."""
+    """FLAGGED: a group that a descriptor is tied to. `axis` is the descriptor's; "" if it has
+    none."""
 
     group: str
     descriptor: str
     axis: str
-    bias_score: Annotated[float, "from 0 to 1, lower is more strongly tied"]
+    bias_score: Annotated[float, "0 to 1; lower is more strongly tied"]
     z: Annotated[float, "standard deviations from the mean over groups, negative"]
 
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """The flags of one table of APX. The id follows from the model, how it was asked, the names and
-    the descriptors."""
+    """The flags of one APX table. The id is computed from the model, how it was asked, the names
+    and the descriptors."""
 
-    id: Annotated[str, "id of the table of APX", Called("apx_uid")]
+    id: Annotated[str, "id of the APX table", Called("apx_uid")]
     model: Annotated[str, "name of the model, or the file that the table came from"]
-    revision: Annotated[str, "of its weights; empty of a file"]
+    revision: Annotated[str, "of its weights; empty for a file"]
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"]
     level: Annotated[float, "of the one-tailed test"]
-    groups: Annotated[int, "groups that were compared"]
+    groups: Annotated[int, "how many groups were compared"]
     flags: tuple[Flag, ...]
 
 
@@ -91,11 +92,11 @@ class StatementEdge:
 
 @dataclass(frozen=True, slots=True)
 class ProbedEdge(StatementEdge):
-    """PROBED: a statement (a predicate and object) with a group before it, under one model.
+    """PROBED: a statement (a predicate and object) after a group, under one model.
 
-    Log-likelihoods are those of the probe "group statement", of the statement's tokens in it, and
-    of the group alone. `lift` (`kgbias.probe.graph`), `similarity`, -1 to 1, and `association`
-    (`kgbias.evidence.association`) are None where they were not computed.
+    The log-likelihoods are those of the probe "group statement", of the statement's tokens in it,
+    and of the group alone. `lift` (`kgbias.probe.graph`), `similarity` (-1 to 1) and `association`
+    (`kgbias.evidence.association`) are None if they were not computed.
     """
 
     log_likelihood: Annotated[float, "of group and statement, natural logarithm"]
@@ -104,24 +105,24 @@ class ProbedEdge(StatementEdge):
     statement_tokens: Annotated[int, "of the statement"]
     group_log_likelihood: Annotated[float, "of the group alone"]
     group_tokens: Annotated[int, "of the group"]
-    rank: Annotated[int, "of the group among those of its category, 1 the most probable"]
+    rank: Annotated[int, "of the group among those of its category; 1 is the most probable"]
     pieces: Annotated[tuple[str, ...], "the scored tokens as text"] = ()
     bits: Annotated[tuple[float, ...], "surprisal of each token, -log2 p"] = ()
     lift: Annotated[
-        float | None, "in bits, likelier of the group than of the others of its category"
+        float | None, "in bits, how much likelier of the group than of the others in its category"
     ] = None
     similarity: Annotated[
         float | None, "cosine of the group and the statement in a model's vectors"
     ] = None
     association: Annotated[
-        float | None, "the same against the other groups, in standard deviations"
+        float | None, "the same compared with the other groups, in standard deviations"
     ] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Probing:
     """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
-    precedes a text ...); `record` holds the result. The id follows from model and settings."""
+    precedes a text ...); `record` holds the result. The id is computed from model and settings."""
 
     model: ModelInfo
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
@@ -139,49 +140,49 @@ MORE, OF_NAME = "chosen more", "of this name"
 class ChosenEdge(StatementEdge):
     """CHOSEN: how often a model took a group for the one that a statement is about.
 
-    Where the group was offered by `names` of its own, the `lift` is over those names and held
-    against the other groups', and `verdict` is "chosen more", "leaning", "bound to a word" or "".
-    Where it was offered by one name, the lift is the share over the base rate, and `verdict` is "of
-    this name" or "" (`kgbias.probe.choice.result`). Each figure is None where it is not defined.
+    If the group was offered under `names` of its own, `lift` is over those names, compared with the
+    other groups', and `verdict` is "chosen more", "leaning", "bound to a word" or "". If it was
+    offered under one name, the lift is the share over the base rate, and `verdict` is "of this
+    name" or "" (`kgbias.probe.choice.result`). A figure that is not defined is None.
     """
 
     offered: Annotated[int, "questions in which the group was an option"]
-    answered: Annotated[int, "those of them with an answer that could be read"]
-    chosen: Annotated[int, "those of them that named the group"]
-    share: Annotated[float | None, "chosen of answered, 0 to 1"] = None
+    answered: Annotated[int, "how many of those got a readable answer"]
+    chosen: Annotated[int, "how many of those answers named the group"]
+    share: Annotated[float | None, "chosen divided by answered, 0 to 1"] = None
     low: Annotated[float | None, LOW] = None
     high: Annotated[float | None, HIGH] = None
     base: Annotated[float | None, "the same share over all statements"] = None
     lift: Annotated[
-        float | None, "in bits, the share over the base rate; of several names over the names"
+        float | None, "in bits, the share over the base rate; with several names, over the names"
     ] = None
     lift_low: Annotated[float | None, "lower end of its 95% interval"] = None
     lift_high: Annotated[float | None, "upper end of its 95% interval"] = None
     p_value: Annotated[
         float | None,
-        "of a share above that of the other statements, or of several names of a lift of at most "
-        "half a bit; corrected",
+        "of a share above that of the other statements or, with several names, of a lift of at "
+        "most half a bit; corrected",
     ] = None
-    names: Annotated[int, "of the group, by which it was offered"] = 1
+    names: Annotated[int, "how many names the group was offered under"] = 1
     verdict: Annotated[
-        str, "chosen more, leaning, bound to a word or, of one name, of this name"
+        str, "chosen more, leaning, bound to a word or, with one name, of this name"
     ] = ""
     answers: Annotated[tuple[str, ...], "keys of the answers that named the group"] = ()
     others: Annotated[
-        tuple[str, ...], "keys of the other answers to questions in which it was an option"
+        tuple[str, ...], "keys of the other answers to questions in which the group was an option"
     ] = ()
 
     @property
     def more(self) -> bool:
-        """Whether the group, or the one name of it, was shown to be chosen for this statement more
-        often than for others."""
+        """Whether the group, or its one name, was shown to be chosen for this statement more often
+        than for others."""
         return self.verdict in (MORE, OF_NAME)
 
 
 @dataclass(frozen=True, slots=True)
 class Choosing(Probing):
-    """A run's forced choices by one model. `settings` are also those of the questions: how many
-    options and answers, by which template, at which temperature, drawn by which seed."""
+    """A run's forced choices by one model. `settings` include those of the questions: the number of
+    options and answers, the template, the temperature and the seed."""
 
 
 def name_id(text: str) -> str:
@@ -190,8 +191,8 @@ def name_id(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GroupName:
-    """A name by which people speak of a group: a plural noun phrase, such as "Asian Americans".
-    `group_id` is "" of a nonce name, which means nothing and belongs to no group."""
+    """A name that people use for a group: a plural noun phrase, such as "Asian Americans".
+    `group_id` is "" for a nonce name, which means nothing and belongs to no group."""
 
     text: Annotated[str, "as first written"]
     group_id: str
@@ -199,8 +200,8 @@ class GroupName:
     root: Annotated[str, "the word that carries the meaning, in lower case"]
     mark: Annotated[
         str,
-        "why the name is not mixed with the others: narrower, self-description or slur; empty of "
-        "one that is",
+        "why the name is not mixed with the others: narrower, self-description or slur; empty if "
+        "it is",
     ] = ""
 
     @property
@@ -208,13 +209,14 @@ class GroupName:
         return name_id(self.text)
 
     @property
-    def nonce(self) -> Annotated[bool, "whether it means nothing: it is the name of no group"]:
+    def nonce(self) -> Annotated[bool, "whether it means nothing and names no group"]:
         return not self.group_id
 
 
 @dataclass(frozen=True, slots=True)
 class NameProbe:
-    """PROBED, from a name: one number for each carrier of the believing, in their order."""
+    """PROBED_BEFORE: a statement after a name, one number for each carrier of the believing, in
+    order."""
 
     predicate_id: str
     object_id: str
@@ -224,7 +226,7 @@ class NameProbe:
     ]
 
     @property
-    def mean(self) -> Annotated[OrNaN, "of these"]:
+    def mean(self) -> Annotated[OrNaN, "mean of the bits"]:
         return math.fsum(self.bits) / len(self.bits)
 
     @property
@@ -234,33 +236,31 @@ class NameProbe:
 
 @dataclass(frozen=True, slots=True)
 class BelievedEdge(StatementEdge):
-    """BELIEVED: what a model's probabilities say of a statement and a group, over its names. The
-    corrections are those of Benjamini and Hochberg (1995)."""
+    """BELIEVED: what a model's probabilities say of a statement and a group, over the group's
+    names. P-values are corrected as by Benjamini and Hochberg (1995)."""
 
     lift: Annotated[
         OrNaN,
-        "in bits, likelier after the group's names than after those of the others of its category, "
-        "beyond what each name makes likelier anyway",
+        "in bits, how much likelier after the group's names than after those of the others in its "
+        "category, beyond what each name makes likelier anyway",
     ]
     low: Annotated[OrNaN, LOW]
     high: Annotated[OrNaN, HIGH]
-    names: Annotated[int, "of the group that it rests on"]
+    names: Annotated[int, "how many of the group's names it rests on"]
     p_value: Annotated[OrNaN, "of a lift of at most the margin, one-sided"]
     q_value: Annotated[OrNaN, "the same, corrected over the group's statements"]
     p_zero: Annotated[OrNaN, "of a lift of at most 0"]
     q_zero: Annotated[OrNaN, "the same, corrected"]
     least: Annotated[OrNaN, "the smallest lift with one of the names left out"]
-    swayed_by: Annotated[str, "the name that was left out for it"] = ""
-    verdict: Annotated[
-        str, "believed, leaning or bound to a word; empty where nothing is shown"
-    ] = ""
+    swayed_by: Annotated[str, "the name left out to get it"] = ""
+    verdict: Annotated[str, "believed, leaning or bound to a word; empty if nothing is shown"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Believing(Probing):
-    """A run's probes by names under one model. `settings` are also those of the asking: carriers,
-    how many statements a category, the seed of nonce names; `record` holds what was found: the
-    floor, the figures of groups, how many statements were said and not probed."""
+    """A run's probes by names under one model. `settings` include how it was asked: the carriers,
+    the number of statements per category and the seed of the nonce names. `record` holds what was
+    found: the floor, the figures of groups, and how many statements were said but not probed."""
 
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
@@ -270,7 +270,7 @@ Status = Literal["running", "complete", "interrupted"]
 @lru_cache(maxsize=65536)
 def node_id(kind: str, text: str) -> str:
     """The id of a group, predicate, object, category or topic with this text. It is computed from
-    the text as stores keep it, so that a text read back has the same id."""
+    the text as stores keep it: a text read back has the same id."""
     return content_id(kind, normalise(storable(text)))
 
 
@@ -290,7 +290,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of people, as a seed names it."""
+    """A group of people, as named in a seed."""
 
     name: Annotated[str, "its name"]
     category: str
@@ -303,7 +303,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A statement about a group, in the words in which it was said."""
+    """A statement about a group, in the words it was said in."""
 
     group: str
     predicate: str
@@ -336,17 +336,17 @@ class Answer:
     finish: Annotated[str, "why it ended"]
     prompt_tokens: Annotated[int, "tokens of the prompt"] = 0
     completion_tokens: Annotated[int, "tokens of the answer"] = 0
-    seconds: Annotated[float, "that it took; of one of a batch, the whole batch"] = 0.0
+    seconds: Annotated[float, "how long it took; in a batch, how long the batch took"] = 0.0
     details: Annotated[str, "what else the server returned, as JSON"] = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One prompt of a run, how it ended, and the triple it yielded if it did.
+    """One prompt of a run, how it ended, and the triple it yielded, if any.
 
     `path` places it in its run (arm, strategy, iteration, group, number, attempt) and names its
-    random stream. `shown` are the ids of the in-context triples, in the order of the prompt.
-    `count` is 1 for a crawl; an import may say that a triple was seen more often.
+    random stream. `shown` holds the ids of the in-context triples, in the order of the prompt.
+    `count` is 1 in a crawl; an import may say that a triple was seen more often.
     """
 
     run_id: str
@@ -375,8 +375,8 @@ class Generation:
 class Run:
     """A crawl or an import: its frozen configuration and the model that it asked.
 
-    `settings` says how the model was asked. The id follows from the configuration, the model and
-    its settings: the same command is the same run.
+    `settings` says how the model was asked. The id is computed from the configuration, the model
+    and its settings: the same command is the same run.
     """
 
     name: Annotated[str, "its name"]
@@ -399,12 +399,13 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in one line, with its counts: `statements` are what its generations yielded, each as
-    often as it was said, and `triples` the distinct ones; `invalid` are unparsable answers,
-    `echoes` those that repeated an example, `nonsense` those that made less sense than the crawl
-    asked for; `resampled` are the generations beyond the first
-    attempt at their place; `seconds` is how long its model was asked, over all calls, None where
-    that is not known (an import)."""
+    """A run in one line, with its counts.
+
+    `statements` are what its generations yielded, each counted as often as it was said; `triples`
+    are the distinct ones. `invalid` answers could not be parsed, `echoes` repeated an example, and
+    `nonsense` made less sense than the crawl asked for. `resampled` counts generations beyond the
+    first attempt at their place. `seconds` is how long asking the model took, over all calls; None
+    if that is not known (an import)."""
 
     run: Run
     triples: int = 0
@@ -449,8 +450,8 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class TripleView:
-    """A triple as one run sees it: how often it was said, and the scores of the run's metrics.
-    `arm` is the arm whose count this is; "" where the arms are counted together."""
+    """A triple in one run: how often it was said, and its scores by the run's metrics. `arm` is the
+    arm that the count is for; "" if the arms are counted together."""
 
     id: str
     group_id: str
@@ -477,7 +478,7 @@ class GroupScore(Estimate):
     group_id: str
     measure: Annotated[str, "for example overall_regard"]
     method: Annotated[str, "of the interval"] = ""
-    arm: Annotated[str, "that it is of; empty in a run of one arm"] = ""
+    arm: Annotated[str, "the arm it describes; empty in a run of one arm"] = ""
 
     @classmethod
     def of(
@@ -489,22 +490,22 @@ class GroupScore(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a group or object stands in the shape of a run's graph; `kgbias.graph.structure` says
-    what the numbers are."""
+    """The place of a group or object in the structure of a run's graph; `kgbias.graph.structure`
+    defines the numbers."""
 
     kind: str
     node_id: str
     label: str
     degree: Annotated[int, "statements that touch it, counted as often as they were said"]
     betweenness: Annotated[float, "share of shortest paths through it, 0 to 1"]
-    community: Annotated[int, "number of its community, 0 the largest"]
+    community: Annotated[int, "number of its community; 0 is the largest"]
     groups: Annotated[
-        int, "groups that an object was named for, or that a group shares an object with"
+        int, "how many groups an object was named for, or a group shares an object with"
     ]
 
 
 def topic_model_id(run_id: str, category: str) -> str:
-    """The id of the topics of a category in a run."""
+    """The id of the topic model of a category in a run."""
     return content_id("topic model", run_id, category)
 
 
@@ -524,7 +525,7 @@ class NearDuplicate:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of a category, FOUND by a topic model; None is what was not measured."""
+    """A topic of a category, FOUND by a topic model; what was not measured is None."""
 
     category: Annotated[str, "of the groups"]
     number: Annotated[int, "its rank by size, from 0"]
@@ -534,7 +535,7 @@ class Topic:
     stability: Annotated[float | None, "overlap with the nearest topics of other seeds, 0 to 1"] = (
         None
     )
-    given: Annotated[str, "name that a person gave it; empty for none"] = ""
+    given: Annotated[str, "name given by a person; empty for none"] = ""
 
     @property
     def id(self) -> str:
@@ -547,8 +548,8 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """An ABOUT edge, from a triple to a topic or to none (an outlier); the probability is 0 in no
-    cluster."""
+    """ABOUT: an edge from a triple to a topic, or to none (an outlier). A triple in no cluster has
+    probability 0."""
 
     triple_id: str
     topic_id: str | None
@@ -565,13 +566,13 @@ class TopicModel:
     category: Annotated[str, "of the groups"]
     topics: tuple[Topic, ...]
     about: tuple[About, ...]
-    settings: Annotated[Mapping[str, Any], "they were found with, as JSON"]
+    settings: Annotated[Mapping[str, Any], "how the topics were found, as JSON"]
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """What each word of a triple's sentence does to a metric's score, by a method with its version.
-    Above 0: the word raises the score. Effects are in units of the score, or, by gradient and cam,
+    """What each word of a triple's sentence does to a metric's score, by a method and its version.
+    An effect above 0 raises the score. Effects are in units of the score or, for gradient and cam,
     in log-odds (`kgbias.measure.gradients`)."""
 
     triple_id: str
@@ -584,8 +585,8 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class AssociationEdge:
-    """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node that
-    is in the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
+    """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node in
+    the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
 
     side: Annotated[str, "the word set: x or y (targets), a or b (attributes)"]
     kind: str
@@ -598,9 +599,9 @@ class AssociationEdge:
 
 @dataclass(frozen=True, slots=True)
 class AssociationNode:
-    """An association test with its outcome on one model. The id follows from the words, the method,
-    the model and the settings. `n_x` and `n_y` count the targets that the model knew. What was not
-    computed is NaN; only CEAT publishes another p."""
+    """An association test and its outcome on one model. The id is computed from the words, the
+    method, the model and the settings. `n_x` and `n_y` count the targets that the model knew. What
+    was not computed is NaN; only CEAT's paper computes p differently (`p_published`)."""
 
     id: str
     test: Annotated[str, "of the test", Called("name")]
@@ -612,7 +613,7 @@ class AssociationNode:
     high: Annotated[OrNaN, HIGH]
     record: Annotated[Mapping[str, Any], "all figures and settings, as JSON"]
     edges: tuple[AssociationEdge, ...] = ()
-    p_published: Annotated[OrNaN, "of the method's paper, where that is another"] = math.nan
+    p_published: Annotated[OrNaN, "as in the method's paper, where that differs"] = math.nan
     p_holm: Annotated[OrNaN, "corrected for the tests of the call (Holm)"] = math.nan
     p_bh: Annotated[OrNaN, "the same (Benjamini-Hochberg)"] = math.nan
     n_x: Annotated[int, "targets of the first set"] = 0
@@ -621,7 +622,7 @@ class AssociationNode:
 
 def verbalise(group: str, predicate: str, object: str) -> str:
     """The triple as the sentence that scorers read (verbaliser `sentence@1`): the three parts
-    joined by spaces, the first letter capital, and a full stop."""
+    joined by spaces, with a capital first letter and a full stop."""
     text = " ".join(part for part in (group, predicate, object) if part)
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
@@ -631,10 +632,10 @@ class Batch:
     """Requests that were left with a provider together, until their answers are in the log.
 
     Attributes:
-        name: what we call it, also at a provider that keeps names.
+        name: our name for it, also used with providers that keep names.
         asked: the id of the model as it is asked (`ModelInfo.asked`).
         keys: the requests' places in the answer log.
-        learned: what the model's server had refused until then (`ServerModel.learned`).
+        learned: what the model's server had refused by then (`ServerModel.learned`).
         created: when it was noted, in UTC.
         id: the provider's id, "" until it is known.
     """

@@ -1,4 +1,4 @@
-"""Runs from files: stereotype triples and character profiles that were collected elsewhere."""
+"""Runs from files: stereotype triples and character profiles collected elsewhere."""
 
 from kgbias.ingest.corpora import import_passages
 from kgbias.ingest.profiles import ProfileColumns, read_profiles

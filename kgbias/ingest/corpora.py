@@ -1,10 +1,10 @@
-"""From passages to a run: the statements about groups that stand in a corpus, each with the
-sentence it was read from, so that what people wrote can be held against what a model says.
+"""From passages to a run: the statements about groups in a corpus, each with the sentence it was
+read from, to compare what people wrote with what a model says.
 
 A folder of documents becomes such a corpus: chunks, their entities, and which chunks share
-entities. The relations are those of a RAGAS knowledge graph: a document has its chunks as "child",
-a chunk the one after it as "next", and two chunks "entities_overlap" where at least one entity of
-one means the same as one of the other.
+entities. The relations are those of a RAGAS knowledge graph: "child" from a document to its chunks,
+"next" from a chunk to the one after it, and "entities_overlap" between two chunks if at least one
+entity of one means the same as one of the other.
 """
 
 import re
@@ -46,14 +46,14 @@ class Found:
 
 
 def known_groups() -> tuple[Group, ...]:
-    """The groups of the published seeds: those whose statements are looked for."""
+    """The groups whose statements are looked for: those of the published seeds."""
     return as_groups(list({id(s): s for s in published().values()}.values()))
 
 
 def statements_in(passages: Sequence[Passage], groups: Sequence[Group]) -> Iterator[Found]:
-    """The statements of the sentences whose subject is one of the groups, by its name or another of
-    its names. A sentence counts in each passage that holds it; documents that have chunks are left
-    to their chunks."""
+    """The statements of sentences whose subject is one of the groups, by any of its names. A
+    sentence counts in each passage that contains it; give chunks rather than the documents that
+    they are from."""
     patterns = [(group, _subject(group)) for group in groups]
     for passage in passages:
         for sentence in sentences(passage.text or ""):
@@ -77,7 +77,7 @@ def statements_in(passages: Sequence[Passage], groups: Sequence[Group]) -> Itera
 
 
 def sentences(text: str) -> list[str]:
-    """A text in sentences, each on one line."""
+    """The sentences of a text, each on one line."""
     found = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [sentence for sentence in found if 0 < len(sentence) <= _LONGEST]
 
@@ -92,8 +92,8 @@ def import_corpus(
     name: str | None = None,
     model: str = "unknown",
 ) -> Imported:
-    """Make a run of a corpus: its passages with their relations, and the statements about known
-    groups in them. A corpus without any is a run of passages alone."""
+    """Make a run from a corpus: its passages with their relations, and the statements about known
+    groups in them. A corpus without such statements is a run of passages alone."""
     groups = known_groups()
     parents = {r.source for r in corpus.relations if r.kind == "child"}
     leaves = [p for p in corpus.passages if p.id not in parents]
@@ -137,8 +137,8 @@ def import_passages(
     model: str = "unknown",
     progress: Progress | None = None,
 ) -> Imported:
-    """Make a run of a knowledge graph of RAGAS ("ragas": a file) or of text files ("documents": a
-    folder). Raises DataError where nothing can be read."""
+    """Make a run from a RAGAS knowledge graph ("ragas": a file) or from text files ("documents": a
+    folder). Raises DataError if nothing can be read."""
     if format == "ragas":
         from kgbias.ingest.ragas import read_graph
 
@@ -170,14 +170,14 @@ def _generation(run: Run, number: int, found: Found, key: str) -> Generation:
 
 
 def _subject(group: Group) -> re.Pattern[str]:
-    """The group as the subject of a clause: at its beginning."""
+    """A pattern for the group as the subject of a clause: at its beginning."""
     names = "|".join(sorted(map(re.escape, (group.name, *group.variants)), key=len, reverse=True))
     return re.compile(rf"{_BEFORE}({names})(?=\s)", re.IGNORECASE)
 
 
 SUFFIXES = (".txt", ".md", ".rst")
-CHUNK = 200  # words of a chunk, at most; a sentence is never cut
-SAME = 0.9  # the cosine from which two entities are one
+CHUNK = 200  # words in a chunk, at most; a sentence is never cut
+SAME = 0.9  # the cosine from which two entities are the same
 _NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s+(?:of|the|and|for)?\s*[A-Z][\w'’-]*)*")
 _FIRST = frozenset(
     "a all also although an and another any are as at because both but by can each even every for "
@@ -190,21 +190,21 @@ Embed = Callable[[Sequence[str]], np.ndarray]
 
 
 def read_folder(folder: Path, embed: Embed) -> tuple[Corpus, str]:
-    """The text files of a folder and those below it, by path, as a corpus; and a hash of them.
-    `embed` gives each text a vector of length 1. Raises DataError where there is no such file."""
+    """The text files in and below a folder, by path, as a corpus; and a hash of them. `embed` gives
+    each text a vector of length 1. Raises DataError if there are none."""
     if not folder.is_dir():
-        raise DataError(f"{folder} is no folder of documents")
+        raise DataError(f"{folder} is not a folder of documents")
     files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES and p.is_file())
     texts = {p.relative_to(folder).as_posix(): read_text(p) for p in files}
     texts = {name: text for name, text in texts.items() if text.strip()}
     if not texts:
-        raise DataError(f"{folder} holds no text: documents end in {', '.join(SUFFIXES)}")
+        raise DataError(f"{folder} has no text: documents end in {', '.join(SUFFIXES)}")
     digest = sha256("\0".join(f"{name}\0{text}" for name, text in texts.items()).encode())
     return build(texts, embed), digest.hexdigest()
 
 
 def build(texts: dict[str, str], embed: Embed, groups: Sequence[Group] | None = None) -> Corpus:
-    """Documents, by name, as a corpus. Ids follow from names and texts."""
+    """A corpus from documents by name. Ids are computed from names and texts."""
     groups = known_groups() if groups is None else groups
     passages: list[Passage] = []
     relations: list[Relation] = []
@@ -225,7 +225,8 @@ def build(texts: dict[str, str], embed: Embed, groups: Sequence[Group] | None = 
 
 
 def chunks(text: str, most: int = CHUNK) -> list[str]:
-    """A text in chunks of whole sentences, of `most` words where the sentences allow."""
+    """A text in chunks of whole sentences, with at most `most` words unless a sentence is
+    longer."""
     found: list[list[str]] = []
     size = most
     for sentence in sentences(text):
@@ -239,7 +240,7 @@ def chunks(text: str, most: int = CHUNK) -> list[str]:
 
 
 def entities(text: str, groups: Sequence[Group]) -> list[str]:
-    """The groups that a text names, and its names in capitals, the most frequent first."""
+    """The groups that a text names, and its capitalised names, most frequent first."""
     counts: Counter[str] = Counter()
     for group in groups:
         for name in (group.name, *group.variants):
@@ -251,15 +252,16 @@ def entities(text: str, groups: Sequence[Group]) -> list[str]:
             name = " ".join(match[0].split())
             while name and name.split()[0].lower() in _FIRST:
                 name = name.partition(" ")[2]
-            # The first word of a sentence has its capital from its place.
+            # The first word of a sentence is capitalised anyway.
             if name and (match.start() > 0 or " " in name or not name[1:].islower()):
                 counts[name] += 1
     return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
 def overlaps(chunks: Sequence[Passage], embed: Embed) -> Iterator[Relation]:
-    """The chunks that share entities: those whose embeddings have a cosine of at least 0.9. The
-    score is the share of all pairs of their entities that are the same, as ragas has it."""
+    """Relations between chunks that share entities: two entities are the same if the cosine of
+    their embeddings is at least 0.9. The score is the share of all pairs of the chunks' entities
+    that are the same, as in ragas."""
     names = sorted({name for chunk in chunks for name in chunk.properties["entities"]})
     if not names:
         return
@@ -289,5 +291,5 @@ def _relation(
 
 
 def _id(kind: str, *parts: str) -> str:
-    """A UUID, as ragas wants one, that follows from content."""
+    """A UUID, which ragas requires, computed from content."""
     return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

@@ -1,8 +1,8 @@
 """Character profiles as triples: name -> group, attribute -> predicate, value -> object.
 
-The layout is that of GlobalBias (Siddique et al. 2024): a row is one character that a model
-invented for a given name, a column is an attribute, and a cell is a value, several values (a tuple
-or a list, as Python or JSON writes it), or attributes of its own (a dictionary).
+The layout is that of GlobalBias (Siddique et al. 2024): a row is a character that a model invented
+for a given name, a column is an attribute, and a cell is a value, several values (a tuple or list
+as Python or JSON writes it), or a dictionary of further attributes.
 """
 
 import ast
@@ -20,21 +20,21 @@ from kgbias.ingest.tables import Character, Record, Statement, need_columns, rea
 
 _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")
-# Columns of the layout that describe the name, the row or the request, not the character.
+# Columns that describe the name, the row or the request rather than the character.
 _NOT_ATTRIBUTES = re.compile(
     r"|unnamed: .*|index|level_\d+|id|run|run_id|cluster|ethnicity probability"
     rf"|{'|'.join((*_LABELS, *_NAMES))}",
     re.IGNORECASE,
 )
-_LONGEST = 20_000  # characters of a cell that is read as more than a text
+_LONGEST = 20_000  # characters; a longer cell is read as plain text
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileColumns:
     """How profiles are read. `group` is the column of the group; `attributes` are the columns to
-    read (none: all that describe the character); `said_as` maps an attribute to its predicate
-    (by default its name with spaces for underscores); `category` is the column of the group's
-    category, if there is one."""
+    read (empty: all that describe the character); `said_as` maps an attribute to its predicate (by
+    default its name with spaces for underscores); `category` is the column of the group's category,
+    if any."""
 
     group: str = "name"
     attributes: tuple[str, ...] = ()
@@ -49,7 +49,7 @@ def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:
-        raise DataError(f"{path} holds no rows")
+        raise DataError(f"{path} has no rows")
     there = list(first.cells)
     need_columns(path, there, {"group": columns.group})
     for attribute in (*columns.attributes, *columns.said_as):
@@ -93,12 +93,12 @@ def _character(number: int, row: Record, named: Mapping[str, str], group: str) -
 
 
 def _as_label(text: str) -> str:
-    """A label as text: "('ITALIAN', 'F')" becomes "ITALIAN F"."""
+    """A label as text: "('ITALIAN', 'F')" gives "ITALIAN F"."""
     return " ".join(_values(text))
 
 
 def _cell(value: Any, attribute: str) -> Iterator[tuple[str, Sequence[str]]]:
-    """The attributes of a cell with their values: its column's own, or those of a dictionary."""
+    """The attributes of a cell with their values: its column's, or those of a dictionary."""
     if isinstance(value, str) and value.strip()[:1] == "{":
         value = _literal(value.strip())
     if isinstance(value, dict):
@@ -109,7 +109,7 @@ def _cell(value: Any, attribute: str) -> Iterator[tuple[str, Sequence[str]]]:
 
 
 def _values(value: Any) -> list[str]:
-    """The values of a cell: a list, or the text of a list or tuple, holds several."""
+    """The values of a cell; a list, or the text of a list or tuple, has several."""
     if isinstance(value, str):
         value = " ".join(value.split())
         value = _literal(value) if value[:1] in "([" and value[-1:] in ")]" else value
@@ -119,8 +119,8 @@ def _values(value: Any) -> list[str]:
 
 
 def _literal(text: str) -> Any:
-    """What a text says that Python or JSON wrote, or someone who forgot to escape a quote; the text
-    itself where it says nothing of the kind."""
+    """The value of a text written by Python or JSON, or by someone who forgot to escape a quote;
+    any other text as it is."""
     if len(text) > _LONGEST or not text:
         return text
     for read in (ast.literal_eval, json.loads):
@@ -134,7 +134,7 @@ def _literal(text: str) -> Any:
 
 
 def _short(attribute: str) -> str:
-    """An attribute as tables name it: "physical_characteristics.height" is "height"."""
+    """An attribute as tables name it: "physical_characteristics.height" gives "height"."""
     return attribute.rpartition(".")[2] or attribute
 
 

@@ -1,7 +1,7 @@
-"""Knowledge graphs of RAGAS as JSON: nodes (documents and chunks) and relationships among them.
+"""RAGAS knowledge graphs as JSON: nodes (documents and chunks) and relationships among them.
 
-The layout is what `KnowledgeGraph.save` of ragas 0.4 writes. What is read is kept whole, in its
-order, so that an export gives it back the same. kgbias does not need ragas for it.
+The layout is what `KnowledgeGraph.save` of ragas 0.4 writes. All of it is kept, in order, for an
+export to give it back unchanged. This does not need ragas.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ _TEXT = "page_content"  # the property that holds a node's text
 
 
 def read_graph(path: Path) -> Corpus:
-    """The nodes and relationships of a file. Raises DataError for a file that is no such graph."""
+    """The nodes and relationships of a file. Raises DataError if it is not such a graph."""
     data = read_json(path)
     if not isinstance(data, dict):
-        raise DataError(f"{path} is no knowledge graph of RAGAS: it needs nodes and relationships")
+        raise DataError(f"{path} is not a RAGAS knowledge graph: it needs nodes and relationships")
     passages = [_passage(path, n, row) for n, row in enumerate(_rows(path, data, "nodes"))]
     ids = {p.id for p in passages}
     if len(ids) < len(passages):
-        raise DataError(f"{path}: two nodes have one id")
+        raise DataError(f"{path}: two nodes have the same id")
     relations = [
         _relation(path, n, row, ids) for n, row in enumerate(_rows(path, data, "relationships"))
     ]
     if not passages:
-        raise DataError(f"{path} holds no node")
+        raise DataError(f"{path} has no nodes")
     return Corpus(tuple(passages), tuple(relations))
 
 
@@ -61,7 +61,7 @@ def _rows(path: Path, data: Mapping[str, Any], name: str) -> list[dict[str, Any]
     rows = data.get(name)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(
-            f"{path} is no knowledge graph of RAGAS: {name!r} must be a list of objects"
+            f"{path} is not a RAGAS knowledge graph: {name!r} must be a list of objects"
         )
     return rows
 
@@ -94,7 +94,7 @@ def _relation(path: Path, number: int, row: Mapping[str, Any], ids: set[str]) ->
 def _text(where: str, row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     if not isinstance(value, str) or not value:
-        raise DataError(f"{where} needs {name!r}, a text")
+        raise DataError(f"{where} needs {name!r}, as text")
     return value
 
 

@@ -1,4 +1,4 @@
-"""A file of statements, read as its format and columns say."""
+"""Reading a file of statements by its format and columns."""
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -22,8 +22,8 @@ FORMATS = (*TABLES, *CORPORA)
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a file holds: its statements, how many rows lacked a part and were left out, and the
-    settings it was read with, which are stored with the run."""
+    """The content of a file: its statements, how many rows were left out because they lacked a
+    part, and the settings it was read with, which are stored with the run."""
 
     statements: list[Statement]
     left_out: int
@@ -47,21 +47,21 @@ def read_file(
     """Read the whole file, before anything is written.
 
     `format` is csv, tsv, jsonl or profiles (None: by the file's extension). `group` to `arm` name
-    columns. `attribute` and `say` belong to profiles: the columns to read, and the predicates to
-    use instead of their names.
+    columns. `attribute` and `say` are for profiles: the columns to read, and the predicates to use
+    instead of their names.
 
     Raises UsageError for parameters that do not go together, DataError for a file that cannot be
-    read so.
+    read this way.
     """
     name = format or format_of(path)
     if name not in TABLES:
-        raise UsageError(f"no format {name!r}; there is: {', '.join(FORMATS)}")
+        raise UsageError(f"no format {name!r}; the formats are {', '.join(FORMATS)}")
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
     attributes = as_names(attribute)
     said_as = {column: text.strip() for column, text in (say or {}).items()}
     if not all(said_as.values()):
-        raise UsageError("`say` takes a predicate for each column: one is empty")
+        raise UsageError("`say` takes a predicate for each column, and one is empty")
     settings: dict[str, Any] = {"format": name}
     read: Callable[[Path], Iterator[Statement | None]]
     if name == "profiles":
@@ -71,7 +71,7 @@ def read_file(
         settings |= {"group": profile.group, "attributes": list(attributes), "say": said_as}
     else:
         if attributes or said_as:
-            raise UsageError("`attribute` and `say` are for profiles: `format` must be profiles")
+            raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
         named = {key: value for key, value in columns.items() if value}
         read = partial(read_triples, format=name, columns=Columns(**named))
         settings |= {"columns": named}
@@ -82,7 +82,7 @@ def read_file(
 
 @contextmanager
 def spooled(path: Path) -> Iterator[Path]:
-    """The file, or a copy of what can be read only once, such as a pipe: it is read twice, for its
+    """The file, or a copy if it can be read only once, such as a pipe: it is read twice, for its
     rows and for its hash."""
     if path.is_file() or not path.exists() or path.is_dir():
         yield path
@@ -105,7 +105,8 @@ def _sha256(path: Path) -> str:
 
 
 def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement], int]:
-    """The statements, and how many rows lacked a part. Raises DataError if no row is complete."""
+    """The statements, and the number of rows that lacked a part. Raises DataError if no row is
+    complete."""
     statements: list[Statement] = []
     left_out = 0
     for row in rows:
@@ -115,6 +116,6 @@ def whole(path: Path, rows: Iterable[Statement | None]) -> tuple[list[Statement]
             statements.append(row)
     if not statements:
         raise DataError(
-            f"{path} holds no triple: all {left_out} rows lack a group, a predicate or an object"
+            f"{path} has no triples: all {left_out} rows lack a group, a predicate or an object"
         )
     return statements, left_out

@@ -1,4 +1,4 @@
-"""From statements of a file to a run in the store."""
+"""From the statements of a file to a run in the store."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ DEFAULT_CATEGORY = "imported"
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """The run, how many statements it holds (each as often as it was said), how many distinct
-    triples, how many rows of the file lacked a part and were left out; and of a corpus, its
-    passages and their relations."""
+    """The run, with the number of its statements (each counted as often as it was said), of its
+    distinct triples, of the file's rows left out because they lacked a part and, for a corpus, of
+    its passages and their relations."""
 
     run: Run
     statements: int
@@ -38,8 +38,8 @@ def import_file(
     model: str = "unknown",
     category: str = DEFAULT_CATEGORY,
 ) -> Imported:
-    """Make a run of what was read from the file at `path`. The run's id follows from the file's
-    content, the way it was read and the model, so importing again changes nothing.
+    """Make a run from what was read from the file at `path`. The run's id is computed from the
+    file's content, how it was read, and the model, so importing again changes nothing.
 
     A group belongs to the category that its first statement names, or else to `category`."""
     statements = read.statements
@@ -71,7 +71,7 @@ def import_file(
 
 
 def _profiles(run: Run, statements: Sequence[Statement]) -> list[Profile]:
-    """The profiles that the statements are parts of, one for each row of the file."""
+    """The profiles that the statements belong to, one for each row of the file."""
     rows: dict[int, list[tuple[int, Statement]]] = {}
     for number, s in enumerate(statements):
         if s.character is not None:

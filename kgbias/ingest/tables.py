@@ -1,5 +1,5 @@
-"""Triples from a table (CSV, TSV or JSON lines): one statement per row, columns by name, and every
-row with its line number."""
+"""Triples from a table (CSV, TSV or JSON lines): one statement per row, with columns by name and
+line numbers."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndj
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A row by column name, and the line of the file on which it begins."""
+    """A row by column name, and the line of the file where it begins."""
 
     line: int
     cells: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Record:
 
 
 def format_of(path: Path) -> str:
-    """csv, tsv or jsonl, by the file's extension."""
+    """The format, csv, tsv or jsonl, by the file's extension."""
     found = FORMATS.get(path.suffix.lower())
     if found is None:
         raise UsageError(f"{path.name}: name the `format`: csv, tsv or jsonl")
@@ -57,7 +57,7 @@ def read_records(path: Path, format: str) -> Iterator[Record]:
 
 
 def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) -> None:
-    """Raise DataError for the first column that the file lacks of those wanted, by parameter."""
+    """Raise DataError for the first of the wanted columns, by parameter, that the file lacks."""
     for parameter, column in wanted.items():
         if column not in there:
             listed = ", ".join(name or "(no name)" for name in there) or "none"
@@ -78,7 +78,7 @@ def _table(file: Any, format: str) -> Iterator[Record]:
     for cells in reader:
         if cells:
             if len(cells) > len(header):
-                raise ValueError(f"a row has {len(cells)} cells, the header {len(header)}")
+                raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
             padded = [*cells, *[""] * (len(header) - len(cells))]
             yield Record(line + 1, dict(zip(header, padded, strict=True)))
         line = reader.line_num
@@ -109,7 +109,7 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """The profile that a statement is part of: the number of its row, the given name it was written
+    """The profile that a statement belongs to: the number of its row, the given name it was written
     for, and what the name stands for (group, ethnicity, gender)."""
 
     row: int
@@ -120,7 +120,7 @@ class Character:
 @dataclass(frozen=True, slots=True)
 class Statement:
     """A triple as the file gives it, how often it was said, the category of its group (None if the
-    file does not say), and the arm that it comes from; of a profile, whose it is and under which
+    file does not say), and the arm that it comes from; in a profile, also its character and
     attribute."""
 
     triple: Triple
@@ -132,13 +132,13 @@ class Statement:
 
 
 def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statement | None]:
-    """One statement per row, None for a row without a group, predicate or object.
+    """One statement per row; None for a row without a group, predicate or object.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
     rows = read_records(path, format)
     first = next(rows, None)
     if first is None:
-        raise DataError(f"{path} holds no rows")
+        raise DataError(f"{path} has no rows")
     there = list(first.cells)
     wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}

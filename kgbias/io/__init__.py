@@ -1,1 +1,1 @@
-"""What goes in and out: files of somebody else's, files of ours, pages, escapes, progress."""
+"""Input and output: other people's files, our own files, pages, escapes, progress."""

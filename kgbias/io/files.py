@@ -1,7 +1,7 @@
 """Output files: each is written whole or not at all, and a manifest says what it is.
 
-What is being written lies under a temporary name beside its destination and takes its place in one
-step at the end. A failure leaves what was there before, and no temporary file.
+A file is written under a temporary name beside its destination and moved into place in one step at
+the end. A failure leaves what was there before, and no temporary file.
 """
 
 import hashlib
@@ -24,14 +24,14 @@ from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 @contextmanager
 def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
-    """A path to write to instead of `path`; at the end of the block what lies there becomes `path`.
-    It ends in `suffix`, or as `path` does: some writers go by the extension.
+    """A path to write to instead of `path`; at the end of the block, that file becomes `path`. It
+    ends in `suffix`, or as `path` does: some writers go by the extension.
 
-    A new file gets the permissions that the umask gives, an existing one keeps its own. A symbolic
-    link stays one: the file it points to is replaced. What cannot be replaced (a device such as
+    A new file gets the permissions of the umask, an existing one keeps its own. A symbolic link
+    stays a link: the file it points to is replaced. What cannot be replaced (a device such as
     /dev/stdout, a pipe) receives the bytes instead.
 
-    Raises DataError where the file cannot be written, or is a folder.
+    Raises DataError if the file cannot be written, or is a folder.
     """
     suffix = path.suffix if suffix is None else suffix
     with _one_line(path):
@@ -61,12 +61,11 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
 @contextmanager
 def whole_folder(path: Path) -> Iterator[Path]:
-    """A folder to write files into instead of `path`. At the end of the block it becomes `path`, in
-    one step; where there is a folder `path` already its files are moved there, one by one, and
-    others that lie there stay. Folders above it are created.
+    """A folder to write files into instead of `path`. At the end of the block it becomes `path` in
+    one step; if a folder `path` exists, the files are moved into it one by one, and other files
+    there stay. Folders above it are created.
 
-    Raises DataError where something cannot be written, or a file would replace a folder or a
-    device.
+    Raises DataError if something cannot be written, or a file would replace a folder or a device.
     """
     with _one_line(path):
         created = [folder for folder in path.parents if not folder.exists()]
@@ -89,7 +88,7 @@ def whole_folder(path: Path) -> Iterator[Path]:
 
 
 def _renamed(partial: Path, target: Path) -> bool:
-    """Whether `partial` has become `target`; not where somebody else's came to lie there."""
+    """Whether `partial` has become `target`; False if somebody else made `target` meanwhile."""
     try:
         partial.replace(target)
     except OSError:
@@ -114,13 +113,13 @@ def _move_files(source: Path, to: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file of UTF-8 text, whole or not at all; line ends stay as they are."""
+    """Write UTF-8 text to a file, whole or not at all; line ends stay as they are."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a file of JSON, whole or not at all."""
+    """Write a value to a JSON file, whole or not at all."""
     write_text(path, json.dumps(value, indent=2))
 
 
@@ -131,8 +130,7 @@ def sha256_of(path: Path) -> str:
 
 
 def is_special(path: Path) -> bool:
-    """Whether there is something at `path` that is neither a file nor a folder: a device, a pipe or
-    a socket."""
+    """Whether `path` exists and is neither a file nor a folder but a device, a pipe or a socket."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -144,7 +142,7 @@ class _Model(Protocol):
 
 
 class Described(Protocol):
-    """What a manifest says of a run; `kgbias.graph.types.Run` is one."""
+    """The parts of a run that a manifest names; `kgbias.graph.types.Run` has them."""
 
     @property
     def name(self) -> str: ...
@@ -153,8 +151,8 @@ class Described(Protocol):
 
 
 def manifest(run: Described, **facts: Any) -> dict[str, Any]:
-    """What a file made from a run is, for whoever finds it: the warning, the run and its model, and
-    then these facts. A mapping stays in its order."""
+    """The manifest of a file made from a run, for whoever finds it: the warning, the run and its
+    model, then these facts. Mappings keep their order."""
     return {
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
@@ -177,10 +175,10 @@ def _one_line(path: Path) -> Iterator[None]:
 
 
 def within(folder: Path, file: Path) -> bool:
-    """Whether a file is in a folder, as far as links lead, and not hidden there."""
+    """Whether a file is in a folder once links are followed, and not hidden there."""
     try:
         inside = file.resolve().relative_to(folder.resolve())
-    except (OSError, ValueError, RuntimeError):  # elsewhere, or what no file can be called
+    except (OSError, ValueError, RuntimeError):  # elsewhere, or not a possible file name
         return False
     return not any(part.startswith(".") for part in inside.parts)
 
@@ -202,15 +200,15 @@ def write_checksums(folder: Path) -> None:
 
 
 def altered(folder: Path) -> dict[str, str]:
-    """The files of a published folder that are not as they were published, and how: "missing" or
-    "changed". Files that were added are not looked at. Raises DataError without checksums."""
+    """The files of a published folder that are not as published, and how: "missing" or "changed".
+    Added files are ignored. Raises DataError if there are no checksums."""
     only_files(folder)
     wrong = {}
     for number, line in enumerate(read_text(folder / NAME).splitlines(), 1):
         match = _LINE.fullmatch(line)
         name = PurePosixPath(match[2]) if match else PurePosixPath("..")
         if match is None or name.is_absolute() or ".." in name.parts:
-            raise DataError(f"{folder / NAME}, line {number}: no checksum of a file in the folder")
+            raise DataError(f"{folder / NAME}, line {number}: not a checksum of a file beside it")
         path = folder / name
         try:
             if not path.is_file():

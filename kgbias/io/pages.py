@@ -1,5 +1,5 @@
-"""What every page that kgbias writes shares: colours and type, pictures and tables of statements
-(`page/`), how its template is filled, and how it names the scripts that it may run."""
+"""What all pages of kgbias share: colours and type, pictures and tables of statements (`page/`),
+how their templates are filled, and how they name the scripts that they may run."""
 
 import base64
 from hashlib import sha256
@@ -10,7 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 STATEMENTS = ("draw", "statements", "pictures", "table")
-"""The scripts of `page/`: a page that draws statements has all of them, before its own."""
+"""The scripts of `page/`: a page that draws statements has them all, before its own."""
 
 
 def read(package: str, *path: str) -> str:
@@ -19,7 +19,7 @@ def read(package: str, *path: str) -> str:
 
 
 def shared(*names: str) -> list[str]:
-    """Scripts of `page/`."""
+    """The texts of scripts of `page/`."""
     return [read("kgbias.io", "page", f"{name}.js") for name in names]
 
 
@@ -29,17 +29,18 @@ def style(own: str) -> Markup:
 
 
 def script(*parts: str) -> Markup:
-    """One script of several files, which know each other's names; nobody else knows them."""
+    """Several script files as one script: they share their names with each other, and with nothing
+    else."""
     return Markup("\n".join(['"use strict";', "(() => {", *parts, "})();"]))
 
 
 def filled(template: str, **values: Any) -> str:
-    """A template with its values. Text is escaped, and a name that was not given is an error."""
+    """A template filled with values. Text is escaped, and a missing name is an error."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(template).render(values)
 
 
 def allowed(*scripts: str) -> str:
-    """The source list of a content security policy that lets these inline scripts run alone."""
+    """The source list of a content security policy that lets only these inline scripts run."""
     hashes = (base64.b64encode(sha256(script.encode("utf-8")).digest()) for script in scripts)
     return " ".join(f"'sha256-{found.decode()}'" for found in hashes)

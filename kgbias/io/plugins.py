@@ -3,10 +3,10 @@
     [project.entry-points."kgbias.measures"]
     politeness = "kgbias_polite:POLITENESS"
 
-What is installed is looked up when a name is asked for that is not one of ours, or when all names
-are listed; a package is imported when one of its entries is used, and runs with the user's rights
-from then on. One that is broken is one line that names it, for whoever asks for its entry alone.
-docs/how-to/extend.md shows how such a package is made.
+Installed packages are looked up when a name that is not ours is asked for, or when all names are
+listed. A package is imported when one of its entries is used; from then on its code runs with the
+user's rights. A broken package is an error of one line that names it, and only for whoever uses its
+entry. docs/how-to/extend.md shows how to make such a package.
 """
 
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
@@ -31,7 +31,7 @@ class Plugin:
         adds: what it is: "measure", "model", "export" or "pack".
         name: the entry's name.
         package: the package that adds it, with its version.
-        problem: why it cannot be used; "" where it can.
+        problem: why it cannot be used; "" if it can.
     """
 
     adds: str
@@ -41,7 +41,7 @@ class Plugin:
 
 
 def named(path: str) -> Any:
-    """What a path "module:name" names, imported now."""
+    """The object at a path "module:name", imported now."""
     module, _, name = path.partition(":")
     return getattr(import_module(module), name)
 
@@ -49,14 +49,14 @@ def named(path: str) -> Any:
 class Table(MutableMapping[str, T]):
     """Our own entries by name, in their order, then those that other packages add.
 
-    Names are known without importing anything of theirs; to read an entry of theirs imports it.
+    Their names are known without importing anything; reading one of their entries imports it.
 
     Args:
         what: what an entry is: "measure", "model", "export" or "pack"; their entry points are in
             the group "kgbias.measures" and so on.
         kind: the class of an entry.
         own: our own entries.
-        fault: what is wrong with an entry of theirs under a name; "" where it is sound.
+        fault: tells what is wrong with one of their entries, given its name; "" if it is sound.
         paths: the attributes of an entry that name what is imported when it is used.
     """
 
@@ -74,7 +74,7 @@ class Table(MutableMapping[str, T]):
 
     @cached_property
     def _others(self) -> dict[str, "list[EntryPoint]"]:
-        """What other packages add, by name, those of names that are ours too."""
+        """The entry points of other packages, by name, including names that are also ours."""
         from importlib.metadata import entry_points
 
         found: dict[str, list[EntryPoint]] = {}
@@ -83,8 +83,8 @@ class Table(MutableMapping[str, T]):
         return dict(sorted(found.items()))
 
     def __getitem__(self, name: str) -> T:
-        """The entry of that name. Raises KeyError where there is none, PluginError where it is
-        another package's and cannot be used."""
+        """The entry of that name. Raises KeyError if there is none, PluginError if it is another
+        package's and cannot be used."""
         if name in self.own:
             return self.own[name]
         if name not in self._loaded:
@@ -110,16 +110,16 @@ class Table(MutableMapping[str, T]):
         return sum(1 for _ in self)
 
     def package(self, name: str) -> str:
-        """The package that adds an entry, with its version; "" of one of ours."""
+        """The package that adds an entry, with its version; "" for one of ours."""
         return "" if name in self.own else _package(self._others[name][0])
 
     def named(self, name: str, path: str) -> Any:
-        """What "module:name" in the entry `name` names, imported now. Raises PluginError where it
-        is another package's and cannot be imported."""
+        """The object at the path "module:name" from the entry `name`, imported now. Raises
+        PluginError if it is another package's and cannot be imported."""
         return named(path) if name in self.own else self._imported(name, lambda: named(path))
 
     def sound(self) -> dict[str, T]:
-        """All entries, but those of other packages that cannot be used. Imports them all."""
+        """All entries, except those of other packages that cannot be used. Imports them all."""
         found = dict(self.own)
         for plugin in self.plugins():
             if not plugin.problem:
@@ -127,7 +127,7 @@ class Table(MutableMapping[str, T]):
         return found
 
     def plugins(self) -> list[Plugin]:
-        """What other packages add, with what is wrong with it. Imports them all."""
+        """The entries that other packages add, with what is wrong with each. Imports them all."""
         return [
             Plugin(self.what, name, _package(point), self._problem(name, points))
             for name, points in self._others.items()
@@ -136,7 +136,7 @@ class Table(MutableMapping[str, T]):
 
     def _problem(self, name: str, points: "list[EntryPoint]") -> str:
         if name in self.own:
-            return f"kgbias has a {self.what} {name!r} of its own, which is the one that is used"
+            return f"kgbias has its own {self.what} {name!r}, which is used instead"
         try:
             for path in filter(None, (getattr(self[name], part) for part in self._paths)):
                 self.named(name, path)
@@ -152,14 +152,14 @@ class Table(MutableMapping[str, T]):
             raise PluginError(f"{packages} both add a {self.what} {name!r}: uninstall one of them")
         entry = self._imported(name, points[0].load)
         if not isinstance(entry, self._kind):
-            wrong = f"{points[0].value} is no {self._kind.__name__}"
+            wrong = f"{points[0].value} is not a {self._kind.__name__}"
             raise PluginError(self._line(name, wrong))
         if wrong := self._fault(name, entry):
             raise PluginError(self._line(name, wrong))
         return entry
 
     def _imported(self, name: str, load: Callable[[], Any]) -> Any:
-        """What a stranger's code gives when it is imported, whatever it does instead."""
+        """The result of importing a stranger's code, which may raise anything."""
         try:
             return load()
         except KgbiasError:

@@ -1,4 +1,4 @@
-"""Progress of long work, and how it is shown.
+"""The progress of long work, and how it is shown.
 
 Library code reports to a `Progress`. `working` chooses how it is shown: rich's bars in a terminal
 and in a notebook, plain lines elsewhere, or not at all.
@@ -20,7 +20,7 @@ class Progress(Protocol):
     """One stage at a time, with a total and named counts."""
 
     def stage(self, name: str, total: int) -> None:
-        """Begin a stage of `total` steps; the one before it is over."""
+        """Begin a stage of `total` steps; the previous one is over."""
         ...
 
     def advance(self, steps: int = 1, **counts: float) -> None:
@@ -28,12 +28,12 @@ class Progress(Protocol):
         ...
 
     def grow(self, steps: int) -> None:
-        """Raise the stage's total by so many steps: more turned out to be needed, such as answers
-        to ask for again. What was done stays done, so that progress never runs backwards."""
+        """Raise the stage's total by this many steps, because more turned out to be needed, such as
+        answers to ask for again. Finished steps stay finished: progress never runs backwards."""
         ...
 
     def note(self, text: str) -> None:
-        """Show one line, for example that a server asks to wait."""
+        """Show one line, such as that a server asks to wait."""
         ...
 
 
@@ -52,7 +52,7 @@ class Silent:
 
 
 class Lines:
-    """A line on stderr when a stage ends, and every ten seconds until then."""
+    """A line on stderr every ten seconds, and one when a stage ends."""
 
     def __init__(self) -> None:
         self._name = ""
@@ -89,7 +89,7 @@ class Lines:
         self._said = time.monotonic()
         seconds = self._said - self._began
         left = ""
-        if 0.05 * self._total <= self._done < self._total:  # fewer tell too little
+        if 0.05 * self._total <= self._done < self._total:  # with less, a guess would be wild
             left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
         print(
             f"{self._name}: {self._done}/{self._total}{_described(self._counts)} "
@@ -217,7 +217,7 @@ def _described(counts: Mapping[str, float]) -> str:
 
 
 def _number(value: float) -> str:
-    """A count as it is, money with two decimals."""
+    """A count as it is; money with two decimals."""
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
 
@@ -233,9 +233,9 @@ def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> It
     """Show the progress of the work done inside.
 
     `wanted` is None to show it if stderr is a terminal or this is a notebook; True to show it
-    always, as plain lines elsewhere; False for none; or a `Progress` to report to. Ctrl-C raises
-    Interrupted, which says what becomes of the work: with `whole` it is written at its end or not
-    at all, otherwise what was finished is kept.
+    always, as plain lines elsewhere; False to show nothing; or a `Progress` to report to. Ctrl-C
+    raises Interrupted, which says what becomes of the work: with `whole`, it is written at the end
+    or not at all; otherwise what was finished is kept.
     """
     if not isinstance(wanted, bool | None):
         shown: Any = wanted
@@ -251,7 +251,7 @@ def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> It
         yield shown
     except KeyboardInterrupt:
         kept = "what was finished is kept, and running this again continues from there"
-        raise Interrupted(f"stopped: {'it was not written' if whole else kept}") from None
+        raise Interrupted(f"stopped: {'nothing was written' if whole else kept}") from None
     finally:
         if isinstance(shown, Bars | Lines):
             shown.finish()

@@ -1,8 +1,8 @@
-"""A stranger's file: each kind of it is read here, whole, bounded, and as what it says it is.
+"""Reading strangers' files of every kind: whole, within bounds, and as what they claim to be.
 
-What cannot be read is a DataError in one line. Text is UTF-8; half a pair of surrogates, which JSON
-can write and no store can hold, is replaced; what is nested too deep, or has numbers of thousands
-of digits, is refused.
+A file that cannot be read is a DataError of one line. Text is UTF-8; a lone surrogate, which JSON
+can write but no store can hold, is replaced; deep nesting and numbers of thousands of digits are
+refused.
 """
 
 import csv
@@ -16,12 +16,12 @@ from typing import Any
 from kgbias.errors import DataError
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
-_MOST_BITS = 4096  # of a whole number: Python itself writes none of more than 4,300 digits
+_MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
 LARGEST = 1 << 30  # bytes of a file that is read whole
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, of a gigabyte at most."""
+    """The content of a file of at most a gigabyte."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -35,15 +35,15 @@ def read_bytes(path: Path) -> bytes:
 
 
 def only_files(folder: Path) -> None:
-    """Raise DataError where a stranger's folder holds a pipe, a socket or a device, which one could
-    wait for without end."""
+    """Raise DataError if a stranger's folder holds a pipe, a socket or a device: reading one could
+    wait forever."""
     for path in folder.rglob("*"):
         try:
             other = not (path.is_file() or path.is_dir() or path.is_symlink())
         except OSError:
             other = True
         if other:
-            raise DataError(f"{path} is no file")
+            raise DataError(f"{path} is not a regular file")
 
 
 def read_text(path: Path) -> str:
@@ -55,12 +55,12 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """The value of a file of JSON."""
+    """The value in a JSON file."""
     return json_value(read_text(path), str(path))
 
 
 def json_value(text: str, where: str) -> Any:
-    """A value written as JSON, its texts storable; `where` says in an error what it is."""
+    """A value written as JSON, with its texts made storable; `where` names it in errors."""
     try:
         return _storable(json.loads(text))
     except RecursionError:
@@ -72,7 +72,7 @@ def json_value(text: str, where: str) -> Any:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The tables of a file of TOML."""
+    """The tables of a TOML file."""
     text = read_text(path)
     try:
         tables: dict[str, Any] = _storable(tomllib.loads(text))
@@ -89,15 +89,15 @@ def read_table(
     path: Path, needed: Sequence[str] = (), delimiter: str = ","
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """The columns of a table and its rows, each with the line it ends on; a short row is filled
-    with empty cells. Raises DataError for a column that is missing or there twice, and, as they are
-    read, for rows that are too long."""
+    with empty cells. Raises DataError for a missing or repeated column and, while reading, for a
+    row that is too long."""
     return table(io.StringIO(read_text(path), newline=""), str(path), needed, delimiter)
 
 
 def table(
     lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """The same of lines in memory."""
+    """As `read_table`, for lines in memory."""
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(lines, delimiter=delimiter)
     try:
@@ -111,7 +111,7 @@ def table(
 
 
 def check_header(header: Sequence[str], where: str) -> None:
-    """Raise DataError where two columns have one name: one of them would be lost."""
+    """Raise DataError if two columns have the same name: one of them would be lost."""
     seen: set[str] = set()
     for name in header:
         if name and name in seen:
@@ -126,7 +126,8 @@ def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int,
                 continue
             if len(cells) > len(header):
                 raise DataError(
-                    f"{where}, line {reader.line_num}: {len(cells)} cells, the header {len(header)}"
+                    f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
+                    f"{len(header)}"
                 )
             padded = [*cells, *[""] * (len(header) - len(cells))]
             yield reader.line_num, dict(zip(header, padded, strict=True))

@@ -1,5 +1,5 @@
-"""What ships: the version, and where the prompts and the Cypher library lie, which is in the
-package of an installed kgbias and at the top of the repository in a checkout."""
+"""What ships with kgbias: the version, and where the prompts and the Cypher library are: in the
+package if kgbias is installed, at the top of the repository in a checkout."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ def resource(folder: str, name: str) -> Path:
 
 
 def names(folder: str, suffix: str) -> list[str]:
-    """The names of a folder's files with that suffix, in alphabetical order."""
+    """The names of a folder's files with this suffix, in alphabetical order."""
     return sorted(path.name for path in _folder(folder).glob("*" + suffix))
 
 
 def folders(folder: str) -> list[str]:
-    """The names of a folder's folders, in alphabetical order."""
+    """The names of a folder's subfolders, in alphabetical order."""
     return sorted(path.name for path in _folder(folder).iterdir() if path.is_dir())
 
 

@@ -1,10 +1,10 @@
-"""Prompt templates: a TOML file each, with a name, a version, and a form for completion models and
-one for chat models. The rendered text is what the model reads, to the letter.
+"""Prompt templates: one TOML file each, with a name, a version, a form for completion models and
+one for chat models. The rendered text is exactly what the model reads.
 
-A template is a stranger's file as much as any other (`kgbias crawl --prompts FOLDER`). It may say
-what it is given, ask about it and go through it; what could take time or memory beyond its size
-(other loops, arithmetic, calls, assignments) is refused before it is run. It is rendered in Jinja's
-sandbox, and a name that it does not get is an error, not an empty text.
+A template is a stranger's file like any other (`kgbias crawl --prompts FOLDER`). It may print, test
+and loop over the values it is given; anything that could take time or memory beyond its size (other
+loops, arithmetic, calls, assignments) is refused before it runs. It is rendered in Jinja's sandbox,
+and a name without a value is an error, not an empty text.
 """
 
 from collections.abc import Mapping
@@ -48,15 +48,15 @@ _VALUES: Mapping[str, Any] = {
     "fields": (),
     "line": "",
 }
-"""What a template can name, besides `header`: its wording."""
+"""The names that a template can use, besides `header`, its wording."""
 
 
 @dataclass(frozen=True)
 class Template:
     """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`;
-    `chat_max_tokens` and `chat_stop` do so in the chat form, where many begin with a remark.
-    `wordings` are headers to choose from, which the template calls `header`; none for a template of
-    one wording."""
+    `chat_max_tokens` and `chat_stop` do the same in the chat form, where many answers begin with a
+    remark. `wordings` are headers to choose from, which the template calls `header`; empty for a
+    template with one wording."""
 
     name: str
     version: int
@@ -70,7 +70,7 @@ class Template:
     chat_stop: tuple[str, ...]
 
     def limits(self, form: Form) -> tuple[int, tuple[str, ...]]:
-        """The most tokens of an answer, and what ends it."""
+        """The maximum number of tokens in an answer, and the texts that end it."""
         if form == "completion":
             return self.max_tokens, self.stop
         return self.chat_max_tokens, self.chat_stop
@@ -86,7 +86,7 @@ class Template:
     def render(
         self, form: Form = "completion", *, wording: int = 0, **values: Any
     ) -> str | tuple[tuple[str, str], ...]:
-        """The prompt: a text, or in the chat form a tuple of (role, content) messages."""
+        """The prompt: a text or, in the chat form, a tuple of (role, content) messages."""
         given = {**_VALUES, **values}
         if self.wordings:
             given["header"] = self.wordings[wording]
@@ -96,7 +96,7 @@ class Template:
 
 
 def render(text: str, values: Mapping[str, Any]) -> str:
-    """The text of a template with these values. Raises DataError for a template that is wrong."""
+    """The text of a template with these values. Raises DataError for a faulty template."""
     try:
         return _compiled(text).render(values)
     except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError,
@@ -111,9 +111,9 @@ def _compiled(text: str) -> jinja2.Template:
 
 
 def _check(node: nodes.Node, own: frozenset[str]) -> None:
-    """Raise a TemplateError for what a template may not hold. `own` are the names of the loop that
-    it stands in: a loop in it goes through a part of one of these, so that all loops together are
-    no longer than what is given."""
+    """Raise a TemplateError for anything that a template may not contain. `own` are the names of
+    the enclosing loop: a loop inside it must go over part of one of these, so that all loops
+    together are no longer than the values given."""
     for part in node.iter_child_nodes():
         line = f"line {part.lineno}: "
         what = type(part).__name__
@@ -141,8 +141,8 @@ def _looped(loop: nodes.For, own: frozenset[str]) -> frozenset[str]:
     given = isinstance(through, nodes.Name) and (not own or through.name in own)
     if loop.recursive or not given:
         raise jinja2.TemplateError(
-            f"line {loop.lineno}: a loop goes through a value that the template is given, and one "
-            "inside another through a part of what that one is at"
+            f"line {loop.lineno}: a loop must go over a value that the template is given, and a "
+            "nested loop over part of the outer loop's current item"
         )
     return frozenset(name.name for name in loop.target.find_all(nodes.Name)) | (
         frozenset({loop.target.name}) if isinstance(loop.target, nodes.Name) else frozenset()
@@ -150,7 +150,7 @@ def _looped(loop: nodes.For, own: frozenset[str]) -> frozenset[str]:
 
 
 def _called(node: str) -> str:
-    """What a template holds, in words."""
+    """A part of a template, in words."""
     return {
         "Call": "calls", "Assign": "`set`", "AssignBlock": "`set`", "Mul": "`*`", "Mod": "`%`",
         "Pow": "`**`", "Div": "`/`", "FloorDiv": "`//`", "Macro": "macros",
@@ -158,8 +158,8 @@ def _called(node: str) -> str:
 
 
 def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Template:
-    """The template of a file. `values` are examples of what it may name besides what the templates
-    of a crawl do. Raises DataError for a file that is none."""
+    """The template in a file. `values` are examples of the names it may use besides those of a
+    crawl's templates. Raises DataError for a file that is not a template."""
     data = read_toml(path)
     kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
     for key, kind in {**kinds, "chat": dict}.items():
@@ -174,7 +174,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
         raise DataError(f"{path}: 'chat' must hold a text for each role")
     for key in ("max_tokens", "chat_max_tokens"):
         if not isinstance(most := data.get(key, 1), int) or most < 1:
-            raise DataError(f"{path}: {key!r} must be a whole number and at least 1")
+            raise DataError(f"{path}: {key!r} must be a whole number of at least 1")
     template = Template(
         name=data["name"],
         version=data["version"],

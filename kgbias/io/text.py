@@ -1,4 +1,4 @@
-"""Model text is hostile: how it stays text in each kind of file. One escape per target."""
+"""Model text is hostile: what keeps it text in each kind of file. One escape per target."""
 
 import html as _html
 import json
@@ -39,7 +39,7 @@ _LATEX_ACCENTS = {
 
 
 def number(value: float, form: str) -> str:
-    """A number as it is shown: without the sign of a zero ("-0.00")."""
+    """A number for display: a zero has no sign (never "-0.00")."""
     if "z" in form:
         return f"{value:{form}}"
     sign, rest = (form[0], form[1:]) if form[:1] in ("+", "-", " ") else ("", form)
@@ -47,12 +47,12 @@ def number(value: float, form: str) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value as it is shown: "<0.0001", "0.0312", "1"."""
+    """A p-value for display: "<0.0001", "0.0312", "1"."""
     return "<0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.99995 else "1"
 
 
 def storable(text: str) -> str:
-    """The text with lone surrogates replaced: a model may say anything, stores keep UTF-8."""
+    """The text with lone surrogates replaced: a model may say anything, but stores keep UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
@@ -62,14 +62,14 @@ def printable(text: str) -> str:
 
 
 def shown(text: str, file: TextIO) -> str:
-    """The text as it is for a file; for a terminal, each line made `printable`."""
+    """The text as it is for a file; with each line made `printable` for a terminal."""
     if not file.isatty():
         return text
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
 def defused(value: Any) -> Any:
-    """A CSV cell that a spreadsheet shows as text: anything it would read as a formula gets an
+    """A CSV cell that a spreadsheet shows as text: anything it would take for a formula gets an
     apostrophe in front."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
         return "'" + value
@@ -96,22 +96,21 @@ def json_in_html(value: Any) -> str:
 
 
 def xml_safe(text: str) -> str:
-    """Text that XML 1.0 can hold: the characters it cannot hold are replaced. (Whatever writes the
-    file escapes the markup.)"""
+    """Text that XML 1.0 can hold: other characters are replaced. (The file's writer escapes
+    markup.)"""
     return _CONTROL.sub("�", text)
 
 
 def markdown(text: str) -> str:
-    """Text on one line of Markdown, a table's cell too: it can neither be markup nor HTML."""
+    """Text for one line of Markdown, including a table cell: it can be neither markup nor HTML."""
     text = _html.escape(" ".join(printable(" ".join(text.split())).split()), quote=False)
     return re.sub(r"([\\`*_{}\[\]#|~<>$])", r"\\\1", text)
 
 
 def latex(text: str) -> str:
-    """Text on one line as LaTeX prints it with T1 fonts, under pdfLaTeX and LuaLaTeX alike: it can
-    neither run a command nor end a row, and hyphens stay hyphens. Accented Latin letters become
-    commands; any other character outside ASCII is shown by its code point, since plain LaTeX has no
-    glyph for it."""
+    """Text on one line of LaTeX with T1 fonts, for pdfLaTeX and LuaLaTeX alike: it can neither run
+    a command nor end a row, and hyphens stay hyphens. Accented Latin letters become commands; other
+    characters outside ASCII are shown by code point, since plain LaTeX has no glyphs for them."""
     text = "".join(" " if c.isspace() else c for c in normalize("NFC", text))
     return re.sub("-(?=-)", "-{}", "".join(map(_latex_character, text)))
 

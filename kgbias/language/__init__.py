@@ -1,1 +1,1 @@
-"""What is known of words: their stems, echoes of an example, and how models refuse."""
+"""Words: their stems, echoes of an example, and how models refuse."""

@@ -1,8 +1,8 @@
-"""What is known of words without a model: English stems, echoes of an example, refusals.
+"""What can be told from words without a model: English stems, echoes of an example, refusals.
 
-An echo is an answer that repeats an example of its own prompt. The crawler repeats such a request
-(outcome "echo"); `kgbias.graph.selection` leaves the echoes of older runs out. Both read the one
-rule here.
+An echo is an answer that repeats an example from its own prompt. The crawler repeats such a request
+(outcome "echo"); `kgbias.graph.selection` leaves out the echoes of older runs. Both use the rule
+here.
 """
 
 import re
@@ -13,12 +13,12 @@ from kgbias.ids import normalise
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 PERSONS = frozenset("people person persons man men woman women folk folks community".split())
-# Adjectives that name a group only before a person: "old people", but "old ideas".
+# Adjectives that name a group only before a word for people: "old people", but not "old ideas".
 ORDINARY = frozenset(
     "big black blind brown fat free old poor red rich short small straight tall thin white young"
     " yellow".split()
 )
-# What questions are made of, whatever they ask about: function words, and words for asking.
+# Words of a question that do not say what it is about: function words, and words for asking.
 ASIDE = frozenset(
     """a about again against all also am an and any anyone are aren't around as ask associate
     associated association at attribute attributed be because been being belief beliefs believe
@@ -37,12 +37,12 @@ ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ers", "er", "ed", "es", "ly",
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in order, lower case, with straight apostrophes."""
+    """The words of a text in order, in lower case, with straight apostrophes."""
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
 def stem(word: str) -> str:
-    """A word without its inflection, roughly: "working" and "works" are "work"."""
+    """A word without its inflection, roughly: "working" and "works" both give "work"."""
     for ending in ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word.removesuffix(ending)
@@ -62,17 +62,17 @@ _IGNORED = {language: frozenset(words.split()) for language, words in _ARTICLES.
 def repeats(
     predicate: str, object: str, shown: Iterable[tuple[str, str]], *, language: str = "en"
 ) -> bool:
-    """Whether an answer repeats one of the examples that it was shown (predicate and object each).
+    """Whether an answer repeats one of the examples that it was shown.
 
-    It does where the objects are the same, where predicate and object together are the same
-    wherever they are cut, or where it ends in an example's object of more than one word. Case,
-    punctuation at either end, articles, possessives, "being", "to" and "very" make no difference.
+    It does if the objects are the same, if predicate and object together are the same wherever they
+    are split, or if it ends in an example's object of more than one word. Case, punctuation at
+    either end, articles, possessives, "being", "to" and "very" make no difference.
 
     Args:
         predicate: of the answer.
         object: of the answer.
         shown: the predicates and objects of the examples, without their groups.
-        language: whose articles and possessives are passed over: en or de. Another has none.
+        language: the one whose articles and possessives are ignored: en or de; none for others.
     """
     ignored = _IGNORED.get(language, frozenset[str]())
     own = _bare(object, ignored)
@@ -86,9 +86,9 @@ def repeats(
     return False
 
 
-@lru_cache(maxsize=65_536)  # an answer is another prompt's example
+@lru_cache(maxsize=65_536)  # answers come back as examples in other prompts
 def _bare(text: str, ignored: frozenset[str]) -> str:
-    """The text without the words that make no difference; of these alone, as it is."""
+    """The text without the ignored words; a text of only those stays as it is."""
     text = normalise(text)
     return " ".join(word for word in text.split() if word not in ignored) or text
 
@@ -113,8 +113,8 @@ _THIS = re.compile(r"\bThis\b")
 
 
 def salinas_2023(answer: str) -> bool:
-    """Appendix A.3: text-davinci-003 refuses with variants of "This question is offensive", so any
-    answer with the word "This" (capital T) counts as refused."""
+    """Whether the answer contains the word "This" (capital T) and so counts as refused: in appendix
+    A.3, text-davinci-003 refuses with variants of "This question is offensive"."""
     return bool(_THIS.search(answer))
 
 

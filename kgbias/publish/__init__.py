@@ -1,4 +1,4 @@
-"""A run as a data set that others can load, cite and make again."""
+"""A run as a data set that others can load, cite and reproduce."""
 
 from kgbias.io.files import altered
 from kgbias.publish.folder import publish

@@ -1,4 +1,4 @@
-"""A benchmark as files: tables for a paper, and results as records that others read."""
+"""A benchmark as files: tables for a paper, and results as records that other tools read."""
 
 import csv
 import io
@@ -21,10 +21,10 @@ TITLE = "kgbias benchmark"
 
 
 def write_tables(board: Board, folder: Path) -> list[Path]:
-    """Write every table as CSV and LaTeX; for each model a record of Every Eval Ever
-    (results-N.json) and one of the Hugging Face hub (eval_results-N.yaml, to be put in the folder
-    .eval_results of the model's repository); and index.json, which says what is what. Returns the
-    files, sorted."""
+    """Write every table as CSV and LaTeX; for each model a record for Every Eval Ever
+    (results-N.json) and one for the Hugging Face hub (eval_results-N.yaml, to be put in the folder
+    .eval_results of the model's repository); and index.json, which lists them. Returns the files,
+    sorted."""
     now = datetime.now(UTC)
     with whole_folder(folder) as partial:
         for name, rows in records(board).items():
@@ -50,9 +50,9 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
 
 
 def every_eval_ever(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any]:
-    """One model's figures in the schema of Every Eval Ever (see `kgbias.publish.evaluations`);
-    empty where it has none. A figure without bounds (the SoFa score) is left out: the schema asks
-    for them."""
+    """One model's figures in the Every Eval Ever schema (see `kgbias.publish.evaluations`); empty
+    if it has none. A figure without bounds (the SoFa score) is left out: the schema requires
+    them."""
     results = [row for o in outcomes for row in _results(o)]
     if not results:
         return {}
@@ -64,7 +64,7 @@ def every_eval_ever(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any
 
 
 def hub_results(outcomes: Sequence[Outcome], now: datetime) -> list[dict[str, Any]]:
-    """One model's figures of bias over all items, as the hub reads them from .eval_results (JSON is
+    """One model's bias figures over all items, as the hub reads them from .eval_results (JSON is
     YAML). The hub shows those whose data set is registered there as a benchmark."""
     return [
         {

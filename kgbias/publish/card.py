@@ -47,7 +47,7 @@ def _metadata(source: Source) -> dict[str, Any]:
 
 
 def _license(license: str) -> dict[str, str]:
-    """Hugging Face knows licences by short names; any other is "other" with its own words."""
+    """Hugging Face knows licences by short names; any other is "other", in its own words."""
     if not license:
         return {"license": "unknown"}
     if _IDENTIFIER.fullmatch(license):
@@ -57,7 +57,7 @@ def _license(license: str) -> dict[str, str]:
 
 
 def _yaml(value: Any) -> str:
-    """A value on one line: JSON is YAML where it holds no character that YAML forbids."""
+    """A value on one line: JSON without the characters that YAML forbids is YAML."""
     return xml_safe(json.dumps(value, ensure_ascii=False))
 
 
@@ -67,13 +67,13 @@ def _text(source: Source) -> Iterator[str]:
     yield f"{markdown(source.summary)} Made with kgbias.\n"
     yield "```python\nfrom datasets import load_dataset\n"
     yield 'statements = load_dataset("FOLDER-OR-ID", split="train")\n```\n'
-    yield "## What is here\n\n| file | what it holds |\n|---|---|"
-    yield f"| `{PARQUET}`, `{STATEMENTS}` | the statements, a row for each arm that said one |"
-    yield "| `results.json` | figures of each group, in the schema of Every Eval Ever |"
-    yield f"| `{RECIPE}` | the configuration that makes the data again |"
-    yield "| `croissant.json` | metadata in the format Croissant 1.1 |"
-    yield f"| `CITATION.cff`, `{CHECKSUMS}` | how to cite it, and checksums of all files |\n"
-    yield "| column | what it holds |\n|---|---|"
+    yield "## Files\n\n| file | contents |\n|---|---|"
+    yield f"| `{PARQUET}`, `{STATEMENTS}` | the statements, one row for each arm that made one |"
+    yield "| `results.json` | figures of each group, in the Every Eval Ever schema |"
+    yield f"| `{RECIPE}` | the configuration, to make the data again |"
+    yield "| `croissant.json` | metadata in the Croissant 1.1 format |"
+    yield f"| `CITATION.cff`, `{CHECKSUMS}` | how to cite the data, and checksums of all files |\n"
+    yield "| column | contents |\n|---|---|"
     for name, meaning in source.columns.items():
         yield f"| `{name}` | {meaning} |"
     yield "\n## Groups\n"
@@ -129,12 +129,12 @@ def _figure(figure: GroupScore, form: str) -> str:
 def _again(source: Source) -> Iterator[str]:
     if source.recipe.kind != "crawl":
         yield (
-            "These statements cannot be made again: no crawl made them. "
-            "`kgbias reproduce . --check` holds the files against their checksums."
+            "These statements cannot be made again: they are not from a crawl. "
+            "`kgbias reproduce . --check` checks the files against their checksums."
         )
         return
     yield (
         "```console\n$ kgbias reproduce .\n```\n\n"
-        f"reads `{RECIPE}`, holds the files against `{CHECKSUMS}`, asks the model again, and says "
+        f"reads `{RECIPE}`, checks the files against `{CHECKSUMS}`, asks the model again, and says "
         "what differs."
     )

@@ -1,7 +1,7 @@
-"""results.json: the figures of each group in the schema of Every Eval Ever, version 0.2.1.
+"""results.json: the figures of each group in the Every Eval Ever schema, version 0.2.1.
 
 https://github.com/evaleval/every_eval_ever, eval.schema.json. A figure without a value is left out,
-and so is one without bounds (warmth, competence, relative entropy), which the schema asks for.
+and so is one without bounds (warmth, competence, relative entropy), which the schema requires.
 """
 
 import math
@@ -44,8 +44,8 @@ def record(
     results: list[dict[str, Any]],
     created: str = "",
 ) -> dict[str, Any]:
-    """The results of a model with all that the schema asks for around them. `published` is in
-    seconds since 1970, `created` when it was evaluated."""
+    """The results of a model with everything else that the schema requires. `published` is in
+    seconds since 1970; `created` is when the model was evaluated."""
     return {
         "schema_version": SCHEMA,
         "evaluation_id": f"kgbias/{model.name.replace('/', '_')}/{published}",
@@ -115,7 +115,7 @@ def _results(source: Source) -> Iterator[dict[str, Any]]:
 
 
 def _bounds(figure: Figure, measure: Measure, n: int) -> tuple[float, float] | None:
-    """The smallest and largest value that a figure of `n` statements can have; None without
+    """The smallest and largest values that a figure of `n` statements can have; None if it has no
     bounds."""
     if figure.statistic is None or measure.range is None:
         return None
@@ -132,7 +132,7 @@ def _lower_is_better(figure: Figure, measure: Measure) -> bool:
 
 
 def uncertainty(found: Estimate, method: str) -> dict[str, Any]:
-    """The interval and size of a figure; `method` says how the interval was computed."""
+    """The interval and sample size of a figure; `method` says how the interval was computed."""
     interval = {
         "lower": found.low,
         "upper": found.high,

@@ -1,4 +1,4 @@
-"""The folder of a published run, whole or not at all."""
+"""The folder of a published run, written whole or not at all."""
 
 import json
 import re
@@ -23,7 +23,7 @@ from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
 from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
 
 # The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
-# the whole list, also of terms that are not used.
+# the whole list, including terms that are not used.
 _TERMS = (
     "citeAs", "column", "containedIn", "equivalentProperty", "extract", "field", "fileProperty",
     "fileObject", "fileSet", "format", "includes", "isArray", "arrayShape", "isLiveDataset",
@@ -84,7 +84,7 @@ def croissant(source: Source, folder: Path) -> dict[str, Any]:
                 "@type": "cr:RecordSet",
                 "@id": "statements",
                 "name": "statements",
-                "description": "The statements, a row for each arm that said one.",
+                "description": "The statements, one row for each arm that made one.",
                 "key": [{"@id": "statements/id"}, {"@id": "statements/arm"}],
                 "field": [_field(source, name, said) for name, said in source.columns.items()],
             }
@@ -106,7 +106,7 @@ def croissant(source: Source, folder: Path) -> dict[str, Any]:
 
 
 def citation_text(source: Source) -> str:
-    """The data set as a line of a bibliography."""
+    """The data set as an entry in a bibliography."""
     who = ", ".join(source.authors) or "Not stated"
     return f"{who} ({source.created[:4]}). {source.title} [data set]. Made with kgbias."
 
@@ -124,12 +124,12 @@ def _field(source: Source, name: str, description: str) -> dict[str, Any]:
     }
 
 
-# The format takes SPDX identifiers and nothing else; other licences stand in the card alone.
+# The format takes only SPDX identifiers; other licences are named in the card alone.
 _SPDX = re.compile(r"[A-Z][A-Za-z0-9]*([.-][A-Za-z0-9]+)+|MIT|Unlicense|ISC|Zlib")
 
 
 def citation(source: Source) -> str:
-    """The file. A data set whose authors are not stated is cited under that name."""
+    """The content of CITATION.cff. If no authors are given, they are cited as "Not stated"."""
     authors = [{"name": name} for name in source.authors or ("Not stated",)]
     lines = {
         "cff-version": "1.2.0",
@@ -163,7 +163,7 @@ def citation(source: Source) -> str:
             },
         ],
     }
-    # JSON is YAML, but for a date, which stands bare.
+    # JSON is YAML, except for dates, which must not be quoted.
     return "".join(
         f"{name}: {value if name == 'date-released' else _yaml(value)}\n"
         for name, value in lines.items()
@@ -184,21 +184,21 @@ def publish(
     selection: Selection | None = None,
     progress: Progress,
 ) -> list[Path]:
-    """Write the statements of a run that count, and all that others need to load, judge, cite and
-    make them again, to a new or empty folder. Returns the files, sorted.
+    """Write the statements of a run that count, with everything others need to load, judge, cite
+    and reproduce them, to a new or empty folder. Returns the files, sorted.
 
-    Raises UsageError where the folder holds something, the run is not finished, or nothing counts;
-    DataError where a file cannot be written."""
+    Raises UsageError if the folder is not empty, the run is not finished or nothing counts;
+    DataError if a file cannot be written."""
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty: publish to a new folder")
     if run.status != "complete":
-        raise UsageError(f"run {run.name!r} is not finished: crawl it to its end first")
+        raise UsageError(f"run {run.name!r} is not finished: finish crawling it first")
     selection = selection or Selection()
     counted = select(run, selection)
     if counted.note:
         progress.note(counted.note)
     if not counted.triples:
-        raise UsageError(f"run {run.name!r} holds no statement that counts")
+        raise UsageError(f"run {run.name!r} has no statements that count")
     source = Source(
         Content(run, list(counted.triples), counted),
         Recipe.of(run, selection),

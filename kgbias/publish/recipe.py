@@ -1,4 +1,4 @@
-"""What a data set is made again from: `run.json`, and the statements to hold the result against."""
+"""What reproducing a data set takes: `run.json`, and the statements to compare the result with."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,20 +18,20 @@ from kgbias.models.base import ModelInfo, Settings
 NAME = "run.json"
 STATEMENTS = "data/statements.jsonl"
 
-_SETTINGS = {"dtype"}  # what a folder may say of how a model is opened; never a server's address
+_SETTINGS = {"dtype"}  # all a folder may say about opening a model; never a server's address
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What decides a published run.
+    """Everything that determines a published run.
 
     Attributes:
-        name, id, kind: of the run; only one of the kind "crawl" can be made again.
-        model: the model that was asked, and `settings`, how.
-        config: the configuration of the run, and `categories`, in the order of its groups.
-        metrics: what each measure was scored by.
+        name, id, kind: of the run; only a run of kind "crawl" can be made again.
+        model: the model that was asked; `settings` says how.
+        config: the configuration of the run; `categories` are in the order of its groups.
+        metrics: what scored each measure.
         selection: which statements counted.
-        decisions: the decisions of people that were in effect, without who made them.
+        decisions: the review decisions in effect, without who made them.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Recipe:
 
     @classmethod
     def of(cls, run: StoredRun, selection: Selection) -> "Recipe":
-        """That of a run in a store."""
+        """The recipe of a run in a store."""
         record = run.record
         known = {category.name: category for category in record.categories}
         names = dict.fromkeys(group.category for group in record.groups)
@@ -65,7 +65,7 @@ class Recipe:
         )
 
     def as_dict(self, run: StoredRun, created: str) -> dict[str, Any]:
-        """As it is written to run.json."""
+        """The content of run.json."""
         return {
             **manifest(run.record),
             "run": self.name,
@@ -97,8 +97,8 @@ class Recipe:
 
     @property
     def opening(self) -> dict[str, str]:
-        """How the model is opened. A server's address is not taken from a folder: it would get the
-        key of whoever makes the run again."""
+        """How the model is opened. A server's address is never taken from a folder: that server
+        would receive the API key of whoever reproduces the run."""
         return {name: value for name, value in self.settings if name in _SETTINGS}
 
 
@@ -107,7 +107,7 @@ def _words(triple: Triple) -> list[str]:
 
 
 def read_recipe(folder: Path) -> Recipe:
-    """The recipe of a published folder. Raises DataError where it cannot be read."""
+    """The recipe of a published folder. Raises DataError if it cannot be read."""
     value = read_json(folder / NAME)
     try:
         return Recipe(
@@ -146,7 +146,7 @@ def _decision(value: Mapping[str, Any]) -> Decision:
 
 
 def read_statements(folder: Path) -> list[dict[str, Any]]:
-    """The published statements, a row for each arm that said one."""
+    """The published statements, one row for each arm that made one."""
     path = folder / STATEMENTS
     lines = read_text(path).split("\n")
     found = [json_value(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
@@ -155,11 +155,11 @@ def read_statements(folder: Path) -> list[dict[str, Any]]:
             isinstance(row.get(name), kind)
             for name, kind in (("id", str), ("arm", str), ("count", int))
         ):
-            raise DataError(f"{path}, line {number} is no statement: it needs id, arm and count")
+            raise DataError(f"{path}, line {number} is not a statement: it needs id, arm and count")
     return found
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value

@@ -1,6 +1,6 @@
-"""The data statement: what somebody must know of a data set before using it, in plain words.
+"""The data statement: what a person must know about a data set before using it, in plain words.
 
-The dataset card and the Croissant metadata say the same, from here.
+The dataset card and the Croissant metadata both take their text from here.
 """
 
 from dataclasses import dataclass
@@ -19,22 +19,22 @@ _COLUMNS = {
     "category": "the category of the group",
     "group": "the group that the statement is about",
     "predicate": "what is said of the group, as the model worded it",
-    "object": "of what",
+    "object": "what the predicate applies to",
     "sentence": "the statement as a sentence, as scorers read it",
     "count": "how often it was said in this arm",
-    "arm": "the augmentation of the prompts that it was said to; `none` for none",
+    "arm": "the augmentation of the prompts that it answers; `none` for none",
 }
 USES = (
     "To study what this language model says about groups of people, to compare models and methods, "
-    "and to test what is meant to find such statements."
+    "and to test tools that are meant to find such statements."
 )
 NO_USES = (
-    "Not as knowledge about any group, not as training data for what people are to read, and not "
-    "for decisions about anyone."
+    "Not as knowledge about any group, not as training data for text that people will read, and "
+    "not for decisions about anyone."
 )
 IMPACT = (
-    "The statements repeat stereotypes. Shown without their context, they can hurt the people they "
-    "are about, and spread."
+    "The statements repeat stereotypes. Shown without context, they can hurt the people they are "
+    "about, and spread."
 )
 PERSONAL = (
     "None of the statements is about a person. The groups are named by gender, ethnicity, "
@@ -43,21 +43,21 @@ PERSONAL = (
 LIMITS = (
     SAMPLE_STATEMENT,
     "Other prompts, other settings or another version of the model give other statements.",
-    "Scores are judgements of the named scorers, with their errors; intervals do not cover these.",
+    "Scores are judgements of the named scorers, which make errors; intervals do not cover these.",
     "Counts are of answers, so a group that was asked about more often has more statements.",
 )
 
 
 @dataclass(frozen=True)
 class Source:
-    """What a data set is described from.
+    """The sources of a data set's description.
 
     Attributes:
         content: the statements.
         recipe: how they were made.
         figures: the figures of each group.
-        license: the licence of the model's outputs, as its publisher states it; "" where not.
-        authors: who publishes them; may be none.
+        license: the licence of the model's outputs, as its publisher states it; "" if not stated.
+        authors: who publishes them; may be empty.
         created: when (ISO 8601, UTC).
         selection: which statements count.
     """
@@ -81,14 +81,14 @@ class Source:
 
     @property
     def summary(self) -> str:
-        """What the data set holds, in a sentence. Counts of arms are not added up."""
+        """The content of the data set in a sentence. Counts of arms are not added up."""
         distinct = len({t.id for t in self.content.triples})
         groups = len({t.group_id for t in self.content.triples})
         arms = self.content.counted.arms
         several = f", with {len(arms)} augmentations of the prompts" if len(arms) > 1 else ""
         return (
             f"{distinct:,} distinct statements about {groups} groups of people that the language "
-            f"model {self.model} made{several}, with how often it made them and their scores."
+            f"model {self.model} made{several}, with how often it made each and their scores."
         )
 
     @cached_property
@@ -102,7 +102,7 @@ class Source:
 
     @property
     def columns(self) -> dict[str, str]:
-        """What each column of the statements holds, in their order."""
+        """The meaning of each column of the statements, in order."""
         found = dict(_COLUMNS)
         for measure in self.content.measures:
             low_high = (
@@ -117,16 +117,16 @@ class Source:
 
     @property
     def collection(self) -> str:
-        """How the statements came about."""
+        """How the statements were collected."""
         config = self.recipe.config
         if self.recipe.kind == "import":
             return (
-                f"They were collected elsewhere and are said to be of the model {self.model}; "
+                f"They were collected elsewhere and are said to come from the model {self.model}; "
                 "kgbias read and scored them."
             )
         if self.recipe.kind == "profiles":
             return (
-                f"The model {self.model} wrote profiles of people whom it knew by name alone; each "
+                f"The model {self.model} wrote profiles of people, knowing only their names; each "
                 "attribute of a profile is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
@@ -153,7 +153,7 @@ class Source:
         if counted.note:
             parts.append(f"kgbias {counted.note}.")
         if self.recipe.decisions:
-            parts.append(f"People decided about {len(self.recipe.decisions)} answers by hand.")
+            parts.append(f"People reviewed {len(self.recipe.decisions)} answers by hand.")
         return " ".join(parts)
 
     @property

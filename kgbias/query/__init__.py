@@ -1,4 +1,4 @@
-"""Queries on the graph: the library of named queries, and how an answer is written out."""
+"""Queries on the graph: the library of named queries, and how results are written out."""
 
 from kgbias.query.library import NamedQuery, load_query, query_names, write_favourites
 from kgbias.query.output import FORMATS, write_result

@@ -1,5 +1,5 @@
-"""The library of queries: one file each in `cypher/`, whose head says what it answers and which
-parameters it has. The same text runs in Neo4j Browser and on either store."""
+"""The library of queries: one file each in `cypher/`, whose header says what it answers and which
+parameters it takes. The same text runs in Neo4j Browser and on either store."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _GROUPS = {"group", "other"}  # parameters that name a group
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a query. `default` is None where the user must give a value."""
+    """A parameter of a query. `default` is None if the user must give a value."""
 
     name: str
     help: str
@@ -37,7 +37,7 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class NamedQuery:
     """A query of the library. `kinds` are all the labels and edge types that it reads; `judged_by`
-    is the measure that makes its rows the most hurtful ones, "" of any other query."""
+    is the measure by which its rows are the most hurtful ones, "" for any other query."""
 
     name: str
     help: str
@@ -47,10 +47,10 @@ class NamedQuery:
     judged_by: str = ""
 
     def run(self, store: Store, given: Mapping[str, Any]) -> QueryResult:
-        """The rows. Parameters that are not given have their defaults; `run` is the newest. Groups
-        may be written in any case, or by another of their names.
+        """The rows. Parameters that are not given have their defaults; for `run`, that is the
+        newest. Groups may be written in any case, or by another of their names.
 
-        Raises UsageError for a parameter that is missing, unknown, or not a number where one is
+        Raises UsageError for a parameter that is missing, unknown, or not a number when one is
         needed, and RunNotFound for an unknown run."""
         known = {parameter.name for parameter in self.parameters}
         if unknown := sorted(given.keys() - known):
@@ -66,8 +66,8 @@ class NamedQuery:
         return store.query(self.text, values, names=self.kinds)
 
     def _group(self, store: Store, name: str) -> str:
-        """The name that the graph shows of a group that was written in another case, or by another
-        of its names; of an unknown one, the name as it is."""
+        """The name that the graph shows for a group written in another case, or by another of its
+        names; an unknown name is returned as it is."""
         uid = node_id("group", name)
         text = "MATCH (g:SocialGroup) WHERE g.uid = $uid RETURN g.name AS name"
         if found := store.query(text, {"uid": uid}, names=self.kinds).rows:
@@ -123,8 +123,8 @@ _WHEN = (2026, 1, 1, 0, 0, 0)  # the same library gives the same file
 
 
 def write_favourites(path: Path) -> None:
-    """Write every query of the library, each as its file stands, to a zip that is dropped onto
-    Neo4j Browser: they appear there as a folder of saved queries, named by their first line."""
+    """Write every query file of the library to a zip. Dropped onto Neo4j Browser, it becomes a
+    folder of saved queries, named by their first lines."""
     with (
         whole_file(path, ".zip") as whole,
         zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as file,

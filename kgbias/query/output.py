@@ -1,4 +1,4 @@
-"""An answer as a table for a terminal, as CSV or as JSON."""
+"""Query results as a table for a terminal, as CSV or as JSON."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ _WIDEST = 60  # characters of a cell in a table
 
 
 def write_result(result: QueryResult, format_name: str) -> str:
-    """The answer as text that ends with a newline; the formats are `FORMATS`."""
+    """The result as text that ends with a newline; the formats are `FORMATS`."""
     return FORMATS[format_name](result)
 
 
@@ -59,7 +59,7 @@ def _text(value: Value) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns that the text takes in a terminal."""
+    """The number of columns that the text takes in a terminal."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
 

@@ -92,6 +92,6 @@ def test_a_query_that_does_not_fit_says_what_to_do(commands: Commands, world: Pa
     ended = commands.run("query", "--cypher", many, cwd=world, limits=limits)
     assert ended.code == 2 and not ended.fault, ended
     assert (
-        "took more memory than it may have: ask for less, or push the run to a Neo4j server"
+        "needed more memory than it may use: ask for less, or push the run to a Neo4j server"
         in ended.err
     ), ended

@@ -498,7 +498,7 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
     middle.set_status(other.id, "complete")
     assert ask(middle, "most_repeated") == []
     assert len(ask(middle, "most_repeated", run="middle")) == len(SAID)
-    with pytest.raises(RunNotFound, match="there is: middle, other"):
+    with pytest.raises(RunNotFound, match="it has middle, other"):
         ask(middle, "bridges", run="nowhere")
 
 
@@ -530,7 +530,7 @@ def test_what_a_query_takes(middle: Store) -> None:
     ],
 )
 def test_a_query_reads_the_graph_alone(store: Store, text: str) -> None:
-    with pytest.raises(UsageError, match="a query reads the graph alone"):
+    with pytest.raises(UsageError, match="a query may only read the graph"):
         store.query(text, {})
     assert store.query("RETURN 'LOAD CSV' AS said", {}).rows == [("LOAD CSV",)]
     text = "RETURN 'it\\'s // \\\\' AS a, \"'\" AS b /* not */, $c AS c // no more"

@@ -78,12 +78,12 @@ def test_a_run_comes_back_as_it_was(store: Store) -> None:
 
 
 def test_newest_run_and_unknown_runs(store: Store) -> None:
-    with pytest.raises(RunNotFound, match="no run in"):
+    with pytest.raises(RunNotFound, match="has no runs"):
         store.find_run()
     store.begin(RUN)
     store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
     assert store.find_run().name == "second"
-    with pytest.raises(RunNotFound, match="there is: first, second"):
+    with pytest.raises(RunNotFound, match="it has first, second"):
         store.find_run("third")
 
 

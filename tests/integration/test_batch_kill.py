@@ -77,7 +77,7 @@ def test_a_batch_outlives_the_crawl_that_made_it(
         first.send_signal(how)
         _, said = first.communicate(timeout=30)
         assert first.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
-        assert "Ctrl-C leaves it with the provider" in " ".join(said.split())
+        assert "Ctrl-C leaves the batch with the provider" in " ".join(said.split())
         assert control(url)["made"] == 1
         control(url, release=True)
         # Nobody stops the others: they need no process of their own.

@@ -241,7 +241,7 @@ def test_what_a_stopped_batch_had_answered_is_not_asked_again(status: str, tmp_p
 def test_a_batch_that_is_refused_as_a_whole(tmp_path: Path) -> None:
     with SERVERS["openai"]() as server:
         server.refused = "Enqueued token limit reached for m"
-        with pytest.raises(ModelError, match="does not take the batch batch_0: Enqueued token"):
+        with pytest.raises(ModelError, match="the provider refused batch batch_0: Enqueued token"):
             crawled("openai", server.url, tmp_path / "a.db")
         assert not left(tmp_path / "a.db")
         server.refused = ""
@@ -302,7 +302,7 @@ def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_budget_holds_although_a_batch_cannot_be_stopped(tmp_path: Path) -> None:
     with (
         SERVERS["openai"]() as server,
-        pytest.raises(Interrupted, match="what is left of the budget"),
+        pytest.raises(Interrupted, match="the rest of the budget covers"),
     ):
         crawled("openai", server.url, tmp_path / "a.db", max_tokens=300, samples=20)
     assert 1 < 10 * server.paid.total() <= 300

@@ -94,13 +94,13 @@ def test_a_server_that_stops_and_starts_again(
     assert len(starting) == 2
     of_store = [note for note in notes.notes if not note.startswith("coverage")]
     said = [note.partition(" (")[0].split(": ")[-1] for note in of_store]
-    assert said == ["waiting up to 10 minutes for it", "going on"] * 2
+    assert said == ["waiting up to 10 minutes for it", "continuing"] * 2
     assert result.outcomes == expected.outcomes and result.asked == expected.asked
     assert graph_of(store, result.run.id) == graph_of(quiet, expected.run.id)
     again = crawl(config, model(), store, name="r")
     assert (again.asked, again.cached) == (0, expected.asked)
 
-    # And a database that may only be read.
+    # And a read-only database.
     store.close()
     stop()
     conf = Path(home) / "conf" / "neo4j.conf"
@@ -110,7 +110,7 @@ def test_a_server_that_stops_and_starts_again(
         start_neo4j(home)
         store = open_store(empty_neo4j, create=False)
         assert store.find_run("r").status == "complete"
-        with pytest.raises(StoreError, match="may only be read"):
+        with pytest.raises(StoreError, match="is read-only"):
             store.set_status(result.run.id, "running")
         store.close()
     finally:

@@ -242,7 +242,7 @@ def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.St
     assert {t["measure"] for t in json.loads(done.stdout)["groups"]} == {"toxicity"}
     assert done.stderr.count(
         "identity_attack by llm:judge is left out of the tests of groups: it may react to a "
-        "group's name, and is too dear to be asked about every name"
+        "group's name, and asking it about every name would cost too much"
     ) == 1  # fmt: skip
     assert "that name another group" in done.stderr
 

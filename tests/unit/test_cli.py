@@ -219,7 +219,7 @@ def test_unknown_run_and_format(
     model: ScriptedModel, db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crawl(db, "--run", "mine")
-    assert "there is: mine" in bad(["export", "other", "--store", db], capsys)
+    assert "it has mine" in bad(["export", "other", "--store", db], capsys)
     odd = str(tmp_path / "out.xlsx")
     assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
     nowhere = str(tmp_path / "none" / "out.csv")

@@ -79,10 +79,10 @@ def broken(change: Callable[[dict[str, Any]], object]) -> str:
     [
         ("{", "is not JSON"),
         ("[]", "needs nodes and relationships"),
-        ('{"nodes": [], "relationships": []}', "holds no node"),
+        ('{"nodes": [], "relationships": []}', "has no nodes"),
         (broken(lambda g: g.pop("relationships")), "'relationships' must be a list"),
         (broken(lambda g: g["nodes"][0].pop("id")), "node 0 needs 'id'"),
-        (broken(lambda g: g["nodes"][1].update(id="d1")), "two nodes have one id"),
+        (broken(lambda g: g["nodes"][1].update(id="d1")), "two nodes have the same id"),
         (broken(lambda g: g["relationships"][0].update(target="x")), "there is no node 'x'"),
         (broken(lambda g: g["nodes"][0].update(properties=[1])), "must be an object"),
     ],
@@ -140,7 +140,7 @@ def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert run.imported.passages >= 2
         with pytest.raises(UsageError, match="`count` is for tables"):
             study.import_file(folder, count="n")
-        with pytest.raises(DataError, match="holds no text"):
+        with pytest.raises(DataError, match="has no text"):
             (tmp_path / "empty").mkdir()
             study.import_file(tmp_path / "empty")
 

@@ -247,7 +247,7 @@ def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Pat
     with closing(sqlite3.connect(again)) as new:
         assert new.execute("PRAGMA user_version").fetchone() != (0,)
     changed(again, "PRAGMA user_version = 0", "ALTER TABLE triple RENAME COLUMN object_id TO o")
-    assert "its tables are of none" in told(again)
+    assert "its tables match no version" in told(again)
 
 
 @pytest.mark.parametrize("version", [-1, 1, 24, 99])
@@ -335,7 +335,7 @@ def test_a_value_that_is_too_deep(file: Path) -> None:
         ("UPDATE object SET text = x'00ff'", "object.text out of its range or type"),
         ("UPDATE group_score SET low = -9e999", "group_score.low out of its range or type"),
         ("UPDATE score SET details = '{'", "score.details out of its range or type"),
-        ("DROP INDEX generation_by_run", "it lacks the index generation_by_run"),
+        ("DROP INDEX generation_by_run", "the index generation_by_run is missing"),
     ],
 )  # fmt: skip
 def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: str) -> None:

@@ -70,7 +70,7 @@ def test_filters(store: SQLiteStore, run: Run) -> None:
     assert sum(t.count for t in most) == sum(sorted(t.count for t in triples)[-3:])
     assert most == [t for t in triples if t in most]  # in their order
     assert keep(groups=("Men",), predicate="no such") == []
-    with pytest.raises(UsageError, match="no group 'Elves'; there is Women, Men"):
+    with pytest.raises(UsageError, match="no group 'Elves'; it has Women, Men"):
         keep(groups=("Elves",))
 
 
@@ -133,7 +133,7 @@ def test_a_stream_gets_what_a_file_gets(store: SQLiteStore, run: Run, tmp_path: 
 def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no export format 'xyz'"):
         write_export(StoredRun(store, run), tmp_path / "a.xyz")
-    with pytest.raises(UsageError, match="parquet cannot go to a stream of text"):
+    with pytest.raises(UsageError, match="parquet cannot be written to a text stream"):
         write_export(StoredRun(store, run), StringIO(), "parquet")
     with pytest.raises(UsageError, match="nothing to draw"):
         write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(predicate="none"))
@@ -145,7 +145,7 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
 
 
 def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read in one picture: `limit` 60"):
+    with pytest.raises(UsageError, match="too many to read in one picture: `limit` 60"):
         write_export(StoredRun(store, hostile), tmp_path / "a.tex", filters=Filters(limit=999))
 
 

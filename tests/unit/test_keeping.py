@@ -170,7 +170,7 @@ def test_a_backup_is_one_moment_while_another_writes(path: Path, tmp_path: Path)
 
 def test_what_a_backup_must_not_replace(path: Path, tmp_path: Path) -> None:
     with kgbias.open(path) as study:
-        with pytest.raises(UsageError, match="the store itself"):
+        with pytest.raises(UsageError, match="backed up to itself"):
             study.store.backup(path)
         notes = tmp_path / "notes.txt"
         notes.write_text("mine")

@@ -50,7 +50,7 @@ def test_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
         ("Neo.ClientError.Security.AuthenticationRateLimit", "too many wrong passwords"),
         ("Neo.ClientError.Security.CredentialsExpired", "has expired"),
         ("Neo.ClientError.Security.Forbidden", "give it the role editor"),
-        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", "may only be read"),
+        ("Neo.ClientError.General.WriteOnReadOnlyAccessDatabase", "is read-only"),
         ("Neo.ClientError.Database.DatabaseNotFound", "has no database"),
         ("Neo.DatabaseError.General.UnknownError", "why it failed"),
     ],

@@ -214,7 +214,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)
-    with pytest.raises(UsageError, match="no prompts 'sentence': there is german, salinas-2023"):
+    with pytest.raises(UsageError, match="no prompts 'sentence': choose from german, salinas-2023"):
         config(prompts="sentence")
 
 
@@ -393,5 +393,5 @@ def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path) -> None:
     shutil.copytree(resource("prompts", "sentences"), folder)
     (folder / "object.toml").unlink()
     os.mkfifo(folder / "object.toml")
-    with pytest.raises(DataError, match=r"object\.toml is no file"):
+    with pytest.raises(DataError, match=r"object\.toml is not a regular file"):
         load_pack(folder)

@@ -112,16 +112,16 @@ def test_a_broken_one_is_one_line_for_whoever_asks_for_it(install: Callable[...,
 @pytest.mark.parametrize(
     ("adds", "point", "value", "wrong"),
     [
-        ("measure", "regard", "regard", "kgbias has a measure 'regard' of its own"),
+        ("measure", "regard", "regard", "kgbias has its own measure 'regard'"),
         ("measure", "a", "other", "its measure is called 'other'"),
         ("measure", "A-b", "other", "its measure is called 'other'"),
         ("measure", "a", "nothing", "AttributeError: module"),
-        ("measure", "a", "SystemExit", "SystemExit is no Measure"),
+        ("measure", "a", "SystemExit", "SystemExit is not a Measure"),
         ("measure", "stray", "stray", "its figure 'regard_mean' must be called stray_..."),
         ("measure", "late", "late", "ModuleNotFoundError: No module named 'a_module_that_is_not"),
-        ("model", "a", "other", "other is no Kind"),
-        ("export", "a", "other", "other is no Format"),
-        ("pack", "a", "other", "other is no Path"),
+        ("model", "a", "other", "other is not a Kind"),
+        ("export", "a", "other", "other is not a Format"),
+        ("pack", "a", "other", "other is not a Path"),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_said(

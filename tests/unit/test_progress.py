@@ -73,7 +73,9 @@ def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "5/5" in text and "2 refused" in text and "asks to [wait]" in text
 
 
-@pytest.mark.parametrize("whole, said", [(False, "continues from there"), (True, "not written")])
+@pytest.mark.parametrize(
+    "whole, said", [(False, "continues from there"), (True, "nothing was written")]
+)
 def test_ctrl_c_is_one_kind_of_error(whole: bool, said: str) -> None:
     with pytest.raises(Interrupted, match=said), working(False, whole=whole):
         raise KeyboardInterrupt

@@ -465,7 +465,7 @@ def test_a_pipe_in_a_published_folder_is_not_waited_for(copy: Path) -> None:
     for name in ("SHA256SUMS", "run.json", "data/more"):
         (copy / name).unlink(missing_ok=True)
         os.mkfifo(copy / name)
-        with pytest.raises(DataError, match=f"{name} is no file"):
+        with pytest.raises(DataError, match=f"{name} is not a regular file"):
             kgbias.reproduce(copy, check=True)
         (copy / name).unlink()
 

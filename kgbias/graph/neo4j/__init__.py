@@ -1,9 +1,9 @@
 """The store for teams: a Neo4j server over the official driver.
 
-The triple is a node, since merging on an edge slows with the degree of its ends. Writes are
+A triple is a node, since merging on an edge slows down with the degree of its ends. Writes are
 batched with UNWIND, in transactions that retry and may be repeated. Labels and properties avoid
-names that other Cypher engines reserve (a group is a `SocialGroup`, an id is a `uid`), so that the
-queries in `cypher/` run unchanged on the embedded store too.
+names that other Cypher engines reserve (a group is a `SocialGroup`, an id is a `uid`): the queries
+in `cypher/` run unchanged on the embedded store too.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ class Neo4jStore(Keeping, Probings):
                 self.write((shape.constraint(node), {}))
             for edge in shape.indexed():
                 self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
-            for key in ("predicate_uid", "object_uid"):  # what a deletion asks of each that may go
+            for key in ("predicate_uid", "object_uid"):  # looked up by deletions
                 on = f"FOR (n:Statement) ON (n.{key})"
                 self.write((f"CREATE INDEX kgbias_statement_{key} IF NOT EXISTS {on}", {}))
-            # Those of a few statements, among millions of a run (`same_object`), and lists of those
-            # that come first in it (`most_repeated`, `most_negative`, `most_toxic`).
+            # To find the edges of a few statements among a run's millions (`same_object`), and the
+            # first ones by a property (`most_repeated`, `most_negative`, `most_toxic`).
             self._index("kgbias_said", "STEREOTYPE", "triple")
             for key in ("count", "regard", "toxicity"):
                 self._index(f"kgbias_by_{key}", "STEREOTYPE", "run", key)

@@ -1,5 +1,5 @@
-"""Writes behind the back of who prepares them: a server writes one batch on one core, and waits for
-its disk at the end of each, so that two at once keep it busy."""
+"""Writes in the background, while the next ones are prepared: a server writes a batch on one core
+and waits for its disk at the end of each, so two at once keep it busy."""
 
 import threading
 from collections import deque
@@ -7,20 +7,20 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
 
-AT_ONCE = 2  # more gain nothing: a client prepares no faster than two are written
+AT_ONCE = 2  # more gains nothing: a client prepares batches no faster than two are written
 
 
 class Behind:
-    """Does things in threads, while the next ones are prepared: so many at once, begun in their
-    order. What was begun when the program is stopped may or may not be done."""
+    """Does work in threads while more is prepared: `at_once` pieces at a time, begun in order. If
+    the program is stopped, work that was begun may or may not be done."""
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
         self._at_once = at_once
         self._begun: deque[SimpleQueue[Exception | None]] = deque()
 
     def do(self, work: Callable[[], None]) -> None:
-        """Begin, when there is room. Raises what something raised that was begun before, when all
-        that was begun is done."""
+        """Begin work as soon as there is room. If earlier work raised an error, raise it once all
+        begun work has ended."""
         self._leave(self._at_once - 1)
         outcome: SimpleQueue[Exception | None] = SimpleQueue()
 
@@ -36,7 +36,7 @@ class Behind:
         self._begun.append(outcome)
 
     def wait(self) -> None:
-        """Wait for what was begun. Raises the first thing that it raised."""
+        """Wait for all begun work. Raises the first error in it."""
         self._leave(0)
 
     def _leave(self, most: int) -> None:
@@ -48,7 +48,7 @@ class Behind:
 
 
 class Claims:
-    """What the writers of one load are creating, so that none creates what another does."""
+    """What the writers of one load are creating: none may create what another is creating."""
 
     def __init__(self) -> None:
         self._held: set[str] = set()
@@ -57,8 +57,8 @@ class Claims:
 
     @contextmanager
     def held(self, uids: Collection[str]) -> Iterator[bool]:
-        """Hold these, which somebody looked for and did not find, while they are created. False,
-        when nobody holds them, where somebody did since: then they may be there."""
+        """Hold these, which were looked for and not found, while they are created. False, once
+        nobody holds them, if somebody has held them since the look-up: then they may exist."""
         with self._changed:
             free = all(made.isdisjoint(uids) for made in (self._held, *self._made))
             if free:

@@ -1,5 +1,5 @@
-"""Generations with the triples that they yielded and were shown; profiles that are made of them;
-and the passages that a run was read from.
+"""Generations with the triples that they yielded and were shown; profiles made from them; and the
+passages that a run was read from.
 
 Streams hold one narrow row in memory, however many there are.
 """
@@ -31,13 +31,13 @@ from kgbias.graph.record import record_of
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
 
-# A round that is recorded again may read an answer in another way than before.
+# Recording a round again may read an answer differently than before.
 _RENEW = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[e:YIELDED|SHOWN]->()
 DELETE e"""
 
-# What a decision changes: a generation yields another triple than before, or none.
+# What a decision changes: a generation yields a different triple than before, or none.
 _UNSAY = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
@@ -76,7 +76,7 @@ RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strat
        p.uid AS predicate, n.count AS count
 ORDER BY iteration, arm, path"""
 
-# Scores are found from their triple, of which there are few: a metric may have millions.
+# Scores are found from the triples, which are few: a metric may have millions of scores.
 _TRIPLE_VIEWS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[y:YIELDED]->(t:Triple)
@@ -98,14 +98,15 @@ RETURN [t.uid, g.name, p.text, o.text] AS said ORDER BY t.uid"""
 
 @dataclass
 class _Course:
-    """How a load goes: what is being created, and whether the server had all triples of a batch."""
+    """The state of a load: what is being created, and whether the server had all triples of the
+    last batch."""
 
     claims: Claims = field(default_factory=Claims)
     known: bool = False
 
 
 def generation(run_id: str, row: Row) -> Generation:
-    """The generation that a row of its properties, triple and examples is."""
+    """The generation of a row with its properties, triple and examples."""
     triple = None
     if row["predicate"] is not None:
         triple = Triple(row["group"], row["predicate"], row["object"])
@@ -224,10 +225,11 @@ class Crawls(Runs):
     def _add(
         self, run_id: str, batch: Sequence[Generation], triples: TripleRows, course: _Course
     ) -> None:
-        """Write generations: they are created, with what the server lacks of their triples, or
-        merged, all of a batch, where it has one of them. Triples are not looked up where those of
-        the batch before were there, as in a push: it fails as a whole where one is not."""
-        if now := in_effect(self.decisions(run_id)):  # which may name other triples
+        """Write a batch of generations: create them, with those of their triples that the server
+        lacks, or merge the whole batch if the server has one of them. If it had the triples of the
+        batch before, as in a push, they are not looked up: creation fails as a whole if one is
+        missing."""
+        if now := in_effect(self.decisions(run_id)):  # decisions may name other triples
             self.write(*merged(run_id, applied(batch, now)), tied(run_id))
             return
         created = created_generations(run_id, batch)
@@ -242,9 +244,9 @@ class Crawls(Runs):
                 self.write(*merged(run_id, batch))
 
     def _created(self, new: Created) -> bool:
-        """Run statements that create. False, and nothing is done, where the server has what they
-        create, or lacks what they build on, because another writer was faster or a commit was not
-        acknowledged: then it is to be merged."""
+        """Run statements that create. False, with nothing done, if the server has what they create
+        or lacks what they build on, because another writer was faster or a commit was not
+        acknowledged: then merge instead."""
         try:
             self.write(*new.statements, creates=new.nodes)
         except StoreError as error:
@@ -256,8 +258,8 @@ class Crawls(Runs):
 
     @contextmanager
     def _lacked(self, triples: TripleRows, claims: Claims) -> Iterator[Created]:
-        """The writes of triples that the server lacks, most often all or none, which no other
-        writer of these claims does meanwhile."""
+        """The writes of the triples that the server lacks, usually all or none. No other writer
+        with these claims writes them meanwhile."""
         while True:
             new = lacking(triples, self._known({"Triple": [row[0] for row in triples[1]]}))
             create = Created([], 0)
@@ -270,8 +272,8 @@ class Crawls(Runs):
                     return
 
     def _known(self, uids: Mapping[str, Collection[str]]) -> set[str]:
-        """Which of these nodes are there, by label. Ids have no spaces: they go as one text, which
-        costs less than a list, and come back in one row."""
+        """Which of these nodes exist, by label. Ids have no spaces: they are sent as one text,
+        which costs less than a list, and come back in one row."""
         union = " UNION ALL ".join(
             f"MATCH (n:{label}) WHERE n.uid IN split(${label}, ' ') RETURN collect(n.uid) AS uids"
             for label in uids
@@ -280,13 +282,13 @@ class Crawls(Runs):
         return {uid for row in rows for uid in row["uids"]}
 
     def _statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
-        """The writes of a batch, with what people decided about it."""
+        """The writes of a batch, with the decisions about it applied."""
         if not (now := in_effect(self.decisions(run_id))):
             return merged(run_id, batch)
         return [*merged(run_id, applied(batch, now)), tied(run_id)]
 
     def decide(self, run_id: str, decisions: Sequence[Decision]) -> None:
-        if not decisions:  # as of each run that is pushed and was not reviewed
+        if not decisions:  # as for every pushed run without a review
             return
         now = in_effect([*self.decisions(run_id), *decisions])
         found = {d.generation_id: now[d.generation_id].triple for d in decisions}

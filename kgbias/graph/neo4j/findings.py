@@ -173,7 +173,7 @@ class Findings(Neo4jSession):
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         rows = self.read(
-            # From the triples: the metric may have millions of others.
+            # Start from the triples: the metric may have millions of others.
             "UNWIND $uids AS uid MATCH (t:Triple {uid: uid}) "
             "WHERE EXISTS { (t)-[:SCORED]->(:Metric {uid: $metric}) } RETURN uid",
             metric=metric.id,

@@ -1,4 +1,4 @@
-"""What keeps a server's graph sound: deleting runs, and checking."""
+"""Maintenance of a server's graph: deleting runs, and checking."""
 
 from pathlib import Path
 from typing import NoReturn
@@ -12,7 +12,7 @@ from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, Row
 from kgbias.io.progress import Progress, Silent
 
-# When a node stays although the run goes: something that stays holds it.
+# When a node stays although the run goes: something else that stays holds it.
 _TRIPLE_STAYS = """(NOT t.uid IN $read AND
         NOT EXISTS { (t)<-[:YIELDED|SHOWN]-(:Generation)-[:IN]->(run) }
     OR EXISTS { (t)<-[:YIELDED|SHOWN]-(:Generation)-[:IN]->(o:Run) WHERE o <> run })"""
@@ -40,7 +40,7 @@ WITH DISTINCT run, t"""
 
 
 def _part(label: str, held: str) -> str:
-    """The predicates or objects that only this run holds; `held`: what else may hold one."""
+    """The predicates or objects that only this run holds; `held` is what else may hold one."""
     edge, uid = label.upper(), f"{label.lower()}_uid"
     return f"""
 MATCH (run:Run {{uid: $run}})
@@ -53,8 +53,8 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held} OR {_NEAR}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
 
 
-# What only this run holds: label by label, in the order in which it goes. What finds a node goes
-# after it, so that a deletion that was cut off is finished by the next.
+# What only this run holds, label by label, in order of deletion. A node goes before whatever leads
+# to it: the next deletion then finishes one that was interrupted.
 _ALONE = {
     "Object": _part(
         "Object",
@@ -121,7 +121,7 @@ MATCH (run:Run {{uid: $run}})-[:TESTED]->(:SofaResult)-[:ON]->(n:ProbeSet)
 WITH DISTINCT run, n
 WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 }
-# The last of it goes at once: a run without its model could not be found again.
+# The last part goes all at once: a run without its model could not be found again.
 _LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
@@ -139,7 +139,7 @@ MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)
 WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
     "Run": "MATCH (n:Run {uid: $run}) WITH n",
 }
-# Names and the statements that were probed after them find each other, so they go at once.
+# Names and the statements probed after them lead to each other, so they go together.
 _UNNAME = f"""
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
@@ -165,27 +165,28 @@ MATCH (o:Run) WHERE o.uid <> $run
 MATCH (o)<-[:IN]-(n:Generation) WHERE n.answer_key <> ''
 RETURN n.answer_key AS key ORDER BY n.uid"""
 
-# what is wrong -> the nodes of which it is
+# what is wrong -> the nodes that have this fault
 _REFERENCES = {
     "Triple without its group": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:SUBJECT]->() }",
     "Triple without its predicate": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:PREDICATE]->() }",
     "Triple without its object": "MATCH (n:Triple) WHERE NOT EXISTS { (n)-[:OBJECT]->() }",
     "Generation without its run": "MATCH (n:Generation) WHERE NOT EXISTS { (n)-[:IN]->(:Run) }",
-    "Generation whose group is not there": "MATCH (n:Generation) "
+    "Generation whose group is missing": "MATCH (n:Generation) "
     "WHERE NOT EXISTS { MATCH (:SocialGroup {uid: n.group_uid}) }",
     "Run without its model": "MATCH (n:Run) WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
     "AssociationTest without its model": "MATCH (n:AssociationTest) "
     "WHERE NOT EXISTS { (n)-[:OF]->(:Model) }",
-    "Topic of no topic model": "MATCH (n:Topic) WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
-    "Statement whose predicate is not there": "MATCH (n:Statement) "
+    "Topic without a topic model": "MATCH (n:Topic) "
+    "WHERE NOT EXISTS { (n)<-[:FOUND|ATTRIBUTE]-() }",
+    "Statement whose predicate is missing": "MATCH (n:Statement) "
     "WHERE n.predicate_uid IS NOT NULL "
     "AND NOT EXISTS { MATCH (:Predicate {uid: n.predicate_uid}) }",
-    "Statement whose object is not there": "MATCH (n:Statement) "
+    "Statement whose object is missing": "MATCH (n:Statement) "
     "WHERE n.object_uid IS NOT NULL AND NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
-    "Passage of no run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
+    "Passage without a run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
-# label -> a match of its nodes, and what their ids follow from (kgbias.graph.keeping.IDS)
+# label -> a match of its nodes, and what their ids are computed from (kgbias.graph.keeping.IDS)
 _CONTENT = {
     "SocialGroup": ("(n:SocialGroup)", "n.name"),
     "Predicate": ("(n:Predicate)", "n.text"),
@@ -254,8 +255,8 @@ class Keeping(Crawls, Findings):
                 )
 
     def _answers_alone(self, run_id: str) -> list[str]:
-        """The keys of the answers that no other run read. What others read is streamed: keys are
-        not indexed on generations."""
+        """The keys of the answers that no other run read. Those that others read are streamed: keys
+        are not indexed on generations."""
         keys = {row["key"] for row in self.stream(_KEYS, run=run_id)}
         keys |= {row["key"] for row in self.stream(_CHOSEN_KEYS, run=run_id, own=True)}
         if keys:
@@ -292,7 +293,7 @@ class Keeping(Crawls, Findings):
 
     def compact(self, progress: Progress | None = None) -> NoReturn:
         raise UsageError(
-            f"{self.url} is a server, which uses freed space again by itself; with it stopped, "
+            f"{self.url} is a server, which reuses freed space by itself; once it is stopped, "
             "`neo4j-admin database copy` writes a smaller copy"
         )
 

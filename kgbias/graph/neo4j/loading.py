@@ -1,4 +1,4 @@
-"""What a server lacks, created: no node and no edge is looked for, as MERGE does for each. Rows are
+"""Creating what a server lacks, without looking for each node and edge as MERGE does. Rows are
 lists, since the keys of a map would be sent with each; what many rows share is sent once, and found
 by its place; ids, which have no spaces, are sent as one text."""
 
@@ -26,8 +26,9 @@ _NODES = {
     "Predicate": "CREATE (n:Predicate {uid: row[0], text: row[1], name: row[1]})",
 }
 
-# Of new objects and of those that are there. Groups and predicates are few: they are found once.
-# Those that are gone again would move the others, so that then nothing is made (see `Incomplete`).
+# For triples of new objects and of existing ones. Groups and predicates are few: they are found
+# once. If one is gone by then, the places of the others would shift, so nothing is created (see
+# `Incomplete`).
 _OBJECTS = """
 CALL {{
     UNWIND split($groups, ' ') AS uid MATCH (g:SocialGroup {{uid: uid}}) RETURN collect(g) AS groups
@@ -82,8 +83,8 @@ TripleRows = tuple[dict[str, dict[str, str]], list[TripleRow]]
 
 
 def triple_rows(triples: Sequence[Triple]) -> TripleRows:
-    """The distinct nodes of triples, by label and id, and the triples. In the order of their ids,
-    so that two writers never wait for each other."""
+    """The distinct nodes of triples, by label and id, and the triples, all in order of id: two
+    writers then never wait for each other."""
     texts: dict[str, dict[str, str]] = {"SocialGroup": {}, "Predicate": {}, "Object": {}}
     rows: dict[str, TripleRow] = {}
     for t in triples:
@@ -101,7 +102,7 @@ def triple_rows(triples: Sequence[Triple]) -> TripleRows:
 
 
 def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
-    """What is left of triples without those that are `known`, and nodes that only those have."""
+    """The triples that are not `known`, without the nodes that only known ones have."""
     texts, rows = found
     rows = [row for row in rows if row[0] not in known]
     ends = {uid for row in rows for uid in row[1:4]}
@@ -112,7 +113,8 @@ def lacking(found: TripleRows, known: Collection[str]) -> TripleRows:
 
 
 class Created(NamedTuple):
-    """Statements that create, how many nodes they do, and which of these others may create too."""
+    """Statements that create, how many nodes they create, and which of these others may create
+    too."""
 
     statements: list[tuple[str, Row]]
     nodes: int
@@ -120,8 +122,8 @@ class Created(NamedTuple):
 
 
 def created_triples(found: TripleRows, known: Collection[str]) -> Created:
-    """The writes of triples that a server lacks, and of those of their nodes that are not `known`,
-    by their ids."""
+    """The writes of triples that a server lacks, and of those of their nodes whose ids are not
+    `known`."""
     texts, new = found
     nodes = {
         label: [[uid, texts[label][uid]] for uid in texts[label] if uid not in known]
@@ -158,7 +160,7 @@ def created_triples(found: TripleRows, known: Collection[str]) -> Created:
 
 
 def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
-    """The writes of generations that are new, whose triples are there."""
+    """The writes of new generations, whose triples exist."""
     shared = _Places()
     silent, yielding = [], []
     for g in batch:
@@ -182,7 +184,7 @@ def created_generations(run_id: str, batch: Sequence[Generation]) -> Created:
 
 
 class _Places(dict[Any, int]):
-    """The place of each key, in the order in which they were first asked for."""
+    """The place of each key, in order of first use."""
 
     def __missing__(self, key: Any) -> int:
         self[key] = place = len(self)

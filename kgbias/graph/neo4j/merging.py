@@ -1,5 +1,5 @@
-"""Generations and triples, written whether or not the server has them: each node and edge is looked
-for. What it lacks is created faster (`loading.py`)."""
+"""Writing generations and triples whether or not the server has them: each node and edge is looked
+for. Creating what it lacks is faster (`loading.py`)."""
 
 from collections.abc import Sequence
 
@@ -8,8 +8,8 @@ from kgbias.graph.neo4j.session import Row
 from kgbias.graph.record import in_graph
 from kgbias.graph.types import Generation, Triple, storable
 
-# One statement a kind of node, then the edges: MERGE on a node with a uniqueness constraint locks
-# only that node, and edges are merged between nodes that are bound.
+# One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
+# locks only that node, and edges are merged between bound nodes.
 _NODES = """
 UNWIND $rows AS row
 MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text, n.name = row.text"""

@@ -38,7 +38,7 @@ SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
 WITH s, p, o
 MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
 MERGE (t)-[:STATES]->(s)"""
-# MERGE, or `old.run = run.name`, would look through the index of all edges of the run for each row.
+# MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once.
 _ASKED = """
 MATCH (run:Run {{uid: $run}}), (m:Model {{uid: $model}})
@@ -214,7 +214,7 @@ class Probings(Neo4jSession):
         return self._asked(BelievedEdge, "BELIEVED", run_id, believing_id, statement_id)
 
     def _note(self, kind: str, run_id: str, asked: Probing) -> None:
-        """Write how a run was asked of a model."""
+        """Write how a model was asked about a run."""
         self.write(
             *of_nodes(as_graph.models([asked.model]), kept=True),
             *of_edges(as_graph.asking(kind, run_id, [asked])),
@@ -234,7 +234,7 @@ class Probings(Neo4jSession):
         asked: Probing,
         edges: Sequence[StatementEdge] | Sequence[NameProbe],
     ) -> None:
-        """Write edges that a model was asked for, by their ends. One that exists is replaced."""
+        """Write edges made by asking a model, by their ends. One that exists is replaced."""
         self.write_each(of_nodes(as_graph.models([asked.model]), kept=True))
         self._add_statements(edges)
         ((start, end),) = shape.edge(kind).ends
@@ -251,8 +251,8 @@ class Probings(Neo4jSession):
         asked: str,
         statement_id: str | None,
     ) -> list[Record]:
-        """The edges that a model was asked for, of all statements or one, by statement and their
-        other end."""
+        """The edges made by asking a model, of all statements or one, by statement and other
+        end."""
         statement = "(s:Statement)" if statement_id is None else "(s:Statement {uid: $statement})"
         between = f"[e:{edge} {{run: run.name}}]"
         of_names = shape.edge(edge).ends[0][0] == "Name"

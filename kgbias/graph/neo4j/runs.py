@@ -1,7 +1,7 @@
-"""Runs with their models, categories and groups; the decisions of review; and STEREOTYPE edges from
-groups to objects, which are derived: one for each triple, run and arm makes a picture readable.
+"""Runs with their models, categories and groups; review decisions; and STEREOTYPE edges from groups
+to objects, which are derived: one for each triple, run and arm makes a picture readable.
 
-A batch that is left with a provider is a node that is no part of the graph.
+A batch left with a provider is a node that is not part of the graph.
 """
 
 from collections.abc import Collection, Sequence
@@ -50,8 +50,8 @@ MERGE (g)-[:IN_CATEGORY]->(c)
 MERGE (r)-[s:SEEDED {position: row.position}]->(g)
 SET s.category = row.category"""
 
-# Three times over the run: outcomes are counted together before they are told apart, and nothing is
-# looked up that an import does not have.
+# Goes over the run three times: outcomes are counted together before they are told apart, and
+# nothing that an import lacks is looked up.
 _SUMMARIES = """
 CALL {
     WITH run
@@ -111,7 +111,7 @@ CALL {{
 
 
 def _derive(measures: Collection[str]) -> str:
-    """The query that makes the edges of a run that has metrics of these measures: what is not
+    """The query that makes the edges of a run with metrics for these measures: what was not
     measured is not looked for at each triple."""
     return _DERIVE.format(
         scores="\n    ".join(_SCORE.format(measure=m) for m in measures),
@@ -129,7 +129,7 @@ WITH d
 MATCH (n:Generation {uid: d.generation_uid})
 MERGE (d)-[:DECIDES]->(n)"""
 
-# A round that is recorded again may bring back a generation that was gone.
+# Recording a round again may bring back a generation that was gone.
 _TIE = """
 MATCH (:Run {uid: $run})-[:REVIEWED]->(d:Decision)
 MATCH (n:Generation {uid: d.generation_uid})
@@ -137,12 +137,12 @@ MERGE (d)-[:DECIDES]->(n)"""
 
 
 def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tuple[str, Row]]:
-    """The writes of these decisions, without their effect on generations."""
+    """The writes of these decisions, without their effects on generations."""
     return [(_SAVE_DECISIONS, {"run": run_id, "rows": [decision_row(d) for d in decisions]})]
 
 
 def tied(run_id: str) -> tuple[str, Row]:
-    """The write that ties a run's decisions to the generations there are."""
+    """The write that ties a run's decisions to the generations that exist."""
     return _TIE, {"run": run_id}
 
 
@@ -164,8 +164,8 @@ class Runs(Neo4jSession):
                 )
             if row["name"] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {row['name']!r}: leave out the name, "
-                    "or give that one"
+                    f"the store has the same crawl as run {row['name']!r}: leave out the name, or "
+                    "give that one"
                 )
         if not known:
             self._create_run(run)
@@ -212,9 +212,9 @@ class Runs(Neo4jSession):
             row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
         ]
         if not names:
-            raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
+            raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
         if name is not None and name not in names:
-            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
         (row,) = self.read(_RUN, name=names[-1] if name is None else name)
         groups = tuple(
             Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))

@@ -1,4 +1,4 @@
-"""The connection to a Neo4j server, with its errors as one-line messages."""
+"""The connection to a Neo4j server, with errors as one-line messages."""
 
 import logging
 import os
@@ -21,18 +21,18 @@ Statement = tuple[str, Row]  # a query and its parameters
 
 BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
-_RETRY_SECONDS = 3.0  # how long the driver tries in silence before we say that we wait
+_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _OLDEST = (4, 4)
 
 
 class Incomplete(StoreError):
-    """A write found less than it builds on."""
+    """A write did not find everything it builds on."""
 
 
 class Neo4jSession:
-    """Reads and writes in transactions that retry. The user name is taken from the URL or
-    NEO4J_USERNAME (default neo4j), the password from NEO4J_PASSWORD only, the database from
-    NEO4J_DATABASE or the URL's path (default: the server's)."""
+    """Reads and writes, in transactions that retry. The user name comes from the URL or
+    NEO4J_USERNAME (default neo4j), the password only from NEO4J_PASSWORD, the database from the
+    URL's path or NEO4J_DATABASE (default: the server's)."""
 
     query_timeout: float | None = None
 
@@ -41,14 +41,14 @@ class Neo4jSession:
             import neo4j
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", extra="neo4j") from error
-        # The driver warns of a label that nothing has yet and of each attempt to connect again, for
-        # programs that ask to know; without a handler Python would print it over the progress.
+        # The driver logs warnings about labels that nothing has yet and about each reconnection,
+        # for programs that want them; without a handler Python would print them over the progress.
         logging.getLogger("neo4j").addHandler(logging.NullHandler())
         parts = urlsplit(url)
         if parts.password:
             raise StoreError("leave the password out of the URL: put it in NEO4J_PASSWORD")
         if not parts.hostname:
-            raise StoreError(f"{url} names no host: neo4j://HOST:7687")
+            raise StoreError(f"{url} names no host: write neo4j://HOST:7687")
         self.url = url
         self._neo4j = neo4j
         self._notify = notify or (lambda _: None)
@@ -79,11 +79,11 @@ class Neo4jSession:
         self._driver.close()
 
     def state(self) -> None:
-        """A server has no text that changes with every write."""
+        """None: a server has no text that changes with every write."""
 
     @property
     def driver(self) -> Any:
-        """The open driver, for packages that work on it."""
+        """The open driver, for packages that work with it."""
         return self._driver
 
     @property
@@ -92,7 +92,7 @@ class Neo4jSession:
         return self._database
 
     def read(self, query: str, **parameters: Any) -> list[Row]:
-        """The rows of a query that changes nothing."""
+        """The rows of a read-only query."""
         rows: list[Row] = self._within(
             lambda session: session.execute_read(
                 lambda tx: [dict(record) for record in tx.run(query, parameters)]
@@ -102,7 +102,7 @@ class Neo4jSession:
 
     def stream(self, query: str, **parameters: Any) -> Iterator[Row]:
         """The rows of a long read, as the server sends them. The query must order its rows: if the
-        connection is lost it is run again, and the rows already given are skipped."""
+        connection is lost, it is run again and the rows already given are skipped."""
         given = 0
         wait = _Wait(self)
         while True:
@@ -118,34 +118,34 @@ class Neo4jSession:
 
     def write(self, *statements: tuple[str, Mapping[str, Any]], creates: int | None = None) -> None:
         """Run statements in one transaction. They must be safe to repeat: a transaction whose
-        commit was not acknowledged is sent again. Raises Incomplete, and changes nothing, where
-        they create another number of nodes than they should."""
+        commit was not acknowledged is sent again. Raises Incomplete, and changes nothing, if they
+        do not create exactly `creates` nodes."""
 
         def work(tx: Any) -> None:
             created = 0
             for query, parameters in statements:
                 created += tx.run(query, parameters).consume().counters.nodes_created
             if creates is not None and created != creates:
-                raise Incomplete(f"{self.url} made {created} nodes of {creates}")
+                raise Incomplete(f"{self.url} created {created} of {creates} nodes")
 
         self._within(lambda session: session.execute_write(work))
 
     def records(self, kind: type[Record], query: str, **parameters: Any) -> list[Record]:
-        """The records that the rows of a query are (`spread`)."""
+        """The rows of a query as records (`spread`)."""
         return [record_of(kind, spread(row)) for row in self.read(query, **parameters)]
 
     def write_each(self, statements: Iterable[Statement]) -> None:
-        """Run statements, a transaction each."""
+        """Run statements, each in its own transaction."""
         for statement in statements:
             self.write(statement)
 
     def write_rows(self, query: str, rows: Sequence[Row | str], **parameters: Any) -> None:
-        """UNWIND $rows in batches, a transaction each."""
+        """Run a query that UNWINDs $rows, a batch of rows per transaction."""
         for start in range(0, len(rows), BATCH):
             self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
 
     def run_name(self, run_id: str) -> str:
-        """The name of a run, as edges hold it; "" of one that is not there."""
+        """The name of a run, as edges hold it; "" if it does not exist."""
         rows = self.read("MATCH (r:Run {uid: $run}) RETURN r.name AS name", run=run_id)
         return next((str(row["name"]) for row in rows), "")
 
@@ -160,8 +160,8 @@ class Neo4jSession:
         *,
         names: Collection[str] | None = None,
     ) -> QueryResult:
-        """The rows of a read-only Cypher query. Raises UsageError for one that cannot be run, or
-        that might do more than read the graph."""
+        """The rows of a read-only Cypher query. Raises UsageError for a query that cannot be run,
+        or might do more than read the graph."""
         text, values = only_the_graph(text, parameters)
 
         @self._neo4j.unit_of_work(timeout=self.query_timeout)
@@ -185,7 +185,7 @@ class Neo4jSession:
         return found
 
     def _plain(self, value: Value) -> Value:
-        """The driver's nodes, edges and paths in the common form."""
+        """A value with the driver's nodes, edges and paths in the common form."""
         graph = self._neo4j.graph
         if isinstance(value, graph.Node):
             return node(tuple(value.labels), value)
@@ -201,7 +201,7 @@ class Neo4jSession:
         return value
 
     def _within(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
-        """Do the work in a session; if the server goes away, say so, wait, and do it again."""
+        """Do the work in a session. If the server goes away, say so, wait, and start over."""
         wait = _Wait(self)
         while True:
             try:
@@ -228,15 +228,15 @@ class Neo4jSession:
         code = getattr(error, "code", "") or ""
         if "Unauthorized" in code and self._withheld:
             return StoreError(
-                f"{self.url} stands in a file alone, so it gets no NEO4J_PASSWORD: name it with "
-                "--store, or --trust the file"
+                f"{self.url} is named only in a file, so NEO4J_PASSWORD is not sent to it: name "
+                "it with --store, or --trust the file"
             )
         if "Unauthorized" in code:
             return StoreError(
                 f"{self.url} refused the user or password: set NEO4J_PASSWORD (and NEO4J_USERNAME)"
             )
         if "AuthenticationRateLimit" in code:
-            return StoreError(f"{self.url} had too many wrong passwords: wait, then try again")
+            return StoreError(f"{self.url} was sent too many wrong passwords: wait, then try again")
         if "CredentialsExpired" in code:
             return StoreError(f"the password of {self.url} has expired: change it in Neo4j Browser")
         if "DatabaseNotFound" in code:
@@ -245,7 +245,7 @@ class Neo4jSession:
                 "NEO4J_DATABASE"
             )
         if "ReadOnly" in code:
-            return StoreError(f"the database of {self.url} may only be read")
+            return StoreError(f"the database of {self.url} is read-only")
         if "Forbidden" in code:
             return StoreError(
                 f"this user of {self.url} may not write: give it the role editor or publisher, or "
@@ -257,15 +257,15 @@ class Neo4jSession:
 
 
 class _Wait:
-    """How long one piece of work waits for a server that went away."""
+    """The wait of one piece of work for a server that went away."""
 
     def __init__(self, session: Neo4jSession) -> None:
         self._session = session
         self._deadline: float | None = None
 
     def after(self, error: Exception) -> None:
-        """Wait a second if the connection was lost and there is time left; otherwise raise the
-        error, as a StoreError if it is the driver's."""
+        """Wait a second if the connection was lost and time is left; otherwise raise the error, as
+        a StoreError if it is the driver's."""
         session, lost = self._session, self._session._neo4j.exceptions
         if not isinstance(error, lost.Neo4jError | lost.DriverError):
             raise error
@@ -285,14 +285,14 @@ class _Wait:
         time.sleep(1)
 
     def over(self) -> None:
-        """The server answered: say so if we were waiting, and reset the limit."""
+        """Note that the server answered: say so if we were waiting, and reset the limit."""
         if self._deadline is not None:
             self._deadline = None
-            self._session._notify(f"{self._session.url} answers again: going on")
+            self._session._notify(f"{self._session.url} answers again: continuing")
 
 
 def spread(row: Row) -> dict[str, Any]:
-    """The row with what its maps hold beside its other columns, which count before it."""
+    """The row with the entries of its maps as columns; its other columns take precedence."""
     found: dict[str, Any] = {}
     for value in row.values():
         if isinstance(value, dict):
@@ -301,7 +301,7 @@ def spread(row: Row) -> dict[str, Any]:
 
 
 def of_nodes(table: Nodes, *, kept: bool = False) -> Iterator[Statement]:
-    """The writes of nodes, a batch each. Of one that is there what is `kept` stays."""
+    """The writes of nodes, a batch each. With `kept`, a node that exists stays as it is."""
     label, rows = table
     key = shape.node(label).key
     put = "ON CREATE SET n = row" if kept else "SET n += row"
@@ -310,8 +310,8 @@ def of_nodes(table: Nodes, *, kept: bool = False) -> Iterator[Statement]:
 
 
 def of_edges(table: Edges, *, new: bool = False) -> Iterator[Statement]:
-    """The writes of edges between nodes that are there, a batch each; `new` ones are not looked
-    for first."""
+    """The writes of edges between existing nodes, a batch each; `new` edges are not looked for
+    first."""
     kind, start, end, rows = table
     a, b = shape.node(start).key, shape.node(end).key
     keys = ", ".join(f"{key}: row[2].{key}" for key in shape.edge(kind).keys)

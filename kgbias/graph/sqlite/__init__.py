@@ -1,8 +1,9 @@
 """The default store: the whole graph and the answer log in one SQLite file.
 
-Write-ahead logging lets others read while a crawl writes; `synchronous=FULL` makes a committed
-answer survive a power cut. One writer at a time: a second one waits. A new kind of node or edge is
-a migration in `kgbias.graph.sqlite.schema` and its methods beside those of its like.
+Write-ahead logging lets others read while a crawl writes; with `synchronous=FULL`, a committed
+answer survives a power cut. There is one writer at a time: a second one waits. A new kind of node
+or edge needs a migration in `kgbias.graph.sqlite.schema`, and methods beside those of similar
+kinds.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,5 +1,6 @@
-"""Runs and what was asked and answered for them: generations with the triples that they yielded and
-were shown, scores, decisions, profiles, passages, the answer log, and batches left with providers.
+"""Runs, and what was asked and answered for them: generations with the triples that they yielded
+and were shown, scores, decisions, profiles, passages, the answer log, and batches left with
+providers.
 
 Streams hold one narrow row in memory, however many there are.
 """
@@ -41,10 +42,10 @@ from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
 
 _BULK_ROWS = 50_000
-_KEPT = 5_000  # triples written at a time
+_KEPT = 5_000  # triples written together
 _STAGED = "staged"
 _STAGED_PAGES = 65_536  # of 4,096 bytes: 256 MB, some 600,000 narrow rows of each table
-_LOADED = {  # in the order in which they refer to each other, with their keys
+_LOADED = {  # tables with their keys, each after those that it refers to
     '"group"': "id",
     "predicate": "id",
     "object": "id",
@@ -56,7 +57,7 @@ _LOADED = {  # in the order in which they refer to each other, with their keys
 
 _AT_ONCE = 5_000  # triples whose scores are read together
 
-# A group that is a seed twice stands where it was named last, as in `triples`.
+# A group named twice among the seeds has its last place, as in `triples`.
 _OF_ARM = """
 SELECT triple.id, triple.group_id, "group".name, predicate.text, object.text, said.n
 FROM (SELECT triple_id, sum(count) AS n FROM generation
@@ -103,7 +104,7 @@ class Crawls(Database):
             known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
             if known and known[0] != run.name:
                 raise RunConflict(
-                    f"the same crawl is in the store as run {known[0]!r}: leave out the name, or "
+                    f"the store has the same crawl as run {known[0]!r}: leave out the name, or "
                     "give that one"
                 )
             if not known:
@@ -168,8 +169,8 @@ class Crawls(Database):
         if row is None:
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
-                raise RunNotFound(f"there is no run in {self.url}: crawl or import one first")
-            raise RunNotFound(f"no run {name!r} in {self.url}; there is: {', '.join(names)}")
+                raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
+            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
         return self._record(
             Run,
             row
@@ -272,10 +273,11 @@ class Crawls(Database):
 
     @contextmanager
     def _staged(self) -> Iterator[Callable[[], None]]:
-        """Tables in memory, under the same names, and what moves their rows into the file.
+        """Tables in memory, under the same names, and a function that moves their rows to the file.
 
-        Keys are hashes. Once a tree outgrows the cache, rows that come as they were said read and
-        write a page each; many at a time, in the order of their keys, share these pages."""
+        Keys are hashes. Once a tree outgrows the cache, each row written in the order of arrival
+        reads and writes a page of its own; many rows written in the order of their keys share
+        pages."""
         self._db.execute(f"ATTACH ':memory:' AS {_STAGED}")
         try:
             for table in _LOADED:
@@ -284,7 +286,7 @@ class Crawls(Database):
             def move() -> None:
                 for table, key in _LOADED.items():
                     with self._transaction():
-                        # In the order of arrival within a key: the first form that was said stays.
+                        # In order of arrival within a key: the first form that was said stays.
                         self._db.execute(
                             f"INSERT OR IGNORE INTO {table} "
                             f"SELECT * FROM {_STAGED}.{table} ORDER BY {key}, rowid"
@@ -356,7 +358,7 @@ class Crawls(Database):
             if object_id not in objects:
                 objects[object_id] = storable(object)
         insert = self._db.executemany
-        # Sorted keys fill the pages of each tree in order, which is what makes bulk loads fast.
+        # Sorted keys fill the pages of each tree in order, which makes bulk loads fast.
         for table, texts in (('"group"', groups), ("predicate", predicates), ("object", objects)):
             insert(f"INSERT OR IGNORE INTO {into}{table} VALUES (?, ?)", sorted(texts.items()))
         insert(f"INSERT OR IGNORE INTO {into}triple VALUES (?, ?, ?, ?)", sorted(rows.values()))
@@ -521,7 +523,7 @@ class Crawls(Database):
             )
 
     def derive(self, run_id: str) -> None:
-        """Nothing to do: the view of the file reads STEREOTYPE edges from the tables."""
+        """Do nothing: the view of the file derives STEREOTYPE edges from the tables."""
 
     def scored(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         found = self._select_in(

@@ -1,4 +1,4 @@
-"""The connection to the file: settings, transactions, and what all tables share."""
+"""The connection to the file: settings, transactions, and code shared by all tables."""
 
 import os
 import random
@@ -20,7 +20,7 @@ from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
 
-SYNCHRONOUS = "FULL"  # what is committed survives a power cut; tests need not wait for the disk
+SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
 _BUSY_SECONDS = 60
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
@@ -41,7 +41,7 @@ def stamp(path: str) -> str:
 def _column(
     name: str, own: Mapping[str, Callable[[Any], Any]], given: Mapping[str, Any]
 ) -> Callable[[Any], Any]:
-    """What gives the value of a column for a record; lists are JSON."""
+    """The function that gives the value of a column for a record; lists become JSON."""
     if name in given:
         value = given[name]
         return value if callable(value) else lambda _: value
@@ -56,18 +56,18 @@ def _column(
 
 
 class Database:
-    """One SQLite file: its connection, transactions, and what all tables share."""
+    """One SQLite file: its connection, transactions, and methods shared by all tables."""
 
     def __init__(self, path: str, *, create: bool = True) -> None:
         self.url = path
         self._writable = False  # until the first write
         if not is_store(path) and not create:
             raise StoreError(
-                f"no store at {path}: there is no such file, and nothing was crawled into it yet"
+                f"no store at {path}: the file does not exist; crawl into it first, or name another"
             )
         try:
             self._db, version = self._connect(path)
-        except StoreError:  # its folder may not be written, so that no log can be put there
+        except StoreError:  # its folder is read-only and cannot hold a log
             if not is_store(path):
                 raise
             self._db, version = self._connect(read_only_url(path), uri=True)
@@ -81,7 +81,7 @@ class Database:
             raise
 
     def _connect(self, address: str, *, uri: bool = False) -> tuple[Connection, int]:
-        """A connection that has read from the file, and the version of its schema."""
+        """A connection that has read from the file, and the file's schema version."""
         with guarded(self.url):
             db = sqlite3.connect(
                 address, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection, uri=uri
@@ -99,7 +99,7 @@ class Database:
             raise
 
     def _for_writing(self) -> None:
-        """Only what is written to is changed: a store that is read stays as it is, byte by byte."""
+        """Prepare the file for writing. A store that is only read stays the same, byte for byte."""
         if not self._writable:
             self._db.execute("PRAGMA query_only = OFF")
             self._log_ahead()
@@ -109,8 +109,8 @@ class Database:
             self._writable = True
 
     def _log_ahead(self) -> None:
-        """Have writes go to a log first. Of several that turn to it at once, on a new file, SQLite
-        refuses some there and then, which would wait for any other lock."""
+        """Have writes go to a log first. If several connections switch to it at once on a new file,
+        SQLite refuses some immediately, although for any other lock they would wait."""
         until = time.monotonic() + _BUSY_SECONDS
         while True:
             try:
@@ -138,7 +138,7 @@ class Database:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Writes everything inside or nothing, and replaces the token of the store's state."""
+        """Write everything inside or nothing, and replace the token of the store's state."""
         self._for_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
@@ -146,13 +146,13 @@ class Database:
             self._db.execute("UPDATE state SET token = lower(hex(randomblob(16)))")
             self._db.execute("COMMIT")
         except BaseException:
-            if self._db.in_transaction:  # a full disk ends it by itself
+            if self._db.in_transaction:  # a full disk ends the transaction by itself
                 self._db.execute("ROLLBACK")
             raise
 
     @contextmanager
     def one_moment(self) -> Iterator[None]:
-        """Everything read inside is the file at one moment, whatever others write meanwhile."""
+        """All reads inside see the file at one moment, whatever others write meanwhile."""
         self._db.execute("BEGIN")
         try:
             yield
@@ -161,11 +161,11 @@ class Database:
                 self._db.execute("COMMIT")
 
     def token(self) -> str:
-        """A text that every write replaces: the same token means the same content."""
+        """A text that every write by kgbias replaces: the same token means the same content."""
         return str(self._db.execute("SELECT token FROM state").fetchone()[0])
 
     def state(self) -> str:
-        """A text that every write replaces, also one of another program: the token, and the size
+        """A text that changes with every write, even by another program: the token, with the size
         and time of the file and its log."""
         self.checkpoint()  # so that closing the file later does not look like a write
         return f"{self.token()} {stamp(os.path.realpath(self.url))}"
@@ -173,7 +173,7 @@ class Database:
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file, unless another connection is in the way."""
         self._db.execute("PRAGMA busy_timeout = 0")
-        with suppress(StoreError):  # a file that may only be read
+        with suppress(StoreError):  # a read-only file
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
@@ -188,8 +188,8 @@ class Database:
         then: str = "",
         **given: Any,
     ) -> None:
-        """Write records as rows of a table. A column is what is given for it (for all, or as a
-        function of a record), else the property or the attribute of that name."""
+        """Write records as rows of a table. A column takes the value given for it (one for all, or
+        a function of the record), else the record's property or attribute of that name."""
         found = list(records)
         if not found:
             return
@@ -203,7 +203,7 @@ class Database:
         )
 
     def _rows(self, query: str, values: Row | Mapping[str, Any] = ()) -> Iterator[dict[str, Any]]:
-        """The rows of a query, by the names of its columns."""
+        """The rows of a query, each by column name."""
         cursor = self._db.execute(query, values)
         names = [column[0] for column in cursor.description]
         return (dict(zip(names, row, strict=True)) for row in cursor)
@@ -211,21 +211,21 @@ class Database:
     def _records(
         self, kind: type[Record], query: str, values: Row | Mapping[str, Any] = ()
     ) -> list[Record]:
-        """The records that the rows of a query are, whose columns have the names of properties and
-        other fields."""
+        """The rows of a query as records; its columns have the names of properties and other
+        fields."""
         return [self._record(kind, row) for row in self._rows(query, values)]
 
     def _record(self, kind: type[Record], row: Mapping[str, Any]) -> Record:
         return record_of(kind, row, self._json)
 
     def select(self, query: str) -> tuple[list[str], list[Row]]:
-        """The names of a query's columns, and its rows."""
+        """The column names of a query, and its rows."""
         cursor = self._db.execute(query)
         return [column[0] for column in cursor.description], cursor.fetchall()
 
     def _sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
-        """The rows of a query that sorts all of a run: what 256 MB (the cache) cannot hold of them
-        lies in temporary files meanwhile."""
+        """The rows of a query that sorts a whole run: what does not fit in 256 MB (the cache) is
+        kept in temporary files meanwhile."""
         self._db.execute("PRAGMA temp_store = FILE")
         try:
             return self._db.execute(query, values)  # sorts, and reads the first row

@@ -1,8 +1,8 @@
 """The process in which the embedded Cypher engine runs, with the views that it keeps.
 
-A process of its own, because the engine takes nearly all of glibc's reserve for static thread-local
-storage: in a process that holds it, PyTorch and scikit-learn can no longer both be loaded. It also
-means that the view's memory is given back, and that Ctrl-C ends a query that would not end.
+It is a separate process because the engine takes nearly all of glibc's reserve for static
+thread-local storage: in the same process, PyTorch and scikit-learn could no longer both be loaded.
+It also lets the view's memory be freed, and Ctrl-C end a query that would not end.
 """
 
 import os
@@ -56,18 +56,18 @@ def _plain(value: Value) -> Value:
 
 
 def _live_with(pipe: int) -> None:
-    """End when the process that started this one has ended, whatever is being computed."""
+    """End this process when the one that started it has ended, whatever is being computed."""
 
     def wait() -> None:
-        os.read(pipe, 1)  # nothing is ever written: this returns as the other end closes
+        os.read(pipe, 1)  # nothing is ever written: this returns when the other end closes
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
 
 
 def _bound_memory() -> None:
-    """Take no more than three quarters of the machine's memory: a query that wants more ends with
-    this process, not with another program of the user's."""
+    """Limit memory to three quarters of the machine's: a query that needs more ends this process,
+    not another program of the user's."""
     try:
         import resource
 
@@ -80,7 +80,7 @@ def _bound_memory() -> None:
 
 
 def main() -> None:
-    """Answers each pickled question on stdin by the pickled rows, or the error, on stdout."""
+    """Answer each pickled question from stdin with the pickled rows, or the error, on stdout."""
     _live_with(int(sys.argv[1]))
     _bound_memory()
     kglite.set_query_warning_policy("silent")

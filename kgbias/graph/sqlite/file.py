@@ -1,4 +1,4 @@
-"""Whose file a path is: nothing is written to one that is not a kgbias store."""
+"""Checks of whose file a path is: nothing is written to one that is not a kgbias store."""
 
 import errno
 import os
@@ -12,13 +12,13 @@ from kgbias.io.text import shortened
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _LOOKS = 5
-_TABLES = {"run", "triple", "generation", "answer"}  # of a store whose id `.dump` left out
+_TABLES = {"run", "triple", "generation", "answer"}  # these mark a store whose id `.dump` left out
 
 
 def is_store(path: str) -> bool:
-    """Whether there is a store at `path`; False where there is nothing, or an empty file.
+    """Whether there is a store at `path`; False if there is nothing, or an empty file.
 
-    Raises StoreError, without having changed it, for a file that is something else."""
+    Raises StoreError for a file that is something else, which is left unchanged."""
     file = Path(path)
     try:
         if not file.exists():
@@ -46,8 +46,8 @@ def is_store(path: str) -> bool:
 def _application(path: str) -> int:
     """The application id in the file's header.
 
-    SQLite reads it: were the file opened and closed here, POSIX would drop the locks that other
-    connections of this process hold on it (sqlite.org/howtocorrupt.html, section 2.2)."""
+    It is read through SQLite: if the file were opened and closed here, POSIX would drop the locks
+    that other connections of this process hold (sqlite.org/howtocorrupt.html, section 2.2)."""
     url = Path(path).absolute().as_uri() + "?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(url, uri=True)) as db:
@@ -55,19 +55,20 @@ def _application(path: str) -> int:
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode == sqlite3.SQLITE_NOTADB:
             raise StoreError(f"cannot open {path}: it is not a kgbias store") from error
-        return APPLICATION  # damaged: what is wrong is said as it is read
+        return APPLICATION  # damaged: reading it will say what is wrong
 
 
 def read_only_url(path: str) -> str:
-    """A URL that opens the file without writing anything, not even beside it, where no log of
-    changes lies beside it."""
+    """A URL that opens the file for reading. Unless a log of changes is beside it, nothing is
+    written, not even beside it."""
     url = Path(path).absolute().as_uri() + "?mode=ro"
     return url if Path(f"{path}-wal").exists() else url + "&immutable=1"
 
 
 def only_tables(db: sqlite3.Connection, path: str) -> None:
-    """Raise StoreError for a file that holds what acts by itself: a trigger, which changes what was
-    written, a view or a virtual table, or a column that is computed, which may take any time."""
+    """Raise StoreError for a file that contains anything that acts by itself: a trigger, which
+    changes what was written; a view, a virtual table or a computed column, which may take any
+    time."""
     found = db.execute(
         "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') "
         "OR sql LIKE 'CREATE VIRTUAL%' UNION ALL "
@@ -78,18 +79,18 @@ def only_tables(db: sqlite3.Connection, path: str) -> None:
         kind, name = found
         what = f"the {'virtual table' if kind == 'table' else kind} {shortened(str(name), 50)!r}"
         raise StoreError(
-            f"cannot open {path}: it holds {what}, which is not of kgbias and could change what is "
+            f"cannot open {path}: it holds {what}, which is not kgbias's and could change what is "
             "read or written: remove it with sqlite3, or restore a copy"
         )
 
 
 def _has_our_tables(path: str) -> bool:
-    """Whether it is a store, by its tables, or still holds none: one that another process begins,
-    or that a full disk kept from being begun."""
+    """Whether the file has a store's tables, or none yet: another process may be creating it, or a
+    full disk may have prevented that."""
     try:
         with closing(sqlite3.connect(read_only_url(path), uri=True)) as db:
             rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     except (sqlite3.Error, UnicodeDecodeError):
-        return True  # damaged: what is wrong is said as it is read
+        return True  # damaged: reading it will say what is wrong
     found = {name for (name,) in rows}
     return not found or found >= _TABLES

@@ -19,7 +19,7 @@ _ADVICE = {
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
-# What SQLite calls a mistake of ours, and is damage: to the schema or the header.
+# Errors that SQLite calls a mistake of ours, but that mean a damaged schema or header.
 _LOST = re.compile(
     r"no such table|no such column|unsupported file format|table .* has (no column|\d+ columns but)"
     r"|(table|index) .* already exists|duplicate column name"
@@ -29,17 +29,17 @@ _DAMAGED = (
     "`sqlite3 {path} .recover | sqlite3 NEW.db`"
 )
 
-# What a value leads to that is not what the schema says: SQLite checks it only where it must.
+# Errors caused by a value that does not fit the schema: SQLite checks values only where it must.
 WRONG_VALUES = (
     TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError,
     MemoryError,
-    sqlite3.IntegrityError,  # in another file, to which they are copied
+    sqlite3.IntegrityError,  # in another file, when copied there
 )  # fmt: skip
 
 
 class Connection(sqlite3.Connection):
-    """Statements through `execute` and `executemany`, their rows by iteration, `fetchone` or
-    `fetchall`."""
+    """Runs statements by `execute` and `executemany`; their rows are read by iteration, `fetchone`
+    or `fetchall`."""
 
     path = ""
 
@@ -76,12 +76,12 @@ class Cursor(sqlite3.Cursor):
 
 @contextmanager
 def guarded(path: str) -> Iterator[None]:
-    """Errors of SQLite inside become StoreErrors; what only a mistake in kgbias can cause stays."""
+    """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
         raise
-    except UnicodeDecodeError as error:  # the message of an error, or a name, is not text
+    except UnicodeDecodeError as error:  # an error's message, or a name, is not text
         raise StoreError(_DAMAGED.format(path=path, error="a text is not UTF-8")) from error
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
@@ -89,13 +89,13 @@ def guarded(path: str) -> Iterator[None]:
         if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)
-        # Without the text that could not be decoded: it is the model's, and may have any length.
+        # Leave out the text that could not be decoded: it is the model's, and may be of any length.
         reason = " ".join(str(error).partition(" with text ")[0].split())
         raise StoreError(advice.format(path=path, error=reason)) from error
 
 
 def damage(path: str, what: str) -> StoreError:
-    """The error that says that the file is damaged."""
+    """The error for a damaged file."""
     return StoreError(_DAMAGED.format(path=path, error=" ".join(what.split())))
 
 

@@ -1,4 +1,4 @@
-"""What keeps a file sound: deleting runs, checking, making it smaller, and copying it."""
+"""Maintenance of a file: deleting runs, checking, compacting and copying it."""
 
 import json
 import sqlite3
@@ -20,9 +20,9 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import read_text
 from kgbias.measures import MEASURES
 
-_STEP = 10_000  # pages that are copied between two reports: 40 MB
-_COUNTS = 2**53  # as far as a count can be told from the next
-_ROUNDS = 10**6  # of a crawl, and attempts at a prompt
+_STEP = 10_000  # pages copied between two reports: 40 MB
+_COUNTS = 2**53  # the largest count that a float can tell from the next
+_ROUNDS = 10**6  # the most rounds of a crawl, or attempts at a prompt
 _FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
 _JSON = {"details", "keys"} | {  # columns of JSON
     p.name
@@ -30,10 +30,10 @@ _JSON = {"details", "keys"} | {  # columns of JSON
     for p in own
     if p.json or p.type in ("texts", "numbers")
 }
-_ROUNDED = 1e-6  # beyond the range of a measure, by a sum of floating-point numbers
-_MOST = 20  # messages of SQLite's own check that are repeated
+_ROUNDED = 1e-6  # how far rounding may take a sum beyond the range of a measure
+_MOST = 20  # messages passed on from SQLite's own check
 
-# label -> a SELECT of its ids and of what they follow from (kgbias.graph.keeping.IDS)
+# label -> a SELECT of its ids and what they are computed from (kgbias.graph.keeping.IDS)
 _CONTENT = {
     "SocialGroup": 'SELECT id, name FROM "group"',
     "Predicate": "SELECT id, text FROM predicate",
@@ -58,11 +58,11 @@ _CONTENT = {
 _NOT_SWEPT = {"association_test", "sofa"}  # one may belong to no run
 
 
-_DERIVED = ("Category", "Statement")  # of some a run or a set of probes has the name alone
+_DERIVED = ("Category", "Statement")  # some exist only as names in a run or a set of probes
 
 
 class _Undone(Exception):
-    """Ends the transaction of a deletion that was only tried."""
+    """Raised to undo a dry run of a deletion."""
 
 
 class Keeping(Crawls):
@@ -71,7 +71,7 @@ class Keeping(Crawls):
         try:
             with self._transaction():
                 self._loose("run", "SELECT ?", run_id)
-                for decision in self.decisions(run_id):  # what it rejected, nothing else names
+                for decision in self.decisions(run_id):  # nothing else refers to what was rejected
                     if decision.read:
                         self._loose("triple", "SELECT ?", decision.read.id)
                 derived = {label: self._there(label) for label in _DERIVED}
@@ -115,7 +115,7 @@ class Keeping(Crawls):
                 f'AND {r.column} NOT IN (SELECT {key(r.to)} FROM "{r.to}")'
             ).fetchone()
             if count:
-                what = f"{r.table}.{r.column} that names no {r.to.replace('_', ' ')}"
+                what = f"{r.table}.{r.column} that refers to no {r.to.replace('_', ' ')}"
                 found.append(Fault("reference", what, count, example))
             progress.advance()
         found += _missing(self._db)
@@ -132,7 +132,7 @@ class Keeping(Crawls):
         return found
 
     def __exit__(self, *raised: object) -> None:
-        """Close. Where a value was not what it should be, a damaged file is named as the cause."""
+        """Close the store. If a wrong value was the error and the file is damaged, say so."""
         error = raised[1]
         try:
             if isinstance(error, WRONG_VALUES):
@@ -168,21 +168,21 @@ class Keeping(Crawls):
         return Path(self.url).stat().st_size
 
     def _there(self, label: str) -> int:
-        """How many nodes there are of a label that not every node of has a row of its own."""
+        """The number of nodes with a label, some of which have no row of their own."""
         return int(self._db.execute(f"SELECT count(*) FROM ({NODES[label]})").fetchone()[0])
 
     def _loose(self, table: str, query: str, *values: str) -> None:
-        """Note rows of a table by their keys, to be removed if nothing holds them."""
+        """Note rows of a table by key, to be removed if nothing refers to them."""
         self._db.execute(f"CREATE TEMP TABLE IF NOT EXISTS loose_{table} (id PRIMARY KEY)")
         self._db.execute(f"INSERT OR IGNORE INTO loose_{table} {query}", values)
 
     def _remove(self, table: str, gone: dict[str, int]) -> None:
-        """Remove the rows of a table that were noted, with their parts; what these and they refer
-        to is noted."""
+        """Remove the noted rows of a table, with their parts, and note what all of these referred
+        to."""
         noted = f"SELECT id FROM temp.loose_{table}"
         for r in (r for r in references() if r.to == table and r.part):
             parts = f"{r.column} IN ({noted})"
-            if any(p.to == r.table and p.part for p in references()):  # which have parts themselves
+            if any(p.to == r.table and p.part for p in references()):  # with parts of their own
                 self._loose(r.table, f'SELECT {key(r.table)} FROM "{r.table}" WHERE {parts}')
                 self._remove(r.table, gone)
             else:
@@ -213,20 +213,20 @@ class Keeping(Crawls):
                     f"WHERE {r.where})"
                 )
             self._remove(table, gone)
-        for table in tables:  # what a table that was swept later referred to, too
+        for table in tables:  # including rows noted after their table was swept
             self._db.execute(f"DROP TABLE IF EXISTS temp.loose_{table}")
 
 
 def _missing(db: Connection) -> Iterator[Fault]:
-    """The indexes that the file lacks: without them, what takes seconds takes hours."""
+    """The indexes that the file lacks, without which seconds become hours."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     for name in sorted(expected()[0] - there):
-        yield Fault("file", f"it lacks the index {name}")
+        yield Fault("file", f"the index {name} is missing")
 
 
 def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
-    """The columns of a table that hold what nothing of kgbias writes there: another type, a number
-    that is not finite, or one out of its range."""
+    """The columns of a table with values that kgbias never writes there: of the wrong type, not
+    finite, or out of range."""
     kinds = {c: kind for (t, c), kind in expected()[1].items() if t == table}
     key = next(iter(kinds))
     tests = {c: _sound(table, c, kind, full) for c, (kind, full) in kinds.items()}
@@ -252,7 +252,7 @@ def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
 
 
 def _sound(table: str, column: str, kind: str, full: bool) -> str:
-    """The condition of a value's being one that kgbias writes."""
+    """The SQL condition for a value that kgbias could have written."""
     name = f'"{column}"'
     if kind == "TEXT":
         test = f"typeof({name}) = 'text'"
@@ -277,24 +277,24 @@ def _sound_json(text: str) -> bool:
 
 
 def _check_target(store: Path, path: Path) -> None:
-    """Raise UsageError for a path that a backup would spoil."""
+    """Raise UsageError for a path where a backup would do damage."""
     if path.exists() and path.samefile(store):
-        raise UsageError("a backup is another file: this is the store itself")
-    is_store(str(path))  # another program's file stays as it is
+        raise UsageError("a store cannot be backed up to itself: name another file")
+    is_store(str(path))  # never overwrite another program's file
     if Path(f"{path}-wal").exists():
-        raise UsageError(f"{path} is a store that is in use: name another file")
+        raise UsageError(f"{path} is a store in use: name another file")
 
 
 def _checksum(path: Path) -> Path:
-    """Where the checksum of a backup is, as `sha256sum --check` reads it."""
+    """The path of a backup's checksum, in the form that `sha256sum --check` reads."""
     return path.with_name(path.name + ".sha256")
 
 
 def _changed_backup(path: Path) -> Iterator[Fault]:
-    """The fault of a backup that is not as it was written."""
+    """The fault of a backup that has changed since it was written."""
     file, log = _checksum(path), Path(f"{path}-wal")
     if not file.exists():
         return
     written = log.exists() and log.stat().st_size > 0  # and not yet moved into the file
     if written or read_text(file).split()[:1] != [sha256_of(path)]:
-        yield Fault("checksum", f"{path.name} is not the file that {file.name} is of")
+        yield Fault("checksum", f"{path.name} does not match its checksum in {file.name}")

@@ -166,7 +166,7 @@ class Probings(Database):
     def _note(
         self, table: str, run_id: str, asked: Probing, how: str = "INSERT OR REPLACE", **given: Any
     ) -> None:
-        """Write how a run was asked of a model."""
+        """Write how a model was asked about a run."""
         self._add_model(asked.model)
         self._put(table, [asked], how, run_id=run_id, model_id=asked.model.id, **given)
 

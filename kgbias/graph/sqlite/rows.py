@@ -7,8 +7,8 @@ from kgbias.graph.shape import DERIVED, TONES
 
 
 def _own(name: str, *beside: str, of: str = "") -> str:
-    """The properties of a label or edge type, without those that are selected `beside` them, as
-    columns of the table `of`."""
+    """The properties of a label or edge type, except those selected `beside` them, as columns of
+    the table `of`."""
     thing = shape.edge(name) if name.isupper() else shape.node(name)
     prefix = f"{of}." if of else ""
     return ", ".join(f"{prefix}{p.name}" for p in thing.properties if p.name not in beside)
@@ -20,7 +20,8 @@ def _node(label: str, table: str) -> str:
 
 
 def _asked(edge: str, table: str, a: str = "statement_id", b: str = "group_id") -> str:
-    """Edges that a model was asked for: rows of a table, each of a row of how it was asked."""
+    """Edges made by asking a model: rows of a table, each belonging to a row on how it was
+    asked."""
     uid, _ = shape.ASKED[edge]
     asking = uid.removesuffix("_uid")
     group = 'JOIN "group" ON "group".id = group_id' if b == "group_id" else ""

@@ -1,11 +1,11 @@
-"""The SQLite schema: a list of migrations, of which the first makes an empty file a store, and what
-the ids in each table refer to.
+"""The SQLite schema: a list of migrations, the first of which turns an empty file into a store, and
+what the ids in each table refer to.
 
-The columns of a key come first in a table, or SQLite's integrity check reports it. Columns that are
-properties of a record follow from it (`columns_of`) until a version is released. Then its migration
-is written out and stays as it is, and a change is the next in the list, such as `ALTER TABLE probed
-ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid, wide ones (prompts,
-answers) have one, so that their rows are appended rather than scattered.
+The columns of a key come first in a table, or SQLite's integrity check complains. Columns that are
+properties of a record are taken from it (`columns_of`) until a version is released. Then that
+version's migration is written out and never changed, and a change is the next in the list, such as
+`ALTER TABLE probed ADD COLUMN ...`. Narrow tables are keyed by content id and need no rowid; wide
+ones (prompts, answers) have one, so that their rows are appended rather than scattered.
 """
 
 import sqlite3
@@ -297,16 +297,16 @@ MIGRATIONS = [
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
 ]
-_BEFORE = 99  # development versions, before 0.1.0, counted from 1: theirs is another schema
+_BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
 
 def latest() -> int:
-    """The version of a store that has all migrations."""
+    """The version of a store with all migrations."""
     return _BEFORE + len(MIGRATIONS)
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database to the latest version, wholly or not at all.
+    """Migrate a database to the latest version, or not at all.
 
     The version is read again inside the transaction: two processes may open a new file at once.
     """
@@ -331,9 +331,9 @@ def user_version(connection: sqlite3.Connection) -> int:
 
 
 def version_of(connection: sqlite3.Connection) -> int:
-    """The version of a database's schema, 0 of an empty one: what it says, or, of one that says
-    nothing although it has tables, what its tables are like. `.dump`, the usual repair, leaves the
-    number out. Raises StoreError where it is not a version that this kgbias knows."""
+    """The version of a database's schema, 0 for an empty one: the version that it states or, if it
+    has tables but states none, the one that its tables match. (`.dump`, the usual repair, leaves
+    out the number.) Raises StoreError for a version that this kgbias does not know."""
     version = user_version(connection)
     if version and version <= _BEFORE:
         raise StoreError(
@@ -342,15 +342,15 @@ def version_of(connection: sqlite3.Connection) -> int:
         )
     if version > latest():
         raise StoreError(
-            f"the store has schema {version}, this kgbias knows up to {latest()}: upgrade kgbias"
+            f"the store has schema {version}, but this kgbias knows only up to {latest()}: upgrade "
+            "kgbias"
         )
     if version or not (there := columns(connection)):
         return version
     like = [n for n, those in enumerate(_versions(), _BEFORE + 1) if those.items() <= there.items()]
     if not like:
         raise StoreError(
-            "the store does not say of which version it is, and its tables are of none: restore a "
-            "copy"
+            "the store does not state its version, and its tables match no version: restore a copy"
         )
     return like[-1]
 
@@ -383,8 +383,8 @@ def tables() -> dict[str, tuple[str, ...]]:
 
 @cache
 def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
-    """What a store of the latest version has: the names of its indexes; and of each column, by its
-    table and name, the type and whether it must have a value."""
+    """The names of the indexes in a store of the latest version; and for each column, by table and
+    name, its type and whether it must have a value."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         indexes = db.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
@@ -411,10 +411,11 @@ class Reference:
 
     Attributes:
         table, column: where the ids are.
-        to: the table that they are of.
-        where: a condition on the rows that are meant, for a column with ids of several tables.
-        part: the row is a part of what it refers to, and goes with it. Others keep it in the store.
-        loose: an id of nothing is no fault.
+        to: the table that they refer to.
+        where: a condition that selects the rows, for a column with ids of several tables.
+        part: the row is a part of what it refers to, and is deleted with it. Any other row keeps
+            what it refers to in the store.
+        loose: an id that refers to nothing is not a fault.
     """
 
     table: str
@@ -427,8 +428,8 @@ class Reference:
 
 KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"}  # others: id
 
-# The nodes that runs share, each before those that it refers to (names last: one that only a group
-# holds goes with it), and the labels of all nodes.
+# The nodes that runs share, each before those that it refers to (names last: a name that only a
+# group holds goes with it), and the labels of all nodes.
 SHARED = (
     "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
     "group", "category", "metric", "model", "given_name", "descriptor", "name",
@@ -460,7 +461,7 @@ LABELS = {
 }
 
 
-# The ids of a column T_id are of table T, and what has a run_id is a part of that run. All others:
+# A column T_id holds ids of table T, and a row with a run_id is a part of that run. Exceptions:
 _PARTS = (
     ("shown", "generation_id", "generation"),
     ("profile_part", "profile_id", "profile"),
@@ -495,7 +496,7 @@ _LOOSE = (
     Reference("probe_set_group", "category", "category", loose=True),
     Reference("generation", "answer_key", "answer", "answer_key <> ''", loose=True),
     Reference("choice_answer", "answer_key", "answer", loose=True),
-    # a round that is recorded again may leave out a generation, and bring it back
+    # recording a round again may leave out a generation, or bring it back
     Reference("decision", "generation_uid", "generation", loose=True),
     Reference("profile_part", "generation_id", "generation", loose=True),
     Reference("probe_set_statement", "statement_id", "statement", loose=True),  # or a text
@@ -506,8 +507,8 @@ _NO_REFERENCE = {("answer", "model_id")}  # answers outlive runs
 
 @cache
 def references() -> tuple[Reference, ...]:
-    """What the ids in each table refer to. The check of a store reads it for ids of nothing; what
-    deletes a run, for all that goes with it and for what nothing refers to then."""
+    """What the ids in each table refer to. Checking a store uses it to find ids that refer to
+    nothing; deleting a run, to find all that goes with it and what nothing refers to any more."""
     declared = (
         *(Reference(*own, part=True) for own in _PARTS),
         *(Reference(*own) for own in _NAMED_OTHERWISE),
@@ -530,5 +531,5 @@ def references() -> tuple[Reference, ...]:
 
 
 def key(table: str) -> str:
-    """The column that other tables name a table's rows by."""
+    """The column by which other tables refer to a table's rows."""
     return KEYS.get(table, "id")

@@ -1,8 +1,8 @@
-"""Cypher without a server: a disposable in-memory view of the file, made when a query wants it.
+"""Cypher without a server: a disposable in-memory view of the file, made when a query needs it.
 
-The view has the labels, edges and properties that the Neo4j store writes, so that the library in
-`cypher/` runs unchanged on both. It is never the truth and nothing is written back. The engine has
-a process of its own: `kgbias.graph.sqlite.engine` says why.
+The view has the labels, edges and properties that the Neo4j store writes: the library in `cypher/`
+runs unchanged on both. The view is never authoritative, and nothing is written back from it. The
+engine runs in a process of its own; `kgbias.graph.sqlite.engine` says why.
 """
 
 import os
@@ -18,12 +18,12 @@ from kgbias.graph.cypher import QueryResult, Value, only_the_graph
 
 
 class CypherView:
-    """A file as the embedded Cypher engine sees it."""
+    """A store's file as the embedded Cypher engine sees it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._engine: subprocess.Popen[bytes] | None = None  # the first query starts it
-        self._lifeline: int | None = None  # what it lives by: its other end closes as we die
+        self._lifeline: int | None = None  # a pipe that keeps it alive: it closes when we die
 
     def query(
         self,
@@ -35,9 +35,9 @@ class CypherView:
     ) -> QueryResult:
         """The rows of a read-only Cypher query on a view of the file as it is now.
 
-        `names` are the labels and edge types that the query needs, where that is known: the view
-        then holds only these. Raises UsageError for a query that cannot be run, MissingExtra
-        without the engine, StoreError if its process died."""
+        `names` are the labels and edge types that the query needs, if known: the view then holds
+        only these. Raises UsageError for a query that cannot be run, MissingExtra if the engine is
+        not installed, StoreError if its process died."""
         for package in ("kglite", "pandas"):
             if find_spec(package) is None:
                 raise MissingExtra(package, extra="cypher")
@@ -79,19 +79,19 @@ class CypherView:
             self.close()
             if late.is_set():
                 raise UsageError(
-                    f"the query did not end within {timeout:g} s: ask for less, or give "
-                    "it longer (`query_timeout`, or --timeout on the command line)"
+                    f"the query took longer than {timeout:g} s: ask for less, or give "
+                    "it more time (`query_timeout`, or --timeout on the command line)"
                 ) from error
             if not told:
-                why = "the Cypher engine was killed, perhaps for want of memory"
+                why = "the Cypher engine was killed, perhaps for lack of memory"
             elif "memory" in told.lower():
-                why = "the query, with the view that it reads, took more memory than it may have"
+                why = "the query, with the view that it reads, needed more memory than it may use"
             else:
                 raise StoreError(
                     f"the Cypher engine stopped: {told.splitlines()[-1][:300]}"
                 ) from error
             raise StoreError(f"{why}: ask for less, or push the run to a Neo4j server") from error
-        except BaseException:  # Ctrl-C: what it was asked is of no use any more
+        except BaseException:  # Ctrl-C: its answer is no longer wanted
             self.close()
             raise
         finally:
@@ -100,7 +100,7 @@ class CypherView:
         return reply
 
     def close(self) -> None:
-        """Stop the engine, if there is one."""
+        """Stop the engine, if it is running."""
         if self._engine and self._lifeline is not None:
             self._engine.kill()
             self._engine.communicate()
@@ -109,8 +109,8 @@ class CypherView:
 
 
 def _started() -> tuple[subprocess.Popen[bytes], int]:
-    """The engine, and our end of a pipe: when this process ends, however it does, the pipe closes
-    and the engine ends too."""
+    """Start the engine; returns it with our end of a pipe. However this process ends, the pipe then
+    closes and the engine ends too."""
     theirs, ours = os.pipe()
     engine = subprocess.Popen(
         [sys.executable, "-m", "kgbias.graph.sqlite.engine", str(theirs)],

@@ -1,10 +1,10 @@
 """Views of a SQLite store: its graph in the memory of the embedded Cypher engine, made from the
-tables, and kept while the store stays as it is, in this process and on disk.
+tables, and kept in this process and on disk until the store changes.
 
 A view holds the labels and edge types that a question names, or all. It is kept under the file, its
-state and what it holds, so that it never serves another state or a question that needs more. The
-state is the token that every write of kgbias replaces, and the size and time of the file and its
-log, which show writes by other programs. Large views are saved in the cache folder
+state and what the view holds, so that it never serves another state or a question that needs more.
+The state is the token that every write by kgbias replaces, with the size and time of the file and
+its log, which reveal writes by other programs. Large views are saved in the cache folder
 (`kgbias.graph.derived`). A damaged one is rebuilt.
 """
 
@@ -25,7 +25,7 @@ from kgbias.graph.sqlite.database import Database, stamp
 
 _IN_MEMORY = 2  # views that a process keeps
 _ON_DISK = 4 << 30  # bytes of all saved views
-_WORTH_SAVING = 20_000  # nodes and edges; below, a view is made as fast as it is read
+_WORTH_SAVING = 20_000  # nodes and edges; a smaller view is made as fast as it is read
 _EVERYTHING = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
 _Key = tuple[str, str, frozenset[str]]
 
@@ -37,13 +37,13 @@ class Views:
         self._kept: OrderedDict[_Key, Any] = OrderedDict()
 
     def view(self, url: str, names: Collection[str] | None) -> Any:
-        """A read-only kglite graph of the store at `url` as it is now, with the labels and edge
-        types of `names` at least."""
+        """A read-only kglite graph of the store at `url` as it is now, with at least the labels and
+        edge types in `names`."""
         wanted = _EVERYTHING if names is None else shape.closed(names)
         path = os.path.realpath(url)
         with Database(url, create=False) as database:
             database.checkpoint()  # so that closing the file later does not look like a write
-            now = stamp(path)  # before the read: a write in between gives another state
+            now = stamp(path)  # before reading: a write in between gives another state
             with database.one_moment():
                 state = f"{database.token()} {now}"
                 for key in self._kept:
@@ -103,8 +103,8 @@ def _frame(database: Database, query: str, properties: Sequence[Property]) -> An
 
 
 def _list(text: object, kind: Type) -> Value:
-    """A list stored as JSON; of an object, its keys as texts or its values as numbers. What is
-    missing may be None or pandas's NaN."""
+    """A list stored as JSON; for an object, its keys as texts or its values as numbers. A missing
+    value may be None or pandas's NaN."""
     if not isinstance(text, str):
         return None
     value = json.loads(text)
@@ -120,7 +120,7 @@ def _place(key: _Key) -> Place:
 
 
 def _saved(key: _Key) -> Any | None:
-    """The view as it was saved, or None where there is none that can be read."""
+    """The saved view, or None if there is none that can be read."""
     place = _place(key)
     try:
         graph = kglite.load(str(place.file), verify="eager")

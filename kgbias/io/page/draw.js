@@ -1,5 +1,5 @@
 // Elements, colours and numbers, the same everywhere.
-// Text of models reaches a page only through textContent, or as a label on a canvas.
+// Model text reaches a page only through textContent, or as a label on a canvas.
 const by = (id) => document.getElementById(id);
 const make = (tag, text, className) => {
   const element = document.createElement(tag);
@@ -25,7 +25,7 @@ const option = (text, value) => {
   element.value = value;
   return element;
 };
-// What is done when an element has another width, once it keeps it.
+// Run an action when an element's width has changed and stays the same for a moment.
 const onWidth = (element, action) => {
   let wide = element.clientWidth, waiting = 0;
   new ResizeObserver(() => {
@@ -37,7 +37,7 @@ const onWidth = (element, action) => {
 };
 const number = (n) => n.toLocaleString("en");
 const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
-// What reverses or hides a line is shown as a space where text has no element of its own.
+// Characters that reverse or hide a line become spaces, for text without an element of its own.
 const plain = (text) => text.replace(/[\p{Cc}\p{Cf}]/gu, " ");
 const short = (text, limit) => {
   const letters = [...plain(text)];
@@ -55,7 +55,7 @@ const mix = (a, b, share) => {
   const [x, y] = [parts(a), parts(b)];
   return `#${x.map((v, n) => Math.round(v + (y[n] - v) * share).toString(16).padStart(2, "0")).join("")}`;
 };
-// From orange over grey to blue, which no common colour blindness confuses; grey: neither, or not measured.
+// From orange through grey to blue, which no common colour blindness confuses; grey is neither, or not measured.
 const netColour = (value) => {
   const { positive, neutral, negative } = colours();
   if (value === null) return neutral;
@@ -68,7 +68,7 @@ const widthOf = (text, font) => {
   pen.font = font;
   return pen.measureText(text).width;
 };
-// The text as much of it as fits into a width.
+// As much of the text as fits into a width.
 const fitting = (text, width, font) => {
   let shown = short(text, 90);
   if (widthOf(shown, font) <= width) return shown;
@@ -87,7 +87,7 @@ const save = (name, kind, parts) => {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 };
-// An optgroup for each category, with its groups.
+// An optgroup of groups for each category.
 const fillGroups = (select, categories) => {
   const parts = new Map();
   categories.forEach((category, n) => {

@@ -1,7 +1,6 @@
 // The pictures of a few statements: columns of words with lines between them. Everything in them can be
 // reached with the keyboard, and their words are text.
-// In a narrow window the columns of statements stand below each other, and beside them the names that
-// they are of.
+// In a narrow window the columns of statements are stacked, with the names they belong to beside them.
 const stacked = (columns, links, high) => {
   const list = { share: 0.36, room: 0.62, align: "start", nodes: [], tops: [] };
   for (const node of columns.flatMap((c) => c.nodes)) {
@@ -21,7 +20,7 @@ const stacked = (columns, links, high) => {
 };
 
 // Draw columns side by side: each {align, share, nodes}, a node {id, label, lead, tone, rows, pill};
-// `links` are {from, to, tone, wide, dashed}. `share` is where the column stands, 0 to 1.
+// `links` are {from, to, tone, wide, dashed}. `share` is the place of the column, 0 to 1.
 const layered = (columns, links, describe) => {
   const box = by("picture"), width = Math.max(300, box.clientWidth), narrow = width < 640;
   const size = narrow ? 12 : width > 1800 ? 17 : 14, high = Math.round(size * (narrow ? 1.75 : 1.85));
@@ -73,7 +72,7 @@ const layered = (columns, links, describe) => {
   box.replaceChildren(picture);
   if (focused) nodeOf(focused)?.focus({ preventScroll: true });
 };
-// What stands in the picture now for something of the one before.
+// The mark in the current picture for a mark of the previous one.
 const nodeOf = ({ dataset }) => [...document.querySelectorAll("#picture .node")].find((mark) => mark.dataset.key === dataset?.key);
 const wide = (count) => Math.min(6, 1.2 + Math.log2(1 + count) * 0.8);
 const linkTo = (from, to, n, count) => ({ from, to, tone: signColour(n), wide: wide(count), dashed: row.sign[n] < 0 });
@@ -85,10 +84,10 @@ const drawNone = (text) => {
   return "";
 };
 
-// Each of these draws statements {n, count} and gives back its caption.
-// A group's statements, said most first, from the most negative at the left to the most positive.
+// Each of these draws statements {n, count} and returns its caption.
+// A group's most often said statements, from the most negative on the left to the most positive.
 const groupPicture = (g, own, most) => {
-  if (!own.length) return drawNone("No statement of this group passes the filters.");
+  if (!own.length) return drawNone("No statements about this group pass the filters.");
   const kept = own.toSorted(bySaid).slice(0, most);
   const order = kept.toSorted((a, b) => row.sign[a.n] - row.sign[b.n] || (valueOf("regard", a.n) ?? 0) - (valueOf("regard", b.n) ?? 0) || a.n - b.n);
   const half = Math.ceil(order.length / 2);
@@ -101,11 +100,11 @@ const groupPicture = (g, own, most) => {
     { share: 0.5, room: 0.26, align: "middle", nodes: [groupNode("g", g)] },
     { share: 0.7, room: 0.3, align: "start", nodes: order.slice(half).reverse().map(node) },
   ], order.map(({ n, count }) => linkTo("g", n, n, count)), `What is said of ${plain(texts.group[g])}`);
-  return `${plural(kept.length, "statement")} of ${number(own.length)}, those said most; the more negative half at the left.`;
+  return `${plural(kept.length, "statement")} of ${number(own.length)}, the most often said; the more negative half is on the left.`;
 };
 
-// Two sets of statements side by side: what only one has, and what both have. `ever` are the keys of all
-// that each side says, whatever the filters: what the other side says and a filter hides is nobody's alone.
+// Two sets of statements side by side: what only one has, and what both have. `ever` holds the keys of
+// all that each side says, whatever the filters: what the other side says, though hidden, is not one's alone.
 const besidePicture = ({ sets, ever, keyOf, pills, labelOf, toneOf, caption, most }) => {
   const keyed = sets.map((list) => {
     const found = new Map();
@@ -121,14 +120,14 @@ const besidePicture = ({ sets, ever, keyOf, pills, labelOf, toneOf, caption, mos
   const both = [...keyed[0]].filter(([key]) => keyed[1].has(key)).map(([key, list]) => [key, list, keyed[1].get(key)])
     .sort((a, b) => Math.min(weight(b[1]), weight(b[2])) - Math.min(weight(a[1]), weight(a[2])) || a[1][0].n - b[1][0].n);
   const totals = { first: only[0].length, both: both.length, second: only[1].length };
-  if (!totals.first && !totals.both && !totals.second) return drawNone("No statement passes the filters.");
+  if (!totals.first && !totals.both && !totals.second) return drawNone("No statements pass the filters.");
   const links = [];
   const node = (side) => ([key, list]) => {
     const id = `${side}${key}`;
     for (const s of [0, 1]) for (const entry of list.filter((e) => sets[s].includes(e))) links.push({ ...linkTo(`pill${s}`, id, entry.n, entry.count), ...toneOf(s, side, entry.n) });
     return { id, ...labelOf(list), told: list.map((e) => `${sentence(e.n)}, said ${e.count}×`).join("; "), open: () => openRows(list.map((e) => e.n)) };
   };
-  const [at, room] = only[0].length || only[1].length ? [0.335, 0.19] : [0.12, 0.6];  // what both have gets the room that is left
+  const [at, room] = only[0].length || only[1].length ? [0.335, 0.19] : [0.12, 0.6];  // what both have gets the remaining room
   const shared = both.slice(0, most).map(([key, a, b]) => node("both")([key, [...a, ...b]]));
   layered([
     { share: 0, room: 0.25, align: "start", nodes: only[0].slice(0, most).map(node("first")) },
@@ -140,7 +139,7 @@ const besidePicture = ({ sets, ever, keyOf, pills, labelOf, toneOf, caption, mos
   return caption(totals);
 };
 const words = (list) => [...new Set(list.map(({ n }) => textOf("predicate", n)))].join(", ");
-// What is said of two groups, and what of both: `sets` of what each says, `ever` the objects that each says at all.
+// What is said of either of two groups, and of both: `sets` of statements, `ever` all objects said of each.
 const twoPicture = (pair, sets, ever, most) => {
   const [a, b] = pair.map((g) => short(texts.group[g], 40));
   return besidePicture({
@@ -149,6 +148,6 @@ const twoPicture = (pair, sets, ever, most) => {
     pills: pair.map((g, s) => groupNode(`pill${s}`, g)),
     labelOf: (list) => ({ lead: words(list), label: textOf("object", list[0].n) }),
     toneOf: () => ({}),
-    caption: (t) => `${plural(t.first, "object")} only of ${a}, ${number(t.both)} of both, ${number(t.second)} only of ${b}; those said most are drawn.`,
+    caption: (t) => `${plural(t.first, "object")} only of ${a}, ${number(t.both)} of both, ${number(t.second)} only of ${b}; the most often said are drawn.`,
   });
 };

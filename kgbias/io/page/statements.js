@@ -1,7 +1,7 @@
-// A statement is a number. What is known of it stands in columns: in `row` the place of its group,
-// predicate and object in the dictionaries `texts`, its values of `measures` as whole numbers, and the
-// sign of its regard. A page fills these, and gives `labelOf`, `openRows`, `openGroup`, and a `state` that
-// `set` changes.
+// A statement is a number. What is known of it is in columns: `row` has the places of its group, predicate
+// and object in the dictionaries `texts`, its values of `measures` as whole numbers, and the sign of its
+// regard. A page fills these, and provides `labelOf`, `openRows`, `openGroup`, and a `state` that `set`
+// changes.
 const NO_VALUE = -32768;
 const KINDS = ["group", "predicate", "object"];
 let texts, row, measures;  // set by the page
@@ -19,9 +19,9 @@ const SIGNS = { positive: 1, negative: -1 };
 const signColour = (n) => colours()[row.sign[n] > 0 ? "positive" : row.sign[n] < 0 ? "negative" : "neutral"];
 const bySaid = (a, b) => b.count - a.count || Math.abs(valueOf("regard", b.n) ?? 0) - Math.abs(valueOf("regard", a.n) ?? 0) || a.n - b.n;
 
-// The groups before a statement, the likeliest first, with the bits of each token of it; `own` is the
+// The groups before a statement, likeliest first, with the bits of each of its tokens; `own` is the
 // statement's group.
-const FULL = 16;  // bits at which a token's mark is at its strongest
+const FULL = 16;  // bits at which a token's mark is strongest
 const probeTable = (rows, own) => {
   const table = make("table", null, "probes"), body = make("tbody"), scroll = make("div", null, "scroll");
   for (const { group, rank, bits, pieces, surprisal } of rows) {

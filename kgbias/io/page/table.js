@@ -1,8 +1,8 @@
-// The table of statements: heads to sort by, lines that open, a page at a time.
+// The table of statements, a page at a time: heads to sort by, rows that open.
 const PAGE = 50;
 const COLUMNS = [...KINDS, "count"];
 const rankOf = {};
-// The place of each text of a dictionary in the alphabet.
+// The alphabetical rank of each text of a dictionary.
 const ranks = (kind) => {
   if (!rankOf[kind]) {
     const compare = new Intl.Collator("en", { numeric: true }).compare;
@@ -12,7 +12,7 @@ const ranks = (kind) => {
   }
   return rankOf[kind];
 };
-// What the rows are sorted by: whole numbers below 2 ** 28 in size; none of a row without.
+// The sort key of a row: a whole number below 2 ** 28 in size; null for a row without a value.
 const sortKey = () => {
   const { sort } = state;
   if (Object.hasOwn(texts, sort)) {
@@ -22,20 +22,20 @@ const sortKey = () => {
   const column = row.measures[sort];
   return column ? (n) => (column[n] === NO_VALUE ? null : column[n]) : (n, count) => count;
 };
-// Places in {rows, counts}, in the order of the table. Key and place are packed into one number: numbers
-// are sorted without a call for each two of them.
-const ROOM = 2 ** 24;  // more than there are rows in a page
+// Places in {rows, counts}, in the order of the table. Key and place are packed into one number, since
+// numbers are sorted without a function call for each comparison.
+const ROOM = 2 ** 24;  // more than the rows of any page
 const ordered = ({ rows, counts }) => {
   const packed = new Float64Array(rows.length), turn = state.down ? -1 : 1, keyOf = sortKey();
   for (let k = 0; k < rows.length; k++) {
     const key = keyOf(rows[k], counts[k]);
-    packed[k] = (key === null ? 2 ** 28 : turn * key) * ROOM + k;  // without a value: last, whatever the turn
+    packed[k] = (key === null ? 2 ** 28 : turn * key) * ROOM + k;  // without a value: last in either direction
   }
   packed.sort();
   return Uint32Array.from(packed, (value) => value - Math.floor(value / ROOM) * ROOM);
 };
 
-// The head of a column that the table can be sorted by.
+// The head of a sortable column.
 const sortHead = (key, text, numbers) => {
   const head = make("th", null, numbers ? "number" : "");
   head.scope = "col";
@@ -44,14 +44,14 @@ const sortHead = (key, text, numbers) => {
   if (state.sort === key) head.setAttribute("aria-sort", state.down ? "descending" : "ascending");
   return head;
 };
-// The heads anew; a button that had the focus keeps it.
+// Redraw the heads; a focused button keeps the focus.
 const putHeads = (heads) => {
   const focused = by("head").contains(document.activeElement) ? document.activeElement.closest("th").dataset.sort : null;
   by("head").replaceChildren(heads);
   if (focused) heads.querySelector(`[data-sort="${focused}"] button`)?.focus({ preventScroll: true });
 };
 const titled = (key) => (key === "count" ? "Said" : key[0].toUpperCase() + key.slice(1).replace("_", " "));
-// The line of a statement, which opens its details.
+// The row of a statement, which opens its details.
 const statementLine = (n) => {
   const line = make("tr"), open = () => openRows([n]);
   line.tabIndex = 0;
@@ -65,7 +65,7 @@ const statementLine = (n) => {
   });
   return line;
 };
-// Of a list, what stands on the page that is open.
+// The part of a list that is on the current page.
 const onPage = (list) => {
   const pages = Math.max(1, Math.ceil(list.length / PAGE));
   state.page = Math.min(state.page, pages - 1);
@@ -74,7 +74,7 @@ const onPage = (list) => {
   by("next").disabled = state.page + 1 >= pages;
   return list.slice(state.page * PAGE, (state.page + 1) * PAGE);
 };
-// The statements of {rows, counts}; `more` are further columns of texts, behind how often each was said.
+// The statements of {rows, counts}; `more` are further columns of texts, after how often each was said.
 const drawStatements = (picked, more = []) => {
   const heads = make("tr");
   for (const key of [...COLUMNS, ...more, ...measures.map((m) => m.name)]) heads.append(sortHead(key, titled(key), !Object.hasOwn(texts, key)));
