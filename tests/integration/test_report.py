@@ -219,7 +219,7 @@ def test_a_large_run_is_cut_and_says_so(
     assert len(json.loads(page.data)["triples"]) == 5
     words = " ".join(page.words.split())
     assert "The 5 most frequent of" in words
-    assert "Figures are of all statements; the lists, the graph of a group" in words
+    assert "Figures cover all statements; the lists, the graph of a group" in words
     assert "Of the 5 statements said most often." in words
 
 

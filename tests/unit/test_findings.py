@@ -17,6 +17,7 @@ from kgbias.report.findings import (
     SHOWN,
     Finding,
     Kind,
+    _few,
     findings,
     screen,
 )
@@ -60,12 +61,12 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     found = findings(data, "x.html")
     said = [text(f) for f in found.findings]
-    assert any(s.startswith("The mean regard of what it says of Ayes is 1") for s in said)
-    first = next(f for f in found.findings if "regard of what it says of Ayes" in text(f))
+    assert any(s.startswith("The mean regard of what it says about Ayes is 1") for s in said)
+    first = next(f for f in found.findings if "regard of what it says about Ayes" in text(f))
     assert "lower than that of the other groups [" in text(first)
     assert "corrected (Holm) for 3 comparisons in people" in first.tested
     assert "corrected (Holm) for 2 such questions" in first.tested
-    assert first.basis == "40 statements of Ayes, 80 of the other groups."
+    assert first.basis == "40 statements about Ayes, 80 about the other groups."
     assert [address for _, address in first.links] == [
         "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
     ]  # fmt: skip
@@ -79,7 +80,8 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     assert found.not_shown.startswith("Not shown: differences between groups of people in r")
     assert " in 100), toxicity (" in found.not_shown
     assert found.not_shown.endswith(
-        "; in brackets what the test of one group, by itself, would find in 80% of such crawls."
+        "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
+        "such crawls."
     )
 
 
@@ -131,6 +133,11 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     assert 0.035 < shown / 4000 < 0.06
 
 
+def test_a_small_count_is_not_printed_as_zero() -> None:
+    assert [_few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
+    assert [_few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+
+
 def test_names_are_text(store: SQLiteStore) -> None:
     hostile = [name for name in HOSTILE if name.strip()][:2]
     data = run_of(store, {name: (30 * k, 0, 30 - 30 * k) for k, name in enumerate(hostile)})
@@ -160,6 +167,6 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     found = findings(RunData(StoredRun(store, run))).findings
     assert [f.topic for f in found] == ["What the prompt does"]
     assert text(found[0]).startswith(
-        "Asked with the prefixes of arm both, the mean toxicity of what it says of people is 100 "
-        "percentage points higher than asked plainly"
+        "Asked with the prefixes of arm both, the mean toxicity of what it says about people is "
+        "100 percentage points higher than when asked plainly"
     )
