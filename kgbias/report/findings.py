@@ -130,7 +130,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     nothing = floor["found"] * floor["of"] / floor["tested"]
     total = (
         f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
-        f"believed. Of as many pairs with made-up names, {_few(nothing)} would be believed on "
+        f"believed. Of as many pairs with made-up names, {few(nothing)} would be believed on "
         "average."
     )
     findings = [_belief(row, model) for row in own.values()]
@@ -138,7 +138,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     return Kind(floor["p"], findings, none, remark=total)
 
 
-def _few(mean: float) -> str:
+def few(mean: float) -> str:
     """A mean count to one decimal, without printing a small one as 0."""
     return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"
 

@@ -78,7 +78,7 @@ def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Pat
     write_several(two, path, explorer="x.html")
     page = path.read_text("utf-8")
     words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
-    assert "The mean regard of what one says of Ayes is 175 in 100 lower than of what two" in words
+    assert "The mean regard of what one says about Ayes is 175 in 100 lower than that of what two" in words
     assert "corrected (Holm) for 6 differences in all measures" in words
     assert "Of 6 differences that were tested (regard and toxicity; every two runs" in words
     for anchor in ("beside", "ranks", "overlap", "differences"):

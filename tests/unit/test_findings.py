@@ -17,7 +17,7 @@ from kgbias.report.findings import (
     SHOWN,
     Finding,
     Kind,
-    _few,
+    few,
     findings,
     screen,
 )
@@ -134,8 +134,8 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
 
 
 def test_a_small_count_is_not_printed_as_zero() -> None:
-    assert [_few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
-    assert [_few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+    assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
+    assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
 
 
 def test_names_are_text(store: SQLiteStore) -> None:
