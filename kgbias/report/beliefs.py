@@ -18,7 +18,6 @@ from kgbias.io.text import number, p_value
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.findings import few
-from kgbias.report.findings import few
 from kgbias.report.run_data import RunData
 from kgbias.report.style import (
     COLUMN,
@@ -66,10 +65,10 @@ def _strongest(
         "other groups, beyond what each name makes likelier anyway, with 95% intervals over names; "
         "1 is twice as probable. p: against a lift of at most half a bit, corrected over the "
         "group's statements (Benjamini and Hochberg). Least: the smallest lift with any one name "
-        f"left out. {leaning} more are only shown to be above 0 (leaning), {bound} rest on one name or "
-        f"root (bound to a word). Of {floor['of']:,} pairs in all categories, {floor['believed']:,} "
-        f"are believed; of {floor['tested']:,} pairs with made-up names, {few(floor['found'])}, "
-        "averaged over shuffles."
+        f"left out. {leaning} more are only shown to be above 0 (leaning), {bound} rest on one "
+        f"name or root (bound to a word). Of {floor['of']:,} pairs in all categories, "
+        f"{floor['believed']:,} are believed; of {floor['tested']:,} pairs with made-up names, "
+        f"{few(floor['found'])}, averaged over shuffles."
     )  # fmt: skip
     naming, places = _naming(data), {g.name: n for n, g in enumerate(data.run.groups)}
     table_rows = [
@@ -174,11 +173,10 @@ def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exh
         Table(
             key, f"How the lifts of names of {category} correlate with the scores of statements.",
             ("Score", "Group", "n", "rho", "95% interval", "p", "floor"), rows,
-            "Spearman's correlation of a name's lifts with the statements' scores, averaged over the "
-            "group's names; above 0: statements with higher scores are likelier for the group. "
+            "Spearman's correlation of a name's lifts with the statements' scores, averaged over "
+            "the group's names; above 0: statements with higher scores are likelier for the group. "
             "Intervals are over names and statements; p is corrected over groups and scores "
-            "(Benjamini and Hochberg). Floor: 95% of the figures of as many names that mean "
-            "nothing "
+            "(Benjamini and Hochberg). Floor: 95% of the figures of as many made-up names "
             "are smaller in size. Statements that name a group are left out. A correlation is "
             "shown where p is at most 0.05 and its interval leaves out 0.",
         ),

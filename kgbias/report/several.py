@@ -385,8 +385,8 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
     counts = (
         f"Of {len(tests):,} differences tested ({_listed(data)}; every two runs in every group "
-        f"that both have), {len(found):,} were shown, and {same:,} were shown to be smaller than the "
-        "margin of equivalence; nothing was shown about the others."
+        f"that both have), {len(found):,} were shown, and {same:,} were shown to be smaller than "
+        "the margin of equivalence; nothing was shown about the others."
     )
     return Screen(
         shown.findings, shown.not_shown, shown.kinds, (counts, *_beliefs(data), *_shared(data))
@@ -396,7 +396,8 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
 def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
     scale, unit, form = scale_of(t.measure)
     said = Markup(
-        "The mean {} of what <b>{}</b> says about <b>{}</b> is {}{} {} than that of what <b>{}</b> says {}."
+        "The mean {} of what <b>{}</b> says about <b>{}</b> is {}{} {} than that of what "
+        "<b>{}</b> says {}."
     ).format(
         t.measure.replace("_", " "), t.first, t.group,
         figure(abs(t.difference.value) * scale, form), unit,
@@ -496,7 +497,8 @@ _SECTIONS = {
     "ranks": (
         "The groups in order",
         "A line for each group through its place by mean regard in each run; vertical lines span "
-        "95% of resamples. Places are not tested: groups with nearly equal means swap them by chance.",
+        "95% of resamples. Places are not tested: groups with nearly equal means swap them by "
+        "chance.",
         ("ranks",),
     ),
     "beliefs": (
