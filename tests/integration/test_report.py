@@ -220,7 +220,7 @@ def test_a_large_run_is_cut_and_says_so(
     words = " ".join(page.words.split())
     assert "The 5 most frequent of" in words
     assert "Figures cover all statements; the lists, the graph of a group" in words
-    assert "Of the 5 statements said most often." in words
+    assert "Drawn from the 5 statements said most often." in words
 
 
 def test_other_parts_add_their_sections(drawn: Drawn) -> None:
