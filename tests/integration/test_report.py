@@ -203,7 +203,7 @@ def test_one_triple_a_group(store: SQLiteStore, tmp_path: Path) -> None:
 
 def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -> None:
     page = report(store, measured_run(store, TWO, ["food"], measured=False), tmp_path)
-    assert "This run was not measured" in page.words
+    assert "This run has not been measured" in page.words
     empty = Run("empty", ModelInfo("m"), {}, TWO)
     store.begin(empty)
     page = report(store, store.find_run("empty"), tmp_path)
