@@ -207,7 +207,7 @@ def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -
     empty = Run("empty", ModelInfo("m"), {}, TWO)
     store.begin(empty)
     page = report(store, store.find_run("empty"), tmp_path)
-    assert "not complete (running)" in page.words and json.loads(page.data)["triples"] == []
+    assert "incomplete (running)" in page.words and json.loads(page.data)["triples"] == []
 
 
 def test_a_large_run_is_cut_and_says_so(
