@@ -57,7 +57,7 @@ def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
         configure("paper")
     with pytest.raises(TypeError, match="unexpected keyword argument 'toxic'"):
         configure(toxic="offline")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="no measure 'toxic': there are regard, toxicity, iden"):
+    with pytest.raises(UsageError, match="no measure 'toxic': choose regard, toxicity, iden"):
         configure(scorers={"toxic": "offline"})
 
 
