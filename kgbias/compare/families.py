@@ -183,8 +183,8 @@ def omnibus(
     Triples of several arms are tested arm by arm, each a family of its own.
 
     `groups` are the names of those to test: one is compared with the rest of its category, several
-    with each other, whatever `against` says. `draws` says how the triples were
-    drawn (None: independently)."""
+    with each other, whatever `against` says. `draws` says how the triples were drawn (None:
+    independently)."""
     if correction not in CORRECTIONS:
         raise UsageError(f"no correction {correction!r}: choose holm or bh")
     told, read = progress or Silent(), draws or Draws({})

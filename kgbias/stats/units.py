@@ -57,8 +57,7 @@ class Units:
 
     def estimate(self, draws: int = DRAWS, seed: int = 0) -> Estimate:
         """The figure with its percentile bootstrap interval over units; none if all resamples are
-        the
-        same: units that all agree do not tell how certain it is."""
+        the same: units that all agree do not tell how certain it is."""
         n = len(self.names)
         if n < 2:
             return Estimate.missing(n, self.value if n else math.nan)

@@ -159,7 +159,7 @@ def test_every_measure_that_two_runs_have_is_shown(
 
 
 def test_how_many_and_which(two: list[StoredRun]) -> None:
-    with pytest.raises(UsageError, match="1 runs: 2 to 6 can be held"):
+    with pytest.raises(UsageError, match="1 runs: name 2 to 6"):
         SeveralData(two[:1])
     with pytest.raises(UsageError, match="name each run once"):
         SeveralData([two[0], two[0]])
