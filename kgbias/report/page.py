@@ -84,8 +84,8 @@ _SECTIONS = {
     ),
     "measures": (
         "Other measures",
-        "The mean of each further measure over the statements of a group, each as often as it was "
-        "said.",
+        "The mean of each further measure over the statements about a group, each counted as "
+        "often as it was said.",
         ("mean-",),
     ),
     "scorers": (

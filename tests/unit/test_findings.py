@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 from markupsafe import Markup
@@ -17,6 +19,7 @@ from kgbias.report.findings import (
     SHOWN,
     Finding,
     Kind,
+    _believed,
     few,
     findings,
     screen,
@@ -133,7 +136,17 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     assert 0.035 < shown / 4000 < 0.06
 
 
-def test_a_small_count_is_not_printed_as_zero() -> None:
+def test_a_small_floor_is_not_said_to_be_zero() -> None:
+    """0.01 of 180 pairs is 0.05 of 900."""
+    joint = SimpleNamespace(
+        believing=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
+        floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
+    )  # fmt: skip
+    kind = _believed(cast(RunData, SimpleNamespace(joint=joint)), "")
+    assert kind is not None and kind.remark == (
+        "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
+        "made-up names, fewer than 0.1 would be believed on average."
+    )
     assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
     assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
 
