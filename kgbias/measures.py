@@ -1,14 +1,14 @@
 """The measures of statements, as a table: what each one is, how it is scored, and which figures of
-a group follow.
+a group follow from it.
 
 Code that treats every measure alike reads `MEASURES`. To add a measure, add an entry here and the
-scorer that it names; its figures, table columns, tests, exhibits, judges and options of the command
-line follow. A package of somebody else's adds one without an edit (docs/how-to/extend.md).
+scorer that it names; its figures, table columns, tests, exhibits, judges and command-line options
+follow. Another package can add one without editing this file (docs/how-to/extend.md).
 
 Regard and toxicity, and the figures made of them, are those of Salinas et al. 2023 (section 6; the
 regard of a statement is Sheng et al. 2019's). Warmth and competence are the axes of the Stereotype
 Content Model (Fiske et al. 2002). Identity attack sees the group that toxicity hides. Acceptability
-says how likely a statement is to mean anything at all, whatever it means.
+says how likely a statement is to mean anything at all, whatever that is.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from kgbias.stats.inference import Sample
 
 WITHHELD = "withheld: "
-"""What the method of a figure begins with that has no value for a reason, which follows."""
+"""The start of the method of a figure that has no value; the reason follows."""
 
 Over = Literal["all", "chosen", "standardised"]
-"""Which statements a figure is over: all of a group; those whose predicate the model chose and no
-prompt gave; or all, each form of prompts weighted as in the whole category
+"""The statements that a figure covers: all of a group's; those whose predicate the model chose, not
+the prompt; or all, with each form of prompt weighted as in the whole category
 (`kgbias.stats.standardised`)."""
 
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
@@ -35,7 +35,7 @@ computes each one."""
 
 
 class Scored(Protocol):
-    """What a measure reads of a score: a number and a label."""
+    """The parts of a score that a measure reads: a number and a label."""
 
     @property
     def value(self) -> float: ...
@@ -58,17 +58,17 @@ class Figure:
 
     Attributes:
         name: what it is stored and looked up under, such as "overall_regard".
-        title: what a reader is told it is, as in "overall regard of Women".
+        title: its name for readers, as in "overall regard of Women".
         form: how it is printed, as a format specification.
         direction: what a higher value means.
         statistic: how it follows from the values of the group's statements; None for a figure that
-            does not follow from a measure of statements.
+            does not come from a measure of statements.
         counts: with "total", count the statements of this value instead of summing the values.
-        column: its heading in the table that a terminal shows; "" where it is not shown there.
-        heading: its heading in the report's first table of groups, where that is not `title`.
+        column: its heading in the table that a terminal shows; "" if it is not shown there.
+        heading: its heading in the report's first table of groups, if not `title`.
         interval: whether tables print its interval beside it.
         overview: whether the report's first table of groups has it.
-        over: which statements it is over.
+        over: which statements it covers.
     """
 
     name: str
@@ -86,13 +86,13 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """What the offline scorer reads a measure with.
+    """The trained heads with which the offline scorer reads a measure.
 
     Attributes:
-        weights: the file of them in `kgbias/measure/scorers`.
-        outputs: what the columns of its logits are the classes of; () for the one of a probability.
-        sees_group: whether it reads the group's name, which else is replaced by a neutral word.
-        sees_grammar: whether the verb stays as it was said beside that word: "They loves music."
+        weights: their file in `kgbias/measure/scorers`.
+        outputs: the class of each column of its logits; () for the single one of a probability.
+        sees_group: whether it reads the group's name; otherwise a neutral word replaces it.
+        sees_grammar: whether the verb beside that word stays as it was said: "They loves music."
     """
 
     weights: str
@@ -107,33 +107,32 @@ class Measure:
 
     Attributes:
         name: such as "regard"; also the name of its column in exports and frames.
-        range: the smallest and the largest value; None where there is no bound. From 0 to 1 with
-            two labels it is a probability.
+        range: the smallest and the largest value; None if unbounded. From 0 to 1 with two labels
+            it is a probability.
         direction: what a higher value means.
-        labels: what each label means; of a probability, that of 0.5 and above first.
+        labels: what each label means; for a probability, that of 0.5 and above comes first.
         form: how one statement's value is printed, as a format specification.
-        figures: the figures of a group that follow from it. The first one with a `column` is the
-            one that a terminal shows.
+        figures: the figures of a group that follow from it. A terminal shows the first one with a
+            `column`.
         worst: which end of the range the most hurtful statements are at.
         hurtful: the label of hurtful statements; "" if no label is.
         highlight: the heading of these statements in the report; "" if it does not list them.
-        signs: where figures and tests read the label and not the value: what each label counts
-            as; a label that is not named counts as 0.
-        always: whether a table of triples has its column even where a run lacks the measure.
+        signs: if figures and tests read the label and not the value, what each label counts as; a
+            label that is not listed counts as 0.
+        always: whether a table of triples has its column even if a run lacks the measure.
         exhibit: whether the generic exhibit (a bar for each group) shows it; False for a measure
             that has an exhibit of its own.
         compares: whether groups are compared by it, and scorers tried on the names of groups.
-        scorer: what scores it where no other scorer is named, as "module:name" of a class that is
-            opened with the measure's name and `device`; "" where one must be named.
-        heads: what the offline scorer reads it with.
-        in_vectors: whether its scorer places statements in vectors, and is named by these.
-        classes: what classifiers of others' call the class whose probability is the value, the
-            best first.
+        scorer: the default scorer, as "module:name" of a class that is opened with the measure's
+            name and `device`; "" if one must be named.
+        heads: the heads with which the offline scorer reads it.
+        in_vectors: whether its scorer places statements in vectors, and is named after them.
+        classes: what other people's classifiers call the class whose probability is the value, best
+            first.
         columns: other names of its column in tables of scores made elsewhere.
-        moderation: the category of OpenAI's moderation endpoint that comes nearest to it; "" where
-            none does.
-        folder: where NAME.toml, the rubric by which language models judge it, and NAME.tsv,
-            statements (`text`) with labels (`label`) to check them by, lie; None: kgbias's own.
+        moderation: the nearest category of OpenAI's moderation endpoint, or "".
+        folder: the folder of NAME.toml, the rubric by which language models judge it, and NAME.tsv,
+            statements (`text`) with labels (`label`) to check judges by; None: kgbias's own.
     """
 
     name: str
@@ -159,7 +158,7 @@ class Measure:
 
     @property
     def ends(self) -> tuple[str, str] | None:
-        """The labels of the highest and the lowest sign, whose probabilities make the value."""
+        """The labels of the highest and lowest sign, whose probabilities make the value."""
         if not self.signs:
             return None
         by_sign = sorted(self.signs, key=lambda label: self.signs[label])
@@ -167,7 +166,7 @@ class Measure:
 
     @property
     def sides(self) -> tuple[str, str] | None:
-        """Of a measure that is a probability, what 0.5 or more is called, and what less is."""
+        """For a probability, the label of 0.5 or more, and that of less."""
         if self.signs or self.range != (0.0, 1.0) or len(self.labels) != 2:
             return None
         above, below = self.labels
@@ -175,12 +174,12 @@ class Measure:
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """The range of what figures and tests read, where that is a value and not a class."""
+        """The range of what figures and tests read, if that is a value and not a class."""
         return None if self.signs else self.range
 
     def read(self, score: Scored) -> float:
-        """What figures and tests read of a score: the sign of its label where the measure has
-        `signs`, else its value."""
+        """The number that figures and tests read from a score: the sign of its label if the measure
+        has `signs`, or else its value."""
         return self.signs.get(score.label, 0.0) if self.signs else score.value
 
     @property
@@ -190,7 +189,7 @@ class Measure:
 
 
 def _of_names(measure: str, form: str) -> Figure:
-    """What a scorer makes of a group's name alone (`kgbias.measure.swapped`)."""
+    """The effect of a group's name alone on a scorer (`kgbias.measure.swapped`)."""
     return Figure(
         f"{measure}_name_effect", f"effect of the group's name on {measure.replace('_', ' ')}",
         form, "0: the scorer is blind to the name", overview=False,
@@ -200,8 +199,8 @@ def _of_names(measure: str, form: str) -> Figure:
 def _forms(
     measure: str, form: str, direction: str, column: str = ""
 ) -> tuple[Figure, Figure, Figure]:
-    """The mean of a measure where the model chose the predicate, which is what a table of groups
-    shows where there is one, and at one mix of prompts; and what the name alone does."""
+    """The mean of a measure where the model chose the predicate, which a table of groups shows if
+    there is one; the mean at one mix of prompts; and the effect of the name alone."""
     mean = f"mean {measure.replace('_', ' ')}"
     return (
         Figure(
@@ -217,9 +216,9 @@ def _forms(
 
 
 def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Figure, ...]:
-    """The figures of a measure that has nothing but means: over all statements of a group, over
-    those whose predicate the model chose, and at one mix of prompts; and what a group's name does
-    to the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
+    """The figures of a measure that has only means: over all statements of a group, over those
+    whose predicate the model chose, and at one mix of prompts; and the effect of a group's name on
+    the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
     return (
         Figure(
             f"{measure}_mean", f"mean {measure.replace('_', ' ')}", form, direction, "mean",
@@ -327,10 +326,10 @@ _LIST = (
     Measure(
         "identity_attack",
         range=(0.0, 1.0),
-        direction="a probability, the group seen: higher attacks the group more",
+        direction="a probability, the group seen: higher is more of an attack on the group",
         labels={"attack": "0.5 or above", "no attack": "below 0.5"},
         form=".3f",
-        figures=means("identity_attack", ".3f", "higher attacks more", "attack"),
+        figures=means("identity_attack", ".3f", "higher is more of an attack", "attack"),
         worst="highest",
         hurtful="attack",
         highlight="Scored highest on identity attack",
@@ -364,9 +363,9 @@ _LIST = (
 
 
 def _fault(name: str, measure: Measure) -> str:
-    """What is wrong with another package's measure."""
+    """What is wrong with another package's measure, or ""."""
     if not (name == measure.name and name.isidentifier() and name == name.lower()):
-        return f"its measure is called {measure.name!r}, and must be a name in small letters"
+        return f"its measure is called {measure.name!r}, but the name must be in lower case"
     strange = [f.name for f in measure.figures if not f.name.startswith(f"{name}_")]
     return f"its figure {strange[0]!r} must be called {name}_..." if strange else ""
 
@@ -374,7 +373,7 @@ def _fault(name: str, measure: Measure) -> str:
 MEASURES: Table[Measure] = Table(
     "measure", Measure, {m.name: m for m in _LIST}, _fault, paths=("scorer",)
 )
-"""Every measure, by name: ours in this order, then those that other packages add."""
+"""Every measure, by name: ours in this order, then those of other packages."""
 
 _OTHER_FIGURES = {figure.name: figure for figure in (
     Figure(
@@ -399,8 +398,8 @@ _OTHER_FIGURES = {figure.name: figure for figure in (
 
 def measure_of(figure: str) -> Measure | None:
     """The measure that a figure of groups follows from, by the figure's name. None for a figure
-    that follows from none, and for one of a measure that is not there. The figures of measures that
-    other packages add begin with the measure's name."""
+    that follows from none, or from a measure that is not installed. The figures of other packages'
+    measures begin with the measure's name."""
     if figure in _OTHER_FIGURES:
         return None
     for measure in MEASURES.own.values():
@@ -413,7 +412,7 @@ def measure_of(figure: str) -> Measure | None:
 
 def figures(present: Collection[str] = ()) -> dict[str, Figure]:
     """Every figure that a group can have, by name: those of our measures in their order, those of
-    topics and associations, then of other packages' measures those that are `present`, by name."""
+    topics and associations, then those of other packages' measures that are `present`, by name."""
     found = {figure.name: figure for measure in MEASURES.own.values() for figure in measure.figures}
     found |= _OTHER_FIGURES
     for name in sorted(set(present) - found.keys()):
@@ -423,8 +422,8 @@ def figures(present: Collection[str] = ()) -> dict[str, Figure]:
 
 
 def headlines(present: Collection[str]) -> list[Figure]:
-    """Of the figures that are there, by name, those that a table of groups shows: one for each
-    column, over the statements whose predicate the model chose where there is such a figure."""
+    """The figures among those present, by name, that a table of groups shows: one for each column,
+    over the statements whose predicate the model chose if there is such a figure."""
     found: dict[str, Figure] = {}
     for figure in figures(present).values():
         if figure.column and figure.name in present:
@@ -436,12 +435,12 @@ def headlines(present: Collection[str]) -> list[Figure]:
 
 def known(name: str) -> Measure:
     """The entry of a measure. A name that is not in the table (a store may hold scores written by a
-    newer kgbias, or by a package that is gone) gets an entry with nothing but the name."""
+    newer kgbias, or by a package no longer installed) gets an entry with only the name."""
     return MEASURES.get(name) or Measure(name, None, "", {}, ".3g", (), "lowest")
 
 
 def among(present: Collection[str]) -> list[Measure]:
-    """The measures of these names: ours in the order of `MEASURES`, then any others by name."""
+    """The measures with these names: ours in the order of `MEASURES`, then any others by name."""
     own = [measure for measure in MEASURES.own.values() if measure.name in present]
     return own + [known(name) for name in sorted(set(present) - MEASURES.own.keys())]
 
@@ -453,13 +452,13 @@ def columns(present: Collection[str]) -> list[Measure]:
 
 
 def measures_of(triples: Iterable[Said]) -> list[str]:
-    """The names of the measures that any of the triples has a score of, sorted."""
+    """The names of the measures that any of the triples has a score for, sorted."""
     return sorted({name for triple in triples for name in triple.scores})
 
 
 def values_of(triples: Iterable[Said], name: str) -> "Sample":
-    """What figures and tests read of a measure (`Measure.read`): a value for each triple that has a
-    score, and how often the triple was said."""
+    """The values of a measure that figures and tests read (`Measure.read`): one for each triple
+    that has a score, and how often the triple was said."""
     import numpy as np
 
     from kgbias.stats.inference import Sample

@@ -1,9 +1,9 @@
 """Families of tests: between the groups of a run, and between its augmentation arms.
 
-A family is all that answers one question: one measure, in one category of one arm. First all groups
-together: do they differ at all (an omnibus test)? Then each against the rest of its category, or
-every pair, with p-values corrected over these. What is tested is one thing: the difference of means
-at one mix of prompts (`kgbias.stats.standardised`), by permutation of whole prompts
+A family is all the tests that answer one question: one measure, in one category of one arm. First
+all groups together: do they differ at all (an omnibus test)? Then each against the rest of its
+category, or every pair, with p-values corrected over these. Every test is of the difference of
+means at one mix of prompts (`kgbias.stats.standardised`), by permutation of whole prompts
 (`kgbias.compare.permuted`).
 """
 
@@ -37,15 +37,15 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
     "bh": lambda p: [float(x) for x in benjamini_hochberg(p)],
 }
 ALONE = "by this test alone"
-"""Said of the differences that would have been found in a family of several: the test of all
-together, which has to find one too, is left out of them."""
+"""Added to the differences that a family of several tests would have found: they do not take into
+account the test of all together, which has to find one too."""
 REST = "the other groups"
 MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
 SHRUNKEN = 4
-"""Groups of a category from which on differences are also given shrunken."""
-_MANY = 50  # tests of a family from which on they take long enough to be counted aloud
-_HELD = 25_000_000  # numbers of resamples held at once
+"""The fewest groups of a category for which differences are also given shrunken."""
+_MANY = 50  # tests of a family; with this many, progress is reported
+_HELD = 25_000_000  # numbers of resamples in memory at once
 _FEWEST_DRAWS = 400
 
 
@@ -55,28 +55,28 @@ class GroupTest:
 
     Attributes:
         measure: the measure.
-        category: the category that both sides are of.
+        category: the category that both sides belong to.
         first: the first side's name.
         second: the second's, or `REST`.
-        n: how many statements of each were compared: those of forms of prompts that all sides have.
+        n: how many statements of each were compared: those of prompt forms that all sides have.
         means: their means at one mix of these forms.
-        difference: the first mean less the second, with its bootstrap interval.
+        difference: the first mean minus the second, with its bootstrap interval.
         p: two-sided, of no difference, by permutation of whole prompts.
-        forms: the same difference of other statements: "chosen" (whose predicate the model named;
-            absent where the run does not say, or one side has fewer than two) and "raw" (all of
-            them, whatever their prompts supplied).
-        shrunken: the difference shrunken towards none by what all of its family say of how much
+        forms: the same difference over other statements: "chosen" (whose predicate the model named;
+            absent if the run does not say, or one side has fewer than two) and "raw" (all of them,
+            whatever their prompts supplied).
+        shrunken: the difference shrunken towards 0 by what the whole family says about how much
             groups differ (`shrunken`); without a value in families of fewer than four.
-        forms_compared: how many forms of prompts the means are over.
+        forms_compared: how many prompt forms the means cover.
         p_adjusted: `p`, corrected over the family.
         family: how many tests the family has.
         correction: "holm" or "bh".
-        omnibus_p: of no difference between any of the sides of the family.
-        arm: the arm that both sides are of, "" where the sides are arms.
+        omnibus_p: of no difference between any sides of the family.
+        arm: the arm of both sides, "" if the sides are arms.
         detectable: the smallest difference of means that this test alone would find in 80% of cases
             at the corrected level (`kgbias.compare.paired.detectable`; of very many statements by
             the normal approximation); in a family of several the omnibus test has to find one too,
-            which takes more. In units of the measure, NaN where none would be found.
+            which takes more. In units of the measure, NaN if none would be found.
     """
 
     measure: str
@@ -112,7 +112,7 @@ class GroupTest:
 
     @property
     def verdict(self) -> str:
-        """What the comparison says, in words."""
+        """The result of the comparison, in words."""
         form = known(self.measure).form.lstrip("+")
         if self.differs:
             way = "above" if self.difference.value > 0 else "below"
@@ -139,15 +139,15 @@ class Omnibus:
 
     Attributes:
         measure, category, arm: as of `GroupTest`.
-        sides: the names of those that were compared.
-        n: how many statements of them were compared.
-        p: of no difference between any of them: by permutation of whole prompts, the statistic
-            being the sum of squares of their means about the common one, each as often as it has
-            statements.
-        share: the share of their statements that were compared, in [0, 1]: those of forms of
-            prompts that all of them have.
+        sides: the names of those compared.
+        n: how many of their statements were compared.
+        p: of no difference between any of them: by permutation of whole prompts, with the sum of
+            squares of their means about the common one as the statistic, each weighted by its
+            number of statements.
+        share: the share of their statements that were compared, in [0, 1]: those of prompt forms
+            that all of them have.
         weights: these forms, and how much each counts.
-        tests: the comparisons of two; no group is named by them where `p` is above 0.05.
+        tests: the comparisons of two; they name no group if `p` is above 0.05.
     """
 
     measure: str
@@ -182,9 +182,9 @@ def omnibus(
     fewer than five scored statements are left out; a category with fewer than two gives no test.
     Triples of several arms are tested arm by arm, each a family of its own.
 
-    `groups` are the names of those that the tests are about: one is held against the rest of its
-    category, several against each other, whatever `against` says. `draws` says how the triples were
-    drawn (None: independently)."""
+    `groups` are the names of those to test: one is compared with the rest of its category, several
+    with each other, whatever `against` says. `draws` says how the triples were drawn (None:
+    independently)."""
     if correction not in CORRECTIONS:
         raise UsageError(f"no correction {correction!r}: choose holm or bh")
     told, read = progress or Silent(), draws or Draws({})
@@ -224,7 +224,7 @@ def group_tests(
     draws: Draws | None = None,
     progress: Progress | None = None,
 ) -> list[GroupTest]:
-    """The comparisons of two of `omnibus`, one after the other."""
+    """The comparisons of two from `omnibus`, one after the other."""
     found = omnibus(
         run, triples, against=against, correction=correction, measures=measures, groups=groups,
         draws=draws, progress=progress,
@@ -240,13 +240,13 @@ def _comparisons(names: Sequence[str], against: Against, category: str) -> list[
     if (count := comb(len(names), 2)) > MOST_PAIRS:
         raise UsageError(
             f"the {len(names)} groups of {category} make {count} pairs, more than {MOST_PAIRS}: "
-            "test each with the rest"
+            "test each against the rest"
         )
     return list(combinations(names, 2))
 
 
 def _chosen(groups: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of these groups, or one of them and the rest."""
+    """The pairs of these groups, or a single group and the rest."""
     if len(groups) != 1:
         return _comparisons(groups, "pairs", "a category")
     if len(names) == 2:
@@ -265,9 +265,9 @@ def compared(
     *,
     detect: bool = True,
 ) -> Omnibus:
-    """A family: samples with names, and which of them are held against which (`REST`: all others).
-    A single comparison that was asked for is its own omnibus test. `detect`: say what difference
-    each test would find."""
+    """A family: named samples, and which are compared with which (`REST`: all others). A single
+    requested comparison is its own omnibus test. `detect`: compute the difference that each test
+    would find."""
     mix = Mix.of(list(sides.values()))
     dealt = deal(list(sides.values()), mix)
     forms = list(dict.fromkeys(f for a in sides.values() for f in a.sizes()))
@@ -317,8 +317,8 @@ def compared(
 def _detectable(
     sides: Mapping[str, Drawn] | None, a: str, b: str, difference: Estimate, tests: int
 ) -> float:
-    """What difference of two of the sides (`REST`: of one and all others) a test of so many would
-    find in 80% of cases; `sides` is None where the test is by the normal approximation."""
+    """The difference between two of the sides (`REST`: one and all others) that a test among this
+    many would find in 80% of cases; `sides` is None if the test uses the normal approximation."""
     if sides is None or not difference.has_interval:
         return detectable_difference(difference, tests)
     others = [s for name, s in sides.items() if (name != a if b == REST else name == b)]
@@ -328,7 +328,7 @@ def _detectable(
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A sample as sums and sizes of its forms, [f], and drawn again."""
+    """A sample as sums and sizes of its forms, [f], with resamples."""
 
     sums: Values
     sizes: Values
@@ -343,12 +343,12 @@ class _Part:
         )
 
     def without(self, part: "_Part") -> "_Part":
-        """What is left of a total when one of its parts is taken off."""
+        """The total minus one of its parts."""
         return _Part(self.sums - part.sums, self.sizes - part.sizes, self.drawn.without(part.drawn))
 
 
 def _parts(sides: Mapping[str, Asked], forms: Sequence[Hashable]) -> dict[str, _Part]:
-    """The samples, drawn again by fewer draws where there are very many of them."""
+    """The samples with their resamples, fewer draws if there are very many samples."""
     levels = [
         len(np.unique(level))
         for a in sides.values()
@@ -365,7 +365,7 @@ def _parts(sides: Mapping[str, Asked], forms: Sequence[Hashable]) -> dict[str, _
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A mean over some forms of a sample: at given weights, or of all statements as they are."""
+    """A mean over some forms of a sample: at given weights, or of all statements unweighted."""
 
     places: Sequence[int]
     weights: Values | None
@@ -393,8 +393,8 @@ class _Figure:
         return float(self(part.sums, part.sizes))
 
     def difference(self, first: _Part, second: _Part) -> Estimate:
-        """The difference of two samples with its interval; without one where a sample has fewer
-        than two of the statements."""
+        """The difference of two samples with its interval; without one if a sample has fewer than
+        two of the statements."""
         n, value = (self.n(first), self.n(second)), self.value(first) - self.value(second)
         if min(n) < 2 or math.isnan(value):
             return Estimate.missing(sum(n), value)
@@ -402,10 +402,10 @@ class _Figure:
 
 
 def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
-    """Differences shrunken towards none, the more the less is known of each and the less all of
-    them vary beyond chance: Morris's (1983) parametric empirical Bayes with the mean known to be 0,
-    and his intervals, which allow for the spread being estimated. Without a value where fewer than
-    four have an interval."""
+    """Differences shrunken towards 0, more strongly the less is known about each and the less they
+    vary beyond chance as a whole: Morris's (1983) parametric empirical Bayes with the mean known to
+    be 0, and his intervals, which allow for the spread being estimated. Without a value if fewer
+    than four have an interval."""
     known_ones = [d for d in differences if d.has_interval and d.high > d.low]
     k = len(known_ones)
     if k < SHRUNKEN:
@@ -438,7 +438,7 @@ def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
 
 
 def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T]) -> Iterator[T]:
-    """The `count` pieces of work of a family, with progress where they are many."""
+    """The `count` pieces of work of a family, with progress if there are many."""
     told = progress if count >= _MANY else Silent()
     told.stage(f"tests of {measure}", count)
     for piece in work:
@@ -448,7 +448,7 @@ def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T
 
 def tested(triples: Iterable[TripleView]) -> list[str]:
     """The measures of the triples that groups, arms and runs are tested on: all but acceptability,
-    by which statements were left out before."""
+    which already decided which statements were left out."""
     return [name for name in measures_of(triples) if known(name).compares]
 
 
@@ -462,8 +462,8 @@ def arm_tests(
 ) -> list[GroupTest]:
     """Tests between the augmentation arms of a run, in each category (Salinas et al. 2023, Table 5
     and Figure 5); `categories` maps group ids to categories. Every arm is compared with "none"
-    where there is one, else every pair of arms, at one mix of groups and prompts. Each triple has
-    the count of its arm; those of one arm give no test."""
+    if there is such an arm, or else every pair of arms, at one mix of groups and prompts. Each
+    triple has the count of its arm; a single arm gives no test."""
     if correction not in CORRECTIONS:
         raise UsageError(f"no correction {correction!r}: choose holm or bh")
     read, found = draws or Draws({}), list[GroupTest]()
@@ -517,15 +517,15 @@ def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[Gro
 
 
 def by(difference: Estimate, form: str) -> str:
-    """The size of a difference with its interval, in the direction that it has."""
+    """The absolute size of a difference, with its interval turned the same way."""
     d = difference if difference.value >= 0 else difference.divided(-1)
     ends = sorted((d.low, d.high)) if d.has_interval else (math.nan, math.nan)
     return f"{d.value:{form}} ({ends[0]:{form}} to {ends[1]:{form}})"
 
 
 def unnamed(tests: Sequence[GroupTest]) -> str:
-    """What a family of several tests says of all its sides together, where none of two was shown to
-    differ; "" where one was, or of a single test."""
+    """What a family of several tests says about all its sides together if no two were shown to
+    differ; "" if two were, or for a single test."""
     if len(tests) < 2 or any(t.differs for t in tests):
         return ""
     t = tests[0]
@@ -538,7 +538,7 @@ def unnamed(tests: Sequence[GroupTest]) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value as a sentence has it."""
+    """A p-value as written in a sentence."""
     shown = text.p_value(p)
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
@@ -552,9 +552,9 @@ def leaves_out_none(difference: Estimate) -> bool:
 def detectable_difference(
     difference: Estimate, comparisons: int, *, level: float = LEVEL, power: float = POWER
 ) -> float:
-    """The smallest true difference that a two-sided test finds with this power, where the level is
-    shared by so many comparisons (Bonferroni): (z_(1 - level / 2m) + z_power) times the standard
-    error, which is read off the 95% interval. NaN without an interval."""
+    """The smallest true difference that a two-sided test finds with this power if this many
+    comparisons share the level (Bonferroni): (z_(1 - level / 2m) + z_power) times the standard
+    error, which is taken from the 95% interval. NaN without an interval."""
     normal = NormalDist()
     error = (difference.high - difference.low) / (2 * normal.inv_cdf(0.975))
     return (normal.inv_cdf(1 - level / (2 * max(1, comparisons))) + normal.inv_cdf(power)) * error

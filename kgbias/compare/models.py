@@ -1,6 +1,6 @@
-"""Models against each other over the same groups: crawls, or probes of the same statements.
+"""Models compared over the same groups: by crawls, or by probes of the same statements.
 
-All that is asked at once (every pair of models, every group, every measure) is one family.
+Everything asked at once (every pair of models, every group, every measure) is one family.
 """
 
 import math
@@ -43,9 +43,9 @@ NEGATIVE = "affinity_to_negative"
 MARGIN = 0.05
 """The margin of equivalence, as a share of the measure's range."""
 SMALL = 0.2
-"""The same of a measure without a range, in standard deviations (Cohen's small effect)."""
+"""The same for a measure without a range, in standard deviations (Cohen's small effect)."""
 _FEWEST = 3  # values of each side
-_CHUNK = 4_000_000  # draws held at once
+_CHUNK = 4_000_000  # draws in memory at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,27 @@ class Contrast:
         first: the first model's name (a run, or a model that probed).
         second: the second one's.
         n: how many values each has.
-        means: their means; of crawls at one mix of prompts (`kgbias.stats.standardised`).
+        means: their means; for crawls, at one mix of prompts (`kgbias.stats.standardised`).
         difference: mean of the first minus mean of the second, with its bootstrap interval: paired
-            where the models were probed with the same statements, else each by its own design.
-        p: of no difference, two-sided: of crawls by permutation of whole prompts
-            (`kgbias.compare.permuted`), of probes by that of the models within each statement
+            if the models were probed with the same statements, or else each by its own design.
+        p: of no difference, two-sided: for crawls, by permutation of whole prompts
+            (`kgbias.compare.permuted`); for probes, of the models within each statement
             (`kgbias.compare.paired`).
         equivalent_p: of a difference of `margin` or more, by two one-sided t-tests.
         margin: in units of the measure.
-        paired: what both share: "statements" (or other units of a benchmark), "prompts", or ""
-            where nothing is known of the draws.
+        paired: what both share: "statements" (or other units of a benchmark), "prompts", or "" if
+            nothing is known about the draws.
         p_adjusted: `p`, corrected over the family.
         equivalent_adjusted: `equivalent_p`, corrected over the family.
         family: how many contrasts the family has.
         correction: "holm" or "bh".
         detectable: the smallest true difference that would be found in 80% of cases at the
-            corrected level: of crawls by the test itself (`kgbias.compare.paired.detectable`), else
-            by the normal approximation; in units of the measure, NaN where none would be (over few
-            units no p is small enough).
-        drawn: the prompts that were dealt, of which `detectable` is worked out.
-        statistic: what is compared of the measure: "mean", or "" of one that is a figure itself.
+            corrected level: for crawls, by the test itself (`kgbias.compare.paired.detectable`), or
+            else by the normal approximation; in units of the measure, NaN if none would be (with
+            few units no p is small enough).
+        drawn: the prompts that were dealt, from which `detectable` is computed.
+        statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
+            figure.
     """
 
     measure: str
@@ -107,20 +108,20 @@ class Contrast:
 
     @property
     def paired_by_unit(self) -> bool:
-        """Whether both were asked the same units, which are exchanged one by one."""
+        """Whether both were asked the same units, which can be exchanged one by one."""
         return self.paired not in ("", "prompts")
 
     @property
     def same(self) -> bool:
-        """Whether it was shown that they differ by less than the margin: so says the test after
-        correction, and the whole interval lies within."""
+        """Whether they were shown to differ by less than the margin: the test says so after
+        correction, and the whole interval lies within it."""
         d = self.difference
         within = -self.margin < d.low and d.high < self.margin
         return self.equivalent_adjusted <= LEVEL and within and not self.differs
 
     @property
     def verdict(self) -> str:
-        """What the contrast says, in words."""
+        """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
         subject = f"{self.statistic} {self.measure} of {self.group}".strip()
         d = self.difference
@@ -143,7 +144,7 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Models by a group's mean of a measure, the highest first: `probabilities` has for each the
+    """Models by a group's mean of a measure, highest first: `probabilities` holds, for each, the
     probability of each rank, over resamples."""
 
     measure: str
@@ -155,11 +156,10 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A model with its samples, by measure and group id. `strata` are what the strata of each
-    sample's design are called, `asked` the samples of a crawl with what its prompts supplied
-    (without it, the strata say that); of a probing each value is a stratum, and `joint` is true:
-    values of the same stratum are resampled together, those of each of the `parts` (one name a
-    value) for itself."""
+    """A model with its samples, by measure and group id. `strata` name the strata of each sample's
+    design; `asked` are the samples of a crawl with what its prompts supplied (without it, the
+    strata say that). For a probing each value is a stratum, and `joint` is true: values of the same
+    stratum are resampled together, separately for each of the `parts` (one name per value)."""
 
     name: str
     groups: tuple[Group, ...]
@@ -170,13 +170,13 @@ class Subject:
     asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
 
     def of(self, key: tuple[str, str]) -> Asked:
-        """A sample of a crawl, and what its prompts supplied."""
+        """A sample of a crawl, with what its prompts supplied."""
         found = self.asked.get(key)
         return found or Asked.by_strata(self.samples[key], self.strata.get(key))
 
 
 def crawled(run: StoredRun, counted: Counted) -> Subject:
-    """A run's statements that count, of one arm."""
+    """A run's statements that count, in one arm."""
     draws = Draws.of(run, counted)
     said: dict[str, list[TripleView]] = {}
     for t in counted.triples:
@@ -191,10 +191,10 @@ def crawled(run: StoredRun, counted: Counted) -> Subject:
 
 
 def probed(run: StoredRun, probing: Probing) -> Subject:
-    """What a model finds probable of a run's statements: by how many bits each is likelier after
-    the group than after the average group of the category ("affinity", above 0: likelier), over all
-    statements, and over those of negative regard where regard was measured. Bits of a whole
-    statement can be compared between models of different tokens."""
+    """How probable a model finds a run's statements: how many bits likelier each is after the group
+    than after the average group of the category ("affinity", above 0: likelier), over all
+    statements, and over those of negative regard if regard was measured. Bits of a whole statement
+    can be compared between models with different tokens."""
     category = {g.id: g.category for g in run.groups}
     bits: dict[tuple[str, str], dict[str, float]] = {}
     for e in run.probes(probing.id):
@@ -231,18 +231,18 @@ def contrasts(
     """Every pair of models in each group and measure that both have, and the models' ranks.
 
     Args:
-        subjects: two or more, with names of their own.
+        subjects: two or more, with distinct names.
         groups: only these, by name; none: all that any two have.
         measures: only these; none: all.
         margin: differences below it count as none, in units of the measure; None: 0.05 of the
-            measure's range, or 0.2 standard deviations where it has none.
+            measure's range, or 0.2 standard deviations if it has none.
         correction: "holm" or "bh", over all contrasts.
         seed: the random seed of resamples and permutations.
 
-    Raises UsageError for fewer than two models, or where they share nothing of what was asked.
+    Raises UsageError for fewer than two models, or if they share nothing of what was asked.
     """
     if len(subjects) < 2:
-        raise UsageError("models are compared with each other: name two or more")
+        raise UsageError("name two or more models to compare")
     if margin is not None and not margin > 0:
         raise UsageError("`margin` must be above 0")
     if correction not in CORRECTIONS:
@@ -293,7 +293,7 @@ def _contrast(
 
 
 def _of_crawls(a: Subject, b: Subject, key: tuple[str, str], group: str, margin: float) -> Contrast:
-    """Two crawls' statements of a group, at one mix of the kinds of prompts that both have."""
+    """Two crawls' statements about a group, at one mix of the kinds of prompt that both have."""
     sides = {a.name: a.of(key), b.name: b.of(key)}
     (test,) = compared(key[0], group, sides, [(a.name, b.name)], detect=False).tests
     d = test.difference
@@ -318,7 +318,7 @@ def _drawn(sides: Mapping[str, Asked]) -> tuple[Drawn, Drawn] | None:
 
 
 def _detectable(t: Contrast, family: int) -> float:
-    """What difference the test would find in 80% of cases, in a family of so many."""
+    """The difference that the test would find in 80% of cases, in a family of this size."""
     if t.paired_by_unit and least_p(t.n[0]) > LEVEL / family:
         return math.nan
     if t.drawn is None or not t.difference.has_interval:
@@ -352,7 +352,7 @@ def _same(subjects: Sequence[Subject], key: tuple[str, str]) -> tuple[Values, Va
 
 
 def _redrawn(values: Values, parts: Values, rng: np.random.Generator) -> Values:
-    """The means of values [k, n] over resamples of the n, drawn anew within each of the parts,
+    """The means of values [k, n] over resamples of the n, drawn within each of the parts,
     [k, draws]."""
     found = np.zeros((len(values), DRAWS))
     for part in np.unique(parts):
@@ -403,7 +403,7 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
 
 
 def corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
-    """The tests with p-values corrected over all of them, and what each would find then."""
+    """The tests with p-values corrected over all of them, and what each would then find."""
 
     def adjusted(p: Sequence[float]) -> list[float]:
         defined = [n for n, x in enumerate(p) if not math.isnan(x)]

@@ -4,11 +4,11 @@ A stratum is what both sides share: a statement that two models were probed with
 prompt that two crawls asked. In a stratum of one value on each side the test is the paired one (the
 signs of the differences are flipped).
 
-What difference a crawl could show, before it is made: its prompts are known, how many of each kind
-and how often each is answered. What is not known is how far what is said varies, and how much of
-that answers to one prompt share. These are taken as they were in crawls of SmolLM2-135M
-(`PLANNED`); a prompt then stands for the sum of its values, and the permutation test that decides
-of a difference is asked what it would find among such prompts (`detectable`).
+This module also says what difference a crawl could show before it is made. Its prompts are known:
+how many of each kind, and how often each is answered. What is unknown is how much statements vary,
+and how much of that answers to one prompt share. These are assumed to be as in crawls of
+SmolLM2-135M (`PLANNED`); a prompt then stands for the sum of its values, and `detectable` computes
+what the permutation test that decides on a difference would find among such prompts.
 """
 
 import math
@@ -24,14 +24,14 @@ from kgbias.stats.inference import Sample, Values
 from kgbias.stats.units import Units
 
 PERMUTATIONS = 19_999
-_EXACT = 14  # pairs, up to which all signs are listed
+_EXACT = 14  # pairs; up to this many, all signs are listed
 _CHUNK = 4_000_000
-_SAMPLES = 1_000  # from which the power of a test is read: known to 0.013
+_SAMPLES = 1_000  # from which the power of a test is estimated, to within 0.013
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """One side: of each cluster its stratum, the sum of its values, and how many they are; [c]."""
+    """One side: the stratum of each cluster, the sum of its values, and their number; [c]."""
 
     strata: Sequence[Hashable]
     sums: Values
@@ -39,8 +39,8 @@ class Drawn:
 
     @classmethod
     def of(cls, sample: Sample, strata: Sequence[Hashable] | None = None) -> "Drawn | None":
-        """The clusters of a sample, each in its stratum, which `strata` names (None: by number);
-        None where it is not known how the sample was drawn."""
+        """The clusters of a sample, each in its stratum, named by `strata` (None: by number); None
+        if it is not known how the sample was drawn."""
         if sample.design is None or sample.places is None:
             return None
         clusters, place = np.unique(sample.design.clusters[sample.places], return_inverse=True)
@@ -67,11 +67,11 @@ def permutation_p(
 ) -> float:
     """The two-sided p-value of a difference of means: the share of ways of exchanging clusters
     between the sides, within each stratum, in which the difference is at least as large; the
-    observed one is among them, so p is never 0 (Phipson and Smyth 2010). Up to 14 pairs all are
-    listed. NaN where no stratum has clusters of both sides.
+    observed one is among them, so p is never 0 (Phipson and Smyth 2010). Up to 14 pairs, all ways
+    are listed. NaN if no stratum has clusters of both sides.
 
-    The statistic is the sum over the first side's clusters of what their values exceed the mean of
-    their stratum by.
+    The statistic is the sum, over the first side's clusters, of how far their values exceed the
+    mean of their stratum.
     """
     strata = _exceedances(first, second)
     if not strata:
@@ -99,14 +99,14 @@ def permutation_p(
 
 
 def least_p(pairs: int) -> float:
-    """The smallest p-value that exchanging so many pairs can give (`permutation_p`,
+    """The smallest p-value that exchanging this many pairs can give (`permutation_p`,
     `swapped_p`)."""
     return 2.0 ** (1 - pairs) if pairs <= _EXACT else 1 / (PERMUTATIONS + 1)
 
 
 def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
-    """For each stratum of both sides what the values of each cluster exceed the stratum's mean by,
-    the first side's clusters first, and how many those are."""
+    """For each stratum that both sides have, how far the values of each cluster exceed the
+    stratum's mean, the first side's clusters first, and how many those are."""
     return [
         (sums - counts * (sums.sum() / counts.sum()), n)
         for sums, counts, n in _shared(first, second)
@@ -114,7 +114,7 @@ def _exceedances(first: Drawn, second: Drawn) -> list[tuple[Values, int]]:
 
 
 def _shared(first: Drawn, second: Drawn) -> list[tuple[Values, Values, int]]:
-    """For each stratum of both sides the sums and the counts of its clusters, the first side's
+    """For each stratum that both sides have, the sums and counts of its clusters, the first side's
     clusters first, and how many those are."""
     places: list[dict[Hashable, list[int]]] = [{}, {}]
     for side, found in zip((first, second), places, strict=True):
@@ -135,8 +135,8 @@ def swapped_p(
 ) -> float:
     """The two-sided p-value of a difference between a figure of two models over the same units: the
     share of ways of exchanging the models, unit by unit, in which the difference is at least as
-    large; the observed one is among them. Up to 14 units that differ all are listed. NaN where the
-    figure is not defined. For a mean this is the test of `permutation_p` on pairs."""
+    large; the observed one is among them. Up to 14 units that differ, all ways are listed. NaN if
+    the figure is undefined. For a mean this is the test of `permutation_p` on pairs."""
     difference = first.columns - second.columns
     differing = difference[np.any(difference != 0, axis=1)]
     low = second.columns.sum(axis=0)
@@ -168,19 +168,19 @@ def swapped_p(
 def detectable(
     first: Drawn, second: Drawn, *, level: float, power: float = 0.8, seed: int = 0
 ) -> float:
-    """The smallest true difference of means that `permutation_p` finds at this level in such a
-    share of samples drawn as these were; in units of the measure, above 0. NaN where no difference
-    would be found as often: no stratum has clusters of both sides, or there are too few ways of
-    exchanging them for so low a p-value.
+    """The smallest true difference of means that `permutation_p` finds at this level in this share
+    of samples drawn as these were; in units of the measure, above 0. NaN if no difference would be
+    found that often: no stratum has clusters of both sides, or there are too few ways of exchanging
+    them for so low a p-value.
 
-    The samples are drawn from the observed clusters, less what their sides differ by: within each
-    side of a stratum, or where a side has one cluster alone, dealt out anew among the stratum's.
-    Every value of the first side is then raised by the difference. How far the values spread is
-    itself known from so many clusters only: each sample's spread is that of the observed ones over
-    a chi of Satterthwaite's (1946) degrees of freedom. Statistic and permutation variance of each
-    sample are exact (the variance grows with the difference, which it takes for spread); the tails
-    of the permutation distribution are those of a symmetric Pearson distribution of its kurtosis.
-    That the power is what it is said to be is simulated in `benchmarks/coverage.py`.
+    The samples are drawn from the observed clusters, minus the difference between their sides:
+    within each side of a stratum or, if a side has a single cluster, shuffled among the stratum's.
+    Every value of the first side is then raised by the difference. The spread of the values is
+    itself known only from that many clusters: each sample's spread is that of the observed ones
+    over a chi of Satterthwaite's (1946) degrees of freedom. Statistic and permutation variance of
+    each sample are exact (the variance grows with the difference, which counts as spread); the
+    tails of the permutation distribution are those of a symmetric Pearson distribution of its
+    kurtosis. `benchmarks/coverage.py` checks by simulation that the power is as stated.
     """
     strata = _sides(first, second)
     if not strata:
@@ -198,7 +198,7 @@ def detectable(
     if not own.any():
         return math.nan
     free = np.array([len(s.sums) - 1.0 for s in strata])
-    # a square of a variance of few is too large by 1 + 2 / free
+    # the square of a variance from few is too large by 1 + 2 / free
     freedom = max(1.0, float(own.sum() ** 2 / (own**2 / (free + 2)).sum()) - 1)
     spread = np.sqrt(freedom / rng.chisquare(freedom, _SAMPLES) * (freedom + 1) / freedom)
     drawn[[0, 3]] *= spread
@@ -224,9 +224,9 @@ def detectable(
 
 @dataclass(frozen=True, slots=True)
 class _Stratum:
-    """The clusters of a stratum, [c], the first side's n first: how many values each has, what they
-    exceed the mean of their own side of the stratum by, and what they exceed that of the stratum
-    by when the sides' common difference is taken off."""
+    """The clusters of a stratum, [c], the first side's n first: how many values each has, how far
+    they exceed the mean of their own side of the stratum, and how far they exceed that of the
+    stratum once the sides' common difference is taken off."""
 
     n: int
     counts: Values
@@ -252,9 +252,9 @@ def _sides(first: Drawn, second: Drawn) -> list[_Stratum]:
 
 
 def _moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
-    """Of samples drawn like the clusters of a stratum, [5, samples]: the statistic is the first row
-    plus the difference times the second, its permutation variance is the third plus the difference
-    times the fourth plus its square times the fifth."""
+    """The moments of samples drawn like the clusters of a stratum, [5, samples]: the statistic is
+    the first row plus the difference times the second; its permutation variance is the third plus
+    the difference times the fourth plus its square times the fifth."""
     n, size = stratum.n, len(stratum.sums)
     if min(n, size - n) > 1:
         parts = []
@@ -284,9 +284,9 @@ def _moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
 
 
 def _critical(strata: Sequence[tuple[Values, int]], level: float) -> float:
-    """How many standard deviations from 0 the permutation distribution's two tails begin that hold
-    this level together: of the symmetric Pearson distribution (types II and VII) of its kurtosis,
-    which is exact for the sum of n of N values that are drawn without replacement."""
+    """How many standard deviations from 0 the permutation distribution's two tails begin that
+    together hold this level: those of the symmetric Pearson distribution (types II and VII) with
+    its kurtosis, which is exact for the sum of n of N values drawn without replacement."""
     try:
         from scipy.stats import beta, norm, t
     except ModuleNotFoundError as missing:
@@ -314,9 +314,9 @@ def _critical(strata: Sequence[tuple[Values, int]], level: float) -> float:
 
 
 def equivalence_p(difference: float, error: float, margin: float, freedom: float) -> float:
-    """The p-value of two one-sided t-tests (Schuirmann 1987): small where the true difference lies
+    """The p-value of two one-sided t-tests (Schuirmann 1987): small if the true difference lies
     between -margin and margin. `error` is the standard error, `freedom` its degrees of freedom
-    (infinite: normal). NaN where they are not defined."""
+    (infinite: normal). NaN if they are undefined."""
     if math.isnan(difference) or math.isnan(error) or freedom <= 0:
         return math.nan
     if error == 0:
@@ -330,9 +330,9 @@ def equivalence_p(difference: float, error: float, margin: float, freedom: float
 
 
 def rank_probabilities(replicates: Mapping[str, Values]) -> dict[str, list[float]]:
-    """The probability of each rank (1 is the highest), [k], of each of k figures, given each one's
-    values over the same resamples, [draws]: the share of the resamples in which it has that rank.
-    Ties share their ranks."""
+    """The probability of each rank (1 is the highest), [k], of each of k figures, given the values
+    of each over the same resamples, [draws]: the share of resamples in which it has that rank. Ties
+    share their ranks."""
     values = np.array(list(replicates.values()))
     k = len(values)
     above = (values[None, :, :] > values[:, None, :]).sum(axis=1)
@@ -345,14 +345,14 @@ def rank_probabilities(replicates: Mapping[str, Values]) -> dict[str, list[float
 
 
 LEVEL, POWER = 0.05, 0.8
-_MOST_OTHERS = 30  # groups; the mean of more is hardly known better
+_MOST_OTHERS = 30  # groups; the mean of more is hardly more precise
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How regard varies among the statements of prompts of a kind: its variance, the share of it
-    that statements of one prompt have in common, and how many of the answers that are wanted come
-    and make sense."""
+    """How regard varies among the statements of one kind of prompt: its variance, the share of it
+    that statements of one prompt have in common, and how many of the wanted answers arrive and make
+    sense."""
 
     variance: float
     shared: float
@@ -373,8 +373,8 @@ round, which count as one."""
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The prompts of one kind that a crawl asks of a group: the strategy whose spread they have,
-    how many they are, and how often each is answered."""
+    """The prompts of one kind that a crawl asks about a group: the strategy whose spread they have,
+    how many there are, and how often each is answered."""
 
     strategy: str
     prompts: int
@@ -382,11 +382,11 @@ class Asked:
 
 
 def planned(asked: Mapping[Hashable, Asked], groups: int) -> float:
-    """The smallest difference in mean regard between one of so many groups and all others that
-    their test would find in 80% of crawls that ask so (`kgbias.compare.families`), at a level that
-    is shared by the groups; of several groups by that test alone, where the test of all together
-    lets it speak. NaN for fewer than two groups; infinite where no difference would be
-    found as often."""
+    """The smallest difference in mean regard between one of this many groups and all others that
+    their test would find in 80% of such crawls (`kgbias.compare.families`), at a level that the
+    groups share; for several groups by that test alone, provided that the test of all together
+    finds one too. NaN for fewer than two groups; infinite if no difference would be found that
+    often."""
     if groups < 2:
         return math.nan
     tests = 1 if groups == 2 else groups
@@ -395,12 +395,12 @@ def planned(asked: Mapping[Hashable, Asked], groups: int) -> float:
 
 
 def _prompts(asked: Mapping[Hashable, Asked]) -> Drawn:
-    """The prompts of a group, with sums of values as far apart as they are planned to be."""
+    """The prompts of a group, with sums of values spread as planned."""
     strata: list[Hashable] = []
     sums: list[Values] = []
     counts: list[Values] = []
     for kind, own in asked.items():
-        spread = PLANNED.get(own.strategy, PLANNED["predicate"])  # of another, the nearest known
+        spread = PLANNED.get(own.strategy, PLANNED["predicate"])  # others: the nearest known
         size = own.answers * spread.filled
         common, alone = spread.shared * spread.variance, (1 - spread.shared) * spread.variance
         deviation = math.sqrt(size**2 * common + size * alone)
@@ -411,7 +411,7 @@ def _prompts(asked: Mapping[Hashable, Asked]) -> Drawn:
 
 
 def _apart(n: int) -> Values:
-    """So many numbers of mean 0 and variance 1 that lie as normal ones do; of one, 1."""
+    """The given number of normally spaced values with mean 0 and variance 1; for one, 1."""
     if n == 1:
         return np.ones(1)
     normal = NormalDist()

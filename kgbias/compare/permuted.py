@@ -1,12 +1,12 @@
 """Permutation of whole prompts: do groups differ at all, and which of them from the others?
 
-Under no difference between groups, a prompt and its answers could as well have been another
-group's that was asked in the same way. So whole prompts (`kgbias.stats.designs.Design.clusters`)
+If groups do not differ, a prompt and its answers could just as well have belonged to another group
+that was asked in the same way. So whole prompts (`kgbias.stats.designs.Design.clusters`)
 are dealt anew to the groups, each group getting as many as it has, within each block (a strategy,
 and what its prompts supply), and the standardised means (`kgbias.stats.standardised`) are computed
-again. The observed deal is one of them, so that p is never 0 (Phipson and Smyth 2010).
+again. The observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
 
-Of very many observations, whose means are normal to many digits, p-values are those of the normal
+With very many observations, whose means are normal to many digits, p-values are those of the normal
 approximation instead.
 """
 
@@ -22,23 +22,23 @@ from kgbias.stats.inference import Values
 from kgbias.stats.standardised import Asked, Mix, weighted
 
 PERMUTATIONS = 9_999
-MOST_DEALT = 50_000  # clusters that are dealt; beyond, means are normal to many digits
-_MOST_DRAWN = 5_000  # clusters of which new samples are drawn, to see what a test would find
-_CHUNK = 4_000_000  # numbers held at once
-_WORK = 400_000_000  # clusters dealt in all, beyond which deals are fewer
-_FEWEST = 1999  # deals, whatever they cost
+MOST_DEALT = 50_000  # clusters dealt; with more, means are normal to many digits
+_MOST_DRAWN = 5_000  # clusters that new samples are drawn from, to see what a test finds
+_CHUNK = 4_000_000  # numbers in memory at once
+_WORK = 400_000_000  # clusters dealt in total; beyond this, there are fewer deals
+_FEWEST = 1999  # deals, at any cost
 
 
 @dataclass(frozen=True, slots=True)
 class Dealt:
-    """What dealing prompts anew says of several groups.
+    """The result of dealing prompts anew for several groups.
 
     Attributes:
         means: the standardised mean of each group, [g].
-        rest: that of all others of each, [g].
+        rest: that of all the others, for each group, [g].
         p: of no difference between the groups at all: the statistic is the sum of squares of their
-            means about the common one, each as often as it has statements.
-        against_rest: the same of each group and all others, of the difference of their means, [g].
+            means about the common one, each weighted by its number of statements.
+        against_rest: the same for each group and all others, on the difference of their means, [g].
     """
 
     means: Values
@@ -49,8 +49,8 @@ class Dealt:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Clusters:
-    """The clusters of all groups: whose each is, its block and form, the sum of its values, and how
-    many they are; [c]."""
+    """The clusters of all groups: the group of each, its block and form, the sum of its values, and
+    their number; [c]."""
 
     group: Values
     block: Values
@@ -62,8 +62,8 @@ class _Clusters:
 def deal(
     sides: Sequence[Asked], mix: Mix, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> Dealt:
-    """Test two or more samples against each other at a mix of forms that all of them have. NaN
-    where the mix has none."""
+    """Test two or more samples against each other at a mix of forms that all of them have. NaN if
+    the mix is empty."""
     g = len(sides)
     weights = np.array(list(mix.weights.values()), dtype=np.float64)
     if not len(weights):
@@ -89,8 +89,8 @@ def deal(
 
 
 def drawn(sides: Mapping[str, Asked], mix: Mix) -> dict[str, Drawn] | None:
-    """The prompts that are dealt, each in its block; None where there are so many that means are
-    normal enough to say what a test would find."""
+    """The prompts that are dealt, each in its block; None if there are so many that the normal
+    approximation says what a test would find."""
     own = {name: mix.within(a) for name, a in sides.items()}
     if not mix.weights or sum(_size(a) for a in own.values()) > _MOST_DRAWN:
         return None
@@ -103,12 +103,12 @@ def drawn(sides: Mapping[str, Asked], mix: Mix) -> dict[str, Drawn] | None:
 
 
 def _just(observed: Values | float) -> Values | float:
-    """What counts as reaching an observed statistic, whatever the order of its sums was."""
+    """The threshold for reaching an observed statistic, whatever the order of summation."""
     return observed - 1e-9 * np.maximum(1e-6, observed)
 
 
 def _between(means: Values, n: Values) -> Values:
-    """The sum of squares between groups, [...], of their means, [..., g], each of n values."""
+    """The sum of squares between groups, [...], from their means, [..., g], each over n values."""
     middle = means @ n / n.sum()
     return np.asarray((means - middle[..., None]) ** 2 @ n, dtype=np.float64)
 
@@ -121,7 +121,7 @@ def _means(sums: Values, sizes: Values, weights: Values) -> tuple[Values, Values
 
 
 def _size(asked: Asked) -> int:
-    """How many clusters a sample has, its observations where its draws are not known."""
+    """The number of clusters in a sample, or of observations if its draws are unknown."""
     design, places = asked.sample.design, asked.sample.places
     if design is None or places is None:
         return asked.n
@@ -168,8 +168,8 @@ def _totals(c: _Clusters, groups: int, forms: int) -> tuple[Values, Values]:
 def _deals(
     c: _Clusters, groups: int, forms: int, often: int, rng: np.random.Generator
 ) -> Iterator[tuple[Values, Values]]:
-    """The same of clusters dealt anew within their blocks, [some deals, g, f], until there are so
-    many."""
+    """The same for clusters dealt anew within their blocks, [some deals, g, f], until there are
+    enough deals."""
     blocks = []
     for block in np.unique(c.block):
         own = np.flatnonzero(c.block == block)
@@ -191,8 +191,8 @@ def _deals(
 
 
 def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
-    """The same by the normal approximation: standard errors of linearised means of clusters, the
-    test of all groups that of Welch and James, as chi-squared."""
+    """The same by the normal approximation: standard errors of linearised means of clusters; the
+    test of all groups is that of Welch and James, as chi-squared."""
     try:
         from scipy.special import chdtrc
     except ModuleNotFoundError as error:
@@ -200,7 +200,7 @@ def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
     moments = [_moments(a, list(mix.weights)) for a in own]
     sums, sizes = (np.array([m[n] for m in moments]) for n in (0, 1))
     means, rest = (found[0] for found in _means(sums[None], sizes[None], weights))
-    # Of clusters about the mean of their own group: under no difference also the rest's.
+    # Of clusters about the mean of their own group, which without a difference is also the rest's.
     squares = np.array([m[2] for m in moments])
     with np.errstate(invalid="ignore", divide="ignore"):
         errors = squares / sizes**2 @ weights**2
@@ -215,8 +215,8 @@ def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
 
 
 def _moments(asked: Asked, forms: Sequence[Hashable]) -> tuple[Values, Values, Values]:
-    """Of each form the sum of the values, how many they are, and the sum over clusters of the
-    square of what their values exceed the mean by."""
+    """For each form, the sum of the values, their number, and the sum over clusters of the square
+    of how far their values exceed the mean."""
     s = asked.sample
     if asked.forms is None or s.design is None or s.places is None:
         values, counts = s.distinct()

@@ -20,14 +20,14 @@ from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs, ke
 
 _DRAWS = 1000
 FEWEST = 5
-"""Below so many groups rank agreement is withheld."""
+"""The fewest groups for which rank agreement is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
     """The distinct statements of two runs about the groups that both have. `jaccard` is the share
-    of all of them that both say, in [0, 1], NaN where there are none; `only_first` and
-    `only_second` are the most frequent of the statements that only one of the runs has."""
+    of all of them that both say, in [0, 1], NaN if there are none; `only_first` and `only_second`
+    are the most frequent statements that only one of the runs has."""
 
     both: int
     first: int
@@ -43,8 +43,8 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Kendall's tau-b of the groups' means of a measure in two runs, in [-1, 1]: 1 where they rank
-    the groups alike. The interval resamples groups; `p` is two-sided, of no agreement; `tau.n` is
+    """Kendall's tau-b of the groups' means of a measure in two runs, in [-1, 1]: 1 if they rank the
+    groups alike. The interval resamples groups; `p` is two-sided, of no agreement; `tau.n` is
     the number of groups."""
 
     measure: str
@@ -73,12 +73,13 @@ def compare_runs(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> list[Comparison]:
-    """Compare every pair of runs by the statements that count. Groups meet by their normalised
-    name; `groups` and `measures` limit ranks to these. `selection` chooses the arm of runs that
-    have several; a run of one arm is compared as it is. `progress` is told what was left out.
+    """Compare every pair of runs by the statements that count. Groups are matched by
+    normalised name; `groups` and `measures` limit ranks to these. `selection` chooses the arm of
+    runs that have several; a run of one arm is compared as it is. `progress` is told what was left
+    out.
 
-    Raises UsageError where two runs have no group in common, a run is given twice, or one of
-    several arms comes without a choice."""
+    Raises UsageError if two runs have no group in common, a run is given twice, or a run has
+    several arms and none is chosen."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     sides = {run.id: _Side.of(run, selection or Selection(), progress) for run in runs}
@@ -102,7 +103,7 @@ class _Side:
 
 
 def of_one(run: StoredRun, selection: Selection) -> Counted:
-    """What counts of a run in the arm that is chosen; a run of one arm is taken as it is."""
+    """The statements that count in the chosen arm of a run; a run of one arm is taken as it is."""
     counted = select(run, replace(selection, arm=None))
     return one_arm(run, selection) if counted.several else counted
 
@@ -163,7 +164,7 @@ def rank_agreement(
     measure: str, pairs: Sequence[tuple[Sample | Values, Sample | Values]], *, seed: int = 0
 ) -> Agreement:
     """Kendall's tau-b over groups (Kendall 1945) of the mean of the first and of the second values
-    of each pair. NaN where one side is constant, and below five groups, whose ranks say nothing:
+    of each pair. NaN if one side is constant, and below five groups, whose ranks say nothing:
     three can be ranked in six ways. The means are estimates, and their noise pulls tau towards
     0."""
     if len(pairs) < FEWEST:

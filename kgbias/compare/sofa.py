@@ -1,8 +1,8 @@
-"""Models against each other by SoFa: the same groups before the same statements.
+"""Models compared by SoFa: the same groups before the same statements.
 
 A statement's variance of PPL* over groups is one value; models are paired by statement, and the
-tests are those of `kgbias.compare.models`. Of all categories together the figure is the mean of
-their means, as in the paper, and statements are drawn again within each.
+tests are those of `kgbias.compare.models`. For all categories together the figure is the mean
+of their means, as in the paper, and statements are resampled within each.
 """
 
 import math
@@ -25,7 +25,7 @@ from kgbias.stats.inference import DRAWS, Sample, Values, kendall_tau
 
 MEASURE = "sofa"
 OVERALL = "all categories"
-_FEWEST = 3  # statements that are tested
+_FEWEST = 3  # statements for a test
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class SofaRank:
     """A model's place by SoFa, 1 the highest score.
 
     Attributes:
-        model: its name, unlike that of any other.
+        model: its name, which is unique.
         rank: its rank, 1 the highest score; ties share the better one.
         low: the better end of the rank's 95% interval over resampled statements.
         high: the worse end of it.
-        probabilities: the share of resamples that each rank has, [models]; NaN where there are too
-            few statements to draw again, and the interval is from the first rank to the last.
+        probabilities: the share of resamples with each rank, [models]; NaN if there are too few
+            statements to resample, and the interval runs from the first rank to the last.
         result: its scores.
     """
 
@@ -60,9 +60,9 @@ class SofaComparison:
 
     Attributes:
         probe_set: what they were probed with.
-        models: the highest score first.
+        models: highest score first.
         tests: every pair of models in every category and in all of them, paired by statement; one
-            family. None of fewer than two models, or three statements.
+            family. Empty for fewer than two models, or three statements.
         agreement: Kendall's tau of the models' scores in each pair of categories.
     """
 
@@ -77,7 +77,7 @@ class SofaComparison:
 
     @property
     def overall_tests(self) -> list[Contrast]:
-        """The tests of all categories together; of one category, its own."""
+        """The tests of all categories together; with one category, its own."""
         return [t for t in self.tests if t.group == OVERALL or len(self.categories) == 1]
 
     def scores(self, category: str = OVERALL) -> dict[str, Estimate]:
@@ -85,7 +85,7 @@ class SofaComparison:
         return {m.model: m.score(category) for m in self.models}
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data; of one model, without ranks."""
+        """All of it as plain data; for one model, without ranks."""
         several = len(self.models) > 1
         return finite(  # type: ignore[no-any-return]
             {
@@ -134,7 +134,7 @@ class SofaComparison:
         lines = [
             f"{m.rank} ({m.low} to {m.high})  {m.model}: {m.result.score}" for m in self.models
         ]
-        return "\n".join([f"SoFa on {self.probe_set.name}, the highest score first:", *lines])
+        return "\n".join([f"SoFa on {self.probe_set.name}, highest score first:", *lines])
 
 
 def compare_sofa(
@@ -147,12 +147,12 @@ def compare_sofa(
     """Models by SoFa on one set of probes, with paired tests and the probability of each rank.
 
     Args:
-        results: of one model or more, all on `probe_set`.
+        results: of one or more models, all on `probe_set`.
         probe_set: the set.
         correction: "holm" or "bh", over every pair of models in every category and in all.
         seed: the random seed of resamples and permutations.
 
-    Raises UsageError where there is no result, or one of another set.
+    Raises UsageError without results, or for one of another set.
     """
     if not results:
         raise UsageError(f"no model was probed with the set {probe_set.name!r}")
@@ -188,29 +188,31 @@ def compare_sofa(
 def stored_sofa(
     store: Store, results: Sequence[SofaResult], probe_set: str | None = None, **options: Any
 ) -> SofaComparison:
-    """Those of the results that are of one set, held against each other: of the set of this name,
-    or whose id begins so; without one of the set that most models were probed with, then the
-    largest. Raises UsageError where there is none."""
+    """The results on one set, compared: the set with this name, or whose id begins with it; without
+    a name, the set that most models were probed with, or the largest of these. Raises UsageError if
+    there is none."""
     often = Counter(r.probe_set for r in results)
     sets = [s for s in store.probe_sets() if s.id in often]
     if not sets:
-        raise UsageError("no model was probed yet: kgbias probe RUN --model SPEC, or probe sets")
+        raise UsageError(
+            "no model was probed yet: use kgbias probe RUN --model SPEC, or probe sets"
+        )
     named = [
         s for s in sets if probe_set is None or s.name == probe_set or s.id.startswith(probe_set)
     ]
     if not named:
         there = ", ".join(f"{s.name} ({s.id[:8]})" for s in sets)
-        raise UsageError(f"no set of probes {probe_set!r}; there is {there}")
+        raise UsageError(f"no set of probes {probe_set!r}: choose {there}")
     chosen = max(named, key=lambda s: (often[s.id], s.probes, s.id))
     return compare_sofa([r for r in results if r.probe_set == chosen.id], chosen, **options)
 
 
 def rank_agreement(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:
     """Kendall's tau-b of each pair of benchmarks over the models that both scored, in [-1, 1]; NaN
-    for fewer than two, or where one scored them all alike.
+    for fewer than two, or if one scored them all alike.
 
     Args:
-        scores: benchmark to model to score; of each benchmark higher must mean the same.
+        scores: benchmark to model to score; higher must mean the same in each benchmark.
     """
     found = {}
     for one, other in combinations(scores, 2):
@@ -223,7 +225,7 @@ def rank_agreement(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str,
 def length_correlation(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) -> Estimate:
     """Pearson's correlation of PPL* and the number of words of the statement, over all probes, in
     [-1, 1] (figure 8); below 0: shorter statements have a higher PPL*. The interval is by
-    bootstrap over statements. NaN where all have one length."""
+    bootstrap over statements. NaN if all have the same length."""
     words = {(p.category, s.id): s.words for p in probe_set.parts for s in p.statements}
     groups = {c.category: len(c.groups) for c in result.categories}
     rows = [
@@ -232,7 +234,7 @@ def length_correlation(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0
         for s in c.statements
     ]
     m, x, y, variance = np.array(rows, dtype=np.float64).T
-    # of each statement: probes, and the sums of x, y, x^2, y^2 and xy over them
+    # per statement: probes, and the sums of x, y, x^2, y^2 and xy over them
     sums = np.stack([m, m * x, m * y, m * x * x, (m - 1) * variance + m * y * y, m * x * y])
     rng, n = np.random.Generator(np.random.PCG64(seed)), len(rows)
     step = max(1, 4_000_000 // n)
@@ -254,8 +256,8 @@ def _pearson(sums: Values) -> Values:
 
 
 def _subject(result: SofaResult, name: str) -> Subject:
-    """A model's values: of each category, and of all, where each is weighed so that the mean over
-    statements is the mean over categories."""
+    """A model's values: for each category, and for all, weighted so that the mean over statements
+    is the mean over categories."""
     samples: dict[tuple[str, str], Sample] = {}
     strata: dict[tuple[str, str], Sequence[Hashable]] = {}
     parts: dict[tuple[str, str], Sequence[Hashable]] = {}
@@ -294,7 +296,7 @@ def _rank(
 
 
 def _named_apart(results: Sequence[SofaResult]) -> list[str]:
-    """The models' names; those of one name also say what tells them apart."""
+    """The models' names; models of the same name also get what tells them apart."""
     often = Counter(r.model.name for r in results)
     names = []
     for r in results:

@@ -33,8 +33,8 @@ def variance_of(
     draws: Sequence[Draws],
     dear: Collection[str] = (),
 ) -> list[Components]:
-    """The same, of crawls that were read: what counts in each, and how it was drawn. `dear` are
-    measures by which groups are not held against each other."""
+    """The same for crawls already read: what counts in each, and how it was drawn. `dear` are
+    measures by which groups are not compared."""
     found = []
     first = counted[0]
     for arm in first.arms:
@@ -71,7 +71,7 @@ def _components(
 def _within(
     samples: Mapping[tuple[int, int], Sample], units: Mapping[tuple[int, int], np.ndarray]
 ) -> float:
-    """The pooled variance within the cells of groups, crawls and wordings; NaN where each has one
+    """The pooled variance within the cells of groups, crawls and wordings; NaN if each has one
     statement."""
     squares = freedom = 0.0
     for key, sample in samples.items():
@@ -87,8 +87,8 @@ def _within(
 def _crossed(
     samples: Mapping[tuple[int, int], Sample], units: Mapping[tuple[int, int], np.ndarray]
 ) -> Crossed:
-    """The variances of groups by the units that each value of their samples is of. A group that
-    lacks one of them, or has too few statements of one, is left out."""
+    """The variances of groups by units, given the unit of each value of their samples. A group that
+    lacks a unit, or has too few statements in one, is left out."""
     every, numbers = np.unique(np.concatenate(list(units.values())), return_inverse=True)
     ends = np.cumsum([len(own) for own in units.values()])[:-1]
     placed = dict(zip(units, np.split(numbers, ends), strict=True))
@@ -103,7 +103,7 @@ def _crossed(
 
 
 def _wordings(sample: Sample) -> np.ndarray:
-    """The wording of each value; all 0 where there is one."""
+    """The wording of each value; all 0 if there is only one."""
     if sample.design is None or sample.places is None or "wordings" not in sample.design.levels:
         return np.zeros(len(sample.values), dtype=np.int64)
     return sample.design.levels["wordings"][sample.places]

@@ -1,4 +1,4 @@
-"""Two samples: do they differ, and by how much."""
+"""Two samples: whether they differ, and by how much."""
 
 import math
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from kgbias.stats.designs import tails
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, resampled, resampled_means
 from kgbias.stats.inference import mean as mean_of
 
-_EXACT = 400  # n1 * n2; up to here p-values are exact where the method allows it
+_EXACT = 400  # n1 * n2; up to this, p-values are exact if the method allows
 _THRESHOLDS = 100  # at which distribution functions are compared for their design effect
 
 
 @dataclass(frozen=True, slots=True)
 class TwoSample:
-    """Two samples compared. NaN throughout where either is empty.
+    """Two samples compared. NaN throughout if either is empty.
 
     Attributes:
         n: the sizes of the first and the second sample.
@@ -48,15 +48,15 @@ def two_sample(
     """Compare two samples by the two-sample Kolmogorov-Smirnov test (Smirnov 1939) and by
     Mann-Whitney's U (1947), both two-sided.
 
-    The Kolmogorov-Smirnov p-value is exact up to 400 pairs, else the asymptotic one; on values with
+    The Kolmogorov-Smirnov p-value is exact up to 400 pairs and asymptotic beyond; on values with
     ties, such as the three classes of regard, it is conservative. Mann-Whitney's is exact up to 400
     pairs without ties, else the normal approximation, corrected for ties and continuity.
 
-    Both take values for independent draws. Where both samples know which of theirs are not
+    Both treat values as independent draws. If both samples know which of their values are not
     (`Sample.design`), p-values are those of exchanging whole clusters between the samples: the
     variance of U is that over permutations of clusters (Rosner, Glynn and Lee 2003), and D is read
-    at the size of sample that has its variance, as of Rao and Scott's (1984) first-order correction
-    of chi-squared. Neither variance is taken to be below that of independent draws.
+    at the sample size that has its variance, as in Rao and Scott's (1984) first-order correction of
+    chi-squared. Neither variance is taken to be below that of independent draws.
     """
     first, second = Sample.of(first), Sample.of(second)
     n = (first.n, second.n)
@@ -84,7 +84,7 @@ def two_sample(
 
 
 def _tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
-    """Kolmogorov-Smirnov's D with its p-value, and Mann-Whitney's U with its."""
+    """Kolmogorov-Smirnov's D and Mann-Whitney's U, each with its p-value."""
     from scipy.stats import ks_2samp, mannwhitneyu
 
     if first.n * second.n > _EXACT:
@@ -100,9 +100,9 @@ def _tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
 
 
 def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None:
-    """By how much clusters raise the variance of the distance of two distribution functions (the
-    mean over thresholds, each with its share of the values) and of U; None where the draws are
-    independent, or it is not known."""
+    """How much clusters raise the variance of the distance between two distribution functions (the
+    mean over thresholds, each with its share of the values) and of U; None if the draws are
+    independent, or this is not known."""
     sides = [s for s in (first, second) if s.design is not None and s.places is not None]
     if len(sides) < 2 or all(s.design is not None and s.design.independent for s in sides):
         return None
@@ -142,8 +142,8 @@ def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None
 def _asymptotic_tests(
     first: Sample, second: Sample, ks_effect: float = 1.0, u_effect: float = 1.0
 ) -> tuple[float, float, float, float]:
-    """The same as scipy's asymptotic ones, from how often each distinct value occurs: no count is
-    too high for it. The effects raise the variances."""
+    """The same as scipy's asymptotic tests, from how often each distinct value occurs, so no count
+    is too high. The effects raise the variances."""
     from scipy.special import ndtr
     from scipy.stats import kstwo
 
@@ -177,8 +177,8 @@ def mean_difference(
     seed: int = 0,
 ) -> Estimate:
     """Mean of the first minus mean of the second, with the percentile bootstrap interval of both
-    resampled, by their designs where both have one. The interval is NaN where either has fewer than
-    two values."""
+    resampled, by their designs if both have one. The interval is NaN if either has fewer than two
+    values."""
     first, second = Sample.of(first), Sample.of(second)
     n = first.n + second.n
     value = first.mean - second.mean

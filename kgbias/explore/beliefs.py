@@ -1,8 +1,8 @@
 """Said and believed: the verdicts of `kgbias.evidence` on the statements of the page.
 
-What a model believes of a statement is given in the same words by the page and by a server:
-{model, rows: [{group, lift, low, high, names, p, verdict, least, swayed}]}, a row for each group,
-the greatest lift first.
+The page and a server give what a model believes about a statement in the same form: {model, rows:
+[{group, lift, low, high, names, p, verdict, least, swayed}]}, a row for each group, greatest lift
+first.
 """
 
 import json
@@ -20,13 +20,13 @@ from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, stateme
 from kgbias.io.progress import Progress
 from kgbias.io.text import shortened, storable
 
-LIFT = 100  # a lift is held as whole hundredths of a bit
-EACH = 30  # statements of one group that are believed of it and were never said
+LIFT = 100  # lifts are stored as whole hundredths of a bit
+EACH = 30  # statements per group that are believed but were never said
 
 
 def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, Any]]:
     """Add the columns row.verdict, row.lift and verdict (their names) for runs that were probed;
-    returns what is believed and was never said, the greatest lift first."""
+    return what is believed but was never said, greatest lift first."""
     probed = [run for run in found.runs if run.believings()]
     if not probed:
         return []
@@ -62,10 +62,12 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
 def _never(
     found: Statements, run: str, verdict: str, rows: Sequence[Evidence], threshold: float
 ) -> list[dict[str, Any]]:
-    """The most telling of each group of what was never said of it."""
+    """For each group, the most telling statements never said about it."""
     of_group: dict[str, list[Evidence]] = {}
     for row in rows:
-        if row.verdict == verdict and not row.acceptability < threshold:  # nan: no score, it counts
+        if (
+            row.verdict == verdict and not row.acceptability < threshold
+        ):  # NaN: without a score, it counts
             of_group.setdefault(row.group, []).append(row)
     return [
         {
@@ -83,13 +85,13 @@ def _never(
 
 
 def believings(found: Placed) -> Iterator[tuple[StoredRun, Believing]]:
-    """Each run with each model that it was probed by names with."""
+    """Each run with each model that probed it by names."""
     return ((run, believing) for run in found.runs for believing in run.believings())
 
 
 def block(found: Statements) -> Block:
-    """What is believed of the statements of the page, of each of `believings`: for each statement,
-    in the order of its predicate and object, a JSON text of a list of one."""
+    """What is believed about the statements of the page, for each of `believings`: for each
+    statement, in order of predicate and object, a list of one as JSON text."""
     block = Block()
     for number, (run, believing) in enumerate(believings(found)):
         edges = [
@@ -108,7 +110,7 @@ def block(found: Statements) -> Block:
 
 
 def beliefs_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
-    """What each model that a run was probed by names with believes of one statement, read from the
+    """What each model that probed a run by names believes about one statement, read from the
     store."""
     told = []
     for believing in run.believings():

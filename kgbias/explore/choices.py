@@ -1,6 +1,6 @@
 """Forced choices in the page: which groups a model takes the statements to be about.
 
-A choice among the groups of a category is given in the same words by the page and by a server:
+The page and a server give a choice among the groups of a category in the same form:
 {model, category, options, rows: [{group, chosen, answered, share, low, high, base, lift, p, names,
 answers}], unread}. `answers` and `unread` are raw answers, each with how often it came: those that
 named the group, and those that named none.
@@ -26,8 +26,8 @@ _FIGURES = ("share", "low", "high", "base", "lift")
 
 
 def block(found: Statements) -> Block:
-    """The choices about the statements of the page, of each of `choosers`: for each statement, in
-    the order of its predicate and object, a JSON text of a list."""
+    """The choices about the statements of the page, by each of `choosers`: for each statement, in
+    order of predicate and object, a list as JSON text."""
     block = Block()
     for number, (run, choosing) in enumerate(_choosings(found)):
         edges = [(_place(found, e), e) for e in run.choices(choosing.id)]
@@ -45,8 +45,8 @@ def block(found: Statements) -> Block:
 
 
 def choosers(found: Statements) -> list[dict[str, Any]]:
-    """Each model that a run was put to: how often it chose each group, and the statements that it
-    chose a group for more often than for other statements, the greatest lift first."""
+    """Each model that was made to choose: how often it chose each group, and the statements that it
+    chose a group for more often than for other statements, greatest lift first."""
     return [
         {
             "run": run.name,
@@ -59,7 +59,7 @@ def choosers(found: Statements) -> list[dict[str, Any]]:
 
 
 def choices_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, Any]]:
-    """What each model that a run was put to chose for one statement, read from the store."""
+    """What each model that was made to choose chose for one statement, read from the store."""
     told = []
     for choosing in run.choosings():
         edges = run.choices(choosing.id, statement_id(said.predicate_id, said.object_id))
@@ -81,7 +81,7 @@ def _place(found: Statements, e: ChosenEdge) -> tuple[int, int, int]:
 
 
 def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
-    """The raw answers to questions about these, by key."""
+    """The raw answers to the questions about these edges, by key."""
     keys = list(dict.fromkeys(key for e in edges for key in (*e.answers, *e.others)))
     told: dict[str, str] = {}
     for first in range(0, len(keys), _BATCH):
@@ -112,7 +112,7 @@ def _choice(
     edges: Sequence[ChosenEdge],
     said: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The choice among the groups of one category, the group that was chosen most first."""
+    """The choice among the groups of one category, the group chosen most often first."""
     named = {key for e in edges for key in e.answers}
     unread = dict.fromkeys(key for e in edges for key in e.others if key not in named)
     return {
@@ -136,7 +136,7 @@ def _choice(
 
 
 def _often(keys: Sequence[str] | Mapping[str, Any], said: Mapping[str, str]) -> list[list[Any]]:
-    """Different answers and how often each came, those that came most."""
+    """The most frequent distinct answers, and how often each came."""
     often = Counter(said[key] for key in keys if key in said)
     return [[text, count] for text, count in often.most_common(_ANSWERS)]
 
@@ -158,7 +158,7 @@ def _base(
 
 
 def _telling(found: Statements, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:
-    """The statements that each group was chosen for more often than for others."""
+    """The statements for which each group was chosen more often than for others."""
     told: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
     for e in edges:
         place = _place(found, e)

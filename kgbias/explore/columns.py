@@ -1,4 +1,4 @@
-"""Columns as a page holds them: typed arrays and texts, compressed, as text that HTML can hold."""
+"""Columns for a page: typed arrays and texts, compressed, as text that HTML can hold."""
 
 import base64
 import zlib
@@ -17,9 +17,9 @@ _SIGNED = {"i16": np.int16, "i32": np.int32}
 class Block:
     """Named columns in one compressed block. The page's data.js reads it.
 
-    A column of numbers lies at a multiple of 4 bytes, in little-endian order. A column of texts is
-    one UTF-8 text of all of them, and a column NAME/lengths with the length of each in UTF-16 units
-    (what JavaScript counts in).
+    A column of numbers starts at a multiple of 4 bytes, in little-endian order. A column of texts
+    is one UTF-8 text of them all, plus a column NAME/lengths with the length of each in UTF-16
+    units (as JavaScript counts).
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,8 @@ class Block:
         self._add(name, "u8", data, len(data))
 
     def lists(self, name: str, values: Sequence[Sequence[int]]) -> None:
-        """Add a column of lists of numbers: NAME, all of them in turn, and NAME/lengths."""
+        """Add a column of lists of numbers: NAME, all of them one after another, and
+        NAME/lengths."""
         self.numbers(name, [number for row in values for number in row])
         self.numbers(f"{name}/lengths", [len(row) for row in values])
 
@@ -74,14 +75,14 @@ class Block:
 
 
 class Dictionary(Generic[K]):
-    """Numbers for keys, in the order in which they are first seen, each with a text."""
+    """Numbers for keys, in the order first seen, each with a text."""
 
     def __init__(self) -> None:
         self._places: dict[K, int] = {}
         self.texts: list[str] = []
 
     def add(self, key: K, text: str) -> int:
-        """The number of the key; `text` is kept where it is new."""
+        """The number of the key; `text` is stored if the key is new."""
         place = self._places.setdefault(key, len(self.texts))
         if place == len(self.texts):
             self.texts.append(text)
@@ -125,13 +126,13 @@ class Lines:
 
 
 def quantised(values: ArrayLike, scale: int) -> "np.ndarray[Any, np.dtype[np.int16]]":
-    """Numbers as whole multiples of 1 / scale in 16 bits, -32768 for NaN; what is out of range is
-    cut."""
+    """Numbers as whole multiples of 1 / scale in 16 bits, -32768 for NaN; values out of range are
+    clipped."""
     array = np.asarray(values, dtype=np.float64)
     whole = np.clip(np.round(np.nan_to_num(array) * scale), -32767, 32767)
     return np.where(np.isnan(array), -32768, whole).astype(np.int16)
 
 
 def merged(blocks: Mapping[str, Block]) -> dict[str, dict[str, list[Any]]]:
-    """What the page must know of the blocks to read them."""
+    """What the page must know about the blocks to read them."""
     return {name: block.columns for name, block in blocks.items()}

@@ -1,8 +1,8 @@
 """Where each statement comes from: prompts, raw answers, ids, probes and association tests.
 
 Texts repeat: a prompt's examples are other prompts' answers. They are kept as lists of lines, each
-line once. The first `EACH` answers of a statement are there, of all statements the first answers
-first, until `CHARACTERS` of different lines are; what is left out is counted and said.
+line once. The first `EACH` answers of a statement are kept, the first answers of all statements
+first, up to `CHARACTERS` of distinct lines; what is left out is counted and reported.
 """
 
 import math
@@ -29,7 +29,7 @@ _BATCH = 5_000
 
 
 def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]:
-    """What the page holds of prompts and answers, and how many answers it leaves out."""
+    """The prompts and answers that the page holds, and how many answers it leaves out."""
     block, texts = Block(), Lines()
     templates: Dictionary[str] = Dictionary()
     origins = _generations(found)
@@ -69,7 +69,7 @@ def block(found: Statements, progress: Progress) -> tuple[Block, dict[str, int]]
 
 
 def _naming(block: Block, found: Statements, origins: Sequence[Sequence[Generation]]) -> None:
-    """The rows that name groups other than their own, and these."""
+    """Add the rows that name groups other than their own, and these groups."""
     rows, names = [], []
     for source in found.sources:
         named = Named(source.run.groups)
@@ -87,7 +87,7 @@ MORE = 20  # answers of a statement that a server gives at a time
 
 def origin_of(found: Placed, row: int, first: int = 0) -> dict[str, Any]:
     """Where one statement comes from, read from the store: `MORE` of its answers from number
-    `first` on, and with the first of them its beliefs, probes, forced choices, and the other groups
+    `first` on, and with the first batch its beliefs, probes, forced choices, and the other groups
     that it names."""
     source, triple = found.source(row), found.triple_id(row)
     own = source.run.answered(triple, source.arm, first=first, most=MORE)
@@ -157,8 +157,8 @@ def _cut(text: str) -> str:
 
 
 def probes(found: Statements) -> tuple[Block, list[dict[str, Any]]]:
-    """The probes of the statements: each with every group of its category before it, under each
-    model that a run was probed with."""
+    """The probes of the statements: each after every group of its category, under each model that a
+    run was probed with."""
     block = Block()
     models: list[dict[str, Any]] = []
     pieces: Dictionary[str] = Dictionary()
@@ -179,7 +179,8 @@ def _probing(
     edges: Sequence[ProbedEdge],
     pieces: Dictionary[str],
 ) -> None:
-    """The edges of one probing, by statement and rank; the tokens of the first `PROBES`."""
+    """Add the edges of one probing, by statement and rank, with the tokens of the first
+    `PROBES`."""
     placed = [
         (found.predicates.get(e.predicate_id), found.objects.get(e.object_id), e.rank, e)
         for e in edges
@@ -203,7 +204,7 @@ def _probing(
 
 def associations(found: Statements) -> list[dict[str, Any]]:
     """The association tests of the runs, each with the groups, objects and topics that it is about.
-    A test that several runs share is there once."""
+    A test that several runs share appears once."""
     tests: dict[str, AssociationNode] = {t.id: t for run in found.runs for t in run.associations()}
     topics = {topic: number for (_, topic), number in found.topics.items()}
     places: dict[str, Callable[[str, int], int]] = {

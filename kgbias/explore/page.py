@@ -1,5 +1,5 @@
-"""The explorer's page: one self-contained HTML file that works offline and asks no one for
-anything; or the same page from a server, which it asks for its columns."""
+"""The explorer's page: one self-contained HTML file that works offline and fetches nothing; or the
+same page from a server, from which it fetches its columns."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -30,8 +30,8 @@ _NEITHER = "#98a3af"
 
 
 def drawn(found: Statements, by_group: Map) -> str:
-    """The map by group as SVG: a disc for each group, and in it dots for the objects said most,
-    each coloured by the regard of what is said with it most often."""
+    """The map by group as SVG: a disc for each group, with dots for the objects said most often,
+    each coloured by the regard of what is most often said with it."""
     layout = by_group.layout
     if not len(layout.units):
         return ""
@@ -69,12 +69,12 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 4  # of the data in the page, and of what a server keeps of it: a change of either counts
+FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
     "origins", "choices", "beliefs", "details", "exports", "app",
 )  # fmt: skip
-"""The page's own scripts, in the order in which they stand in it: one script."""
+"""The page's own scripts, in order; they are joined into one."""
 
 
 def write_explorer(
@@ -90,12 +90,12 @@ def write_explorer(
     Args:
         runs: at least one, in the order in which the page names them.
         path: the file.
-        selection: `arm`: only this arm of the runs. `min_acceptability` and `without_echoes` are
-            where the page's filters stand when it is opened; all statements are in it.
+        selection: `arm`: only this arm of the runs. `min_acceptability` and `without_echoes` set
+            the page's filters when it opens; the page holds all statements.
         seed: of the maps and communities.
-        progress: where it is reported.
+        progress: where progress is reported.
 
-    Raises DataError where the file cannot be written, UsageError where the runs hold nothing.
+    Raises DataError if the file cannot be written, UsageError if the runs hold nothing.
     """
     progress = progress or Silent()
     page, _ = render(runs, selection=selection, seed=seed, progress=progress)
@@ -109,7 +109,8 @@ def render(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> tuple[str, str]:
-    """The page as HTML, and a picture of its map by group as SVG; as `write_explorer`."""
+    """The page as HTML, and a picture of its map by group as SVG; arguments as of
+    `write_explorer`."""
     progress = progress or Silent()
     selection = selection or Selection()
     found = statements.read(runs, selection, progress)
@@ -165,7 +166,7 @@ def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple
 def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
-    """What the page must know before it reads its columns."""
+    """The data that the page needs before it reads its columns."""
     models = dict.fromkeys(shortened(run.model.title, 80) for run in found.runs)
     return {
         "format": FORMAT,
@@ -184,7 +185,7 @@ def about_of(
 
 
 def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
-    """How the page reads and prints a measure, and how far the label that hurts can be believed."""
+    """How the page reads and prints a measure, and how far its hurtful label can be trusted."""
     metrics = {run.metrics().get(measure.name) for run in runs}
     believed = precision_of(metrics.pop()) if len(metrics) == 1 else None
     digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
@@ -220,9 +221,9 @@ export default {
 
 
 class Explorer:
-    """What `Run.explore` returns: in a notebook, the explorer itself (an anywidget; the page runs
-    in a frame of its own, which can reach neither the notebook nor a network), and a picture of
-    its map where no script runs.
+    """The result of `Run.explore`: in a notebook, the explorer itself (an anywidget; the page runs
+    in a frame of its own, which can reach neither the notebook nor a network), and a picture of its
+    map where scripts do not run.
 
     Attributes:
         page: the page as HTML.
@@ -234,13 +235,13 @@ class Explorer:
         self._widget: Any = None
 
     def save(self, path: str | Path) -> Path:
-        """Write the page to a file, whole or not at all; returns its path."""
+        """Write the page to a file, whole or not at all; return its path."""
         write_text(Path(path), self.page)
         return Path(path)
 
     @property
     def widget(self) -> Any:
-        """The anywidget. Raises MissingExtra where anywidget is not installed."""
+        """The anywidget. Raises MissingExtra if anywidget is not installed."""
         if self._widget is None:
             try:
                 import anywidget

@@ -1,17 +1,17 @@
-"""The server of the explorer: runs too large for a file, or for a team, in a browser.
+"""The explorer's server: for runs too large for a file, or for a team.
 
-The columns of the statements are in its memory, compressed; prompts, answers and probes stay in the
-store and are read statement by statement.
+It keeps the columns of the statements in memory, compressed; prompts, answers and probes stay in
+the store and are read statement by statement.
 
-It answers GET alone, from memory and from the store by the number of a statement; no part of an
-address becomes a path or a query. Without a token it answers only requests that were addressed to
-this machine by a name that means this machine, so that no page of somebody else's can have its own
-name point here (DNS rebinding). With one, every request must show it: as a bearer, or in the
-address, once; a browser then keeps a cookie that is worth nothing after the server has stopped.
+It answers only GET, from memory and from the store by statement number; no part of an address
+becomes a path or a query. Without a token it answers only requests addressed to this machine by a
+local name, so that nobody else's page can point its own name here (DNS rebinding). With a token,
+every request must show it: as a bearer token, or once in the address, after which the browser keeps
+a cookie that is worthless once the server has stopped.
 
-What was read is kept in the cache folder while the store stays as it is (`kgbias.graph.derived`):
-the next server of the same runs does not read them again. The file is a digest of 32 bytes and what
-it is of: a line of JSON, and the blocks of columns as the page gets them.
+What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
+the next server of the same runs need not read them again. The file is a digest of 32 bytes followed
+by what it is a digest of: a line of JSON, and the blocks of columns as the page gets them.
 """
 
 import asyncio
@@ -54,8 +54,8 @@ from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
 
-AT_ONCE = 50_000  # statements that are still worked on all at once
-WORTH_KEEPING = 10_000  # statements; fewer are read as fast
+AT_ONCE = 50_000  # statements; more than this are not processed all at once
+WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
 _ON_DISK = 1 << 30  # bytes of all that is kept
 _DIGEST = 32
 
@@ -63,7 +63,7 @@ _DIGEST = 32
 @dataclass(frozen=True, slots=True)
 class ServedPage:
     """The page of a server: it holds no data, but fetches `blocks` by name (each a zlib stream),
-    and what it says of a single statement, which `placed` knows by its row. `policy` is its
+    and the details of single statements, which `placed` finds by row. `policy` is its
     Content-Security-Policy."""
 
     page: str
@@ -74,7 +74,7 @@ class ServedPage:
 
 @dataclass(frozen=True, slots=True)
 class _Packed:
-    """What was read: what the page must know first, its blocks, and the ids of the groups."""
+    """What was read: what the page needs first, its blocks, and the ids of the groups."""
 
     about: Mapping[str, Any]
     blocks: Mapping[str, bytes]
@@ -88,9 +88,9 @@ def render_served(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> ServedPage:
-    """The explorer's page for a server. Of more than `AT_ONCE` statements it leaves out what would
-    take minutes or the memory of all their texts: communities that are not stored, verdicts, and
-    echoes unless they are to be left out (`selection`)."""
+    """The explorer's page for a server. For more than `AT_ONCE` statements it leaves out what would
+    take minutes, or the memory of all their texts: communities that are not stored, verdicts, and
+    echoes unless `selection` leaves echoes out."""
     selection = selection or Selection()
     place = _place(runs, selection, seed)
     packed = _kept(place) if place else None
@@ -119,7 +119,7 @@ def _read(
 
 
 def _placed(packed: _Packed, runs: Sequence[StoredRun]) -> Placed:
-    """Which statement stands in which row."""
+    """Which statement is in which row."""
     run = {r.id: r for r in runs}
     placed = Placed(
         [
@@ -136,7 +136,7 @@ def _placed(packed: _Packed, runs: Sequence[StoredRun]) -> Placed:
 
 
 def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place | None:
-    """Where what is read of the runs is kept, None where their store does not tell its state."""
+    """Where the data read of the runs is kept; None if their store does not tell its state."""
     store = runs[0].store
     if any(run.store is not store for run in runs) or (state := store.state()) is None:
         return None
@@ -145,8 +145,8 @@ def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place 
 
 
 def _keep(packed: _Packed, place: Place, run: StoredRun) -> None:
-    """Keep what was read, unless the store changed meanwhile. Where nothing can be written, it
-    simply is not kept."""
+    """Keep what was read, unless the store changed meanwhile. If it cannot be written, it is simply
+    not kept."""
     if run.store.state() != place.state:
         return
     sizes = {name: len(block) for name, block in packed.blocks.items()}
@@ -162,7 +162,7 @@ def _keep(packed: _Packed, place: Place, run: StoredRun) -> None:
 
 
 def _kept(place: Place) -> _Packed | None:
-    """What was kept, or None where there is nothing that is whole."""
+    """What was kept, or None if nothing was kept whole."""
     try:
         with place.file.open("rb") as file:
             digest, body = file.read(_DIGEST), file.read()
@@ -195,24 +195,24 @@ _SENT = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "private, no-cache",  # kept, and asked about each time
+    "Cache-Control": "private, no-cache",  # may be kept, but is checked each time
 }
 
 
 class Application:
-    """The application: until it is given something to show it says that this is being read."""
+    """The application: until it has something to show, it says that this is being read."""
 
     def __init__(self, read: Read[object], *, token: str | None = None) -> None:
         """
         Args:
-            read: calls a function that reads the store, where that may be done.
-            token: what a request must show; None: requests addressed to this machine are answered.
+            read: calls a function that reads the store, in a thread that may read it.
+            token: what a request must show; None: answer requests addressed to this machine.
         """
         self._read = read
         self._token = token
         self._session = secrets.token_urlsafe(32)
         self._app: ASGIApp = PlainTextResponse(
-            "The statements are being read: this page opens by itself.", 503,
+            "The statements are being read; this page opens by itself.", 503,
             {"Retry-After": "2", "Refresh": "2"},
         )  # fmt: skip
         self._headers = _fenced("default-src 'none'")
@@ -234,13 +234,13 @@ class Application:
         await answer(scope, receive, guarded)
 
     def _first(self, request: Request) -> Response | None:
-        """The answer to a request that the application must not see."""
+        """The answer to a request that must not reach the application."""
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
             if _HERE.fullmatch(request.headers.get("host", "")):
                 return None
-            return PlainTextResponse("this view is for its own machine alone", 403)
+            return PlainTextResponse("this view can only be opened on its own machine", 403)
         shown = request.query_params.get("token")
         if request.url.path == "/" and shown is not None and _same(shown, self._token):
             inside = RedirectResponse("/", 303)  # so that no address holds the token
@@ -262,7 +262,7 @@ class Application:
 
 
 def _pages(view: ServedPage, read: Read[object]) -> ASGIApp:
-    """The page, a block of columns by its name, a statement by its number."""
+    """The routes: the page, a block of columns by name, a statement by number."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
     page_tag = _tag(page)
@@ -306,7 +306,7 @@ def _fenced(policy: str) -> list[tuple[bytes, bytes]]:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Whether two secrets are the same, in a time that does not tell how much of them is."""
+    """Whether two secrets are the same, in a time that does not reveal how much of them is."""
     digests = (hashlib.sha256(s.encode("utf-8", "surrogatepass")).digest() for s in (given, wanted))
     return hmac.compare_digest(*digests)
 
@@ -327,13 +327,13 @@ _SHORTEST = 16  # characters of a token
 _WAIT = 30.0  # seconds that a request waits for the store
 _OPEN = 500  # connections at once
 _HEADERS = 10.0  # seconds for the whole head of a request
-_STOP = 5  # seconds that answers may take to end
+_STOP = 5  # seconds that answers may take to finish
 
 
 class Server:
-    """A server of some runs, as they stand when they are read. It listens inside a `with`
-    statement; `show` reads what it shows, `work` answers what needs the store. Both must be called
-    in the thread in which the store was opened.
+    """A server of some runs, as they were when read. It listens inside a `with` statement; `show`
+    reads what it shows, and `work` answers what needs the store. Both must be called in the thread
+    that opened the store.
 
     Attributes:
         url: where it listens.
@@ -392,12 +392,12 @@ class Server:
         self._server.should_exit = True
 
     def work(self) -> None:
-        """Answer what needs the store, until the server is stopped."""
+        """Answer requests that need the store, until the server is stopped."""
         while self._thread.is_alive():
             with suppress(Empty):
                 read, answer = self._jobs.get(timeout=0.2)
                 if not answer.set_running_or_notify_cancel():
-                    continue  # whoever asked has gone
+                    continue  # the client has gone
                 try:
                     answer.set_result(read())
                 except Exception as error:
@@ -410,12 +410,13 @@ class Server:
 
 
 class _Connections:
-    """The open connections. One that waits for a request, which anybody can hold open, keeps nobody
-    out: it has a time for the head of its request, and where there are as many connections as may
-    be, the oldest that waits of whoever has most of these makes room for the next."""
+    """The open connections. Anybody can hold one open that waits for a request, so waiting
+    connections must keep nobody out: each has a limited time for the head of its request, and once
+    the limit of connections is reached, the client with the most waiting ones loses its oldest to
+    make room for the next."""
 
     def __init__(self) -> None:
-        self._open: dict[Any, Any] = {}  # in their order, with the request last seen on each
+        self._open: dict[Any, Any] = {}  # in order, with the request last seen on each
 
     def opened(self, connection: Any) -> None:
         waiting = [c for c in self._open if _waits(c)]
@@ -448,8 +449,8 @@ class _Connections:
 
 
 def _waits(connection: Any) -> bool:
-    """Whether no request on it is being answered: none has come with its whole head, or the last is
-    answered."""
+    """Whether no request on it is being answered: none has arrived with its whole head, or the last
+    has been answered."""
     return connection.cycle is None or connection.cycle.response_complete
 
 
@@ -458,8 +459,8 @@ def _peer(connection: Any) -> str:
 
 
 def _protocol(connections: _Connections) -> type[asyncio.Protocol]:
-    """uvicorn's protocol, which tells of its connections. A small answer leaves at once: it would
-    wait for the last one to be acknowledged, 40 ms."""
+    """uvicorn's protocol, reporting its connections. A small answer is sent at once; otherwise it
+    would wait 40 ms for the last one to be acknowledged."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     class Told(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -478,8 +479,7 @@ def _protocol(connections: _Connections) -> type[asyncio.Protocol]:
 
 def checked_token(host: str, token: str | None) -> str | None:
     """The token that requests must show: the given one, or that of KGBIAS_SERVE_TOKEN. Raises
-    UsageError where there is none and `host` is more than this machine, and for one that is too
-    short to be safe."""
+    UsageError without one if `host` is more than this machine, and for one too short to be safe."""
     token = token if token is not None else os.environ.get(TOKEN) or None
     if token is None:
         if not _loopback(host):

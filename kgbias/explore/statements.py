@@ -1,9 +1,9 @@
 """The statements of runs as columns: what the explorer filters, counts and draws.
 
-A source is an arm of a run. Its statements stand together, and nothing is ever added up over two
-sources. All statements are there, also those that do not count by default: the page filters them by
-the rules of `kgbias.graph.selection`. They are read in narrow rows, so that a million of them takes
-the memory of their columns and not of their prompts.
+A source is an arm of a run. Its statements stand together, and nothing is ever added up across
+sources. All statements are included, even those that do not count by default: the page filters them
+by the rules of `kgbias.graph.selection`. They are read in narrow rows, so that a million of them
+take the memory of their columns and not of their prompts.
 """
 
 from array import array
@@ -23,7 +23,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import shortened, storable
 from kgbias.measures import Measure, columns
 
-NAME = 500  # characters of a group, a predicate or an object that the page holds
+NAME = 500  # characters that the page holds of a group, a predicate or an object
 MOST_STRATEGIES = 255
 ID = "S10"  # an id of the graph, as bytes
 
@@ -61,7 +61,7 @@ class _Part:
 
 @dataclass(slots=True)
 class Placed:
-    """Which statement stands in which row: the id of its triple, and the source that it is of."""
+    """Which statement is in which row: the id of its triple, and its source."""
 
     sources: list[Source] = field(default_factory=list)
     groups: Dictionary[str] = field(default_factory=Dictionary)
@@ -69,12 +69,12 @@ class Placed:
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of rows."""
         return len(self.triple)
 
     @property
     def runs(self) -> list[StoredRun]:
-        """The runs, in the order in which they were named."""
+        """The runs, in the order in which they were given."""
         return list({source.run.id: source.run for source in self.sources}.values())
 
     def triple_id(self, row: int) -> str:
@@ -82,7 +82,7 @@ class Placed:
         return bytes(self.triple[row]).ljust(10, b"\0").hex()
 
     def source(self, row: int) -> Source:
-        """The source that a row is of."""
+        """The source of a row."""
         return next(s for s in self.sources if s.start <= row < s.end)
 
 
@@ -91,9 +91,9 @@ class Statements(Placed):
     """The statements of several runs, a row for each source and triple.
 
     Groups, predicates, objects, topics (0: none), labels and strategies are numbers in the
-    dictionaries. `said` is [answers, 3]: the strategy, round and count of each answer, those of a
-    row together, in the order of the crawl; `answers` says how many a row has. `echo` says of each
-    whether it repeats an example of its prompt; it is None where that was not looked for.
+    dictionaries. `said` is [answers, 3]: the strategy, round and count of each answer, grouped by
+    row, in the order of the crawl; `answers` says how many a row has. `echo` says whether each
+    repeats an example of its prompt; it is None if that was not checked.
     """
 
     measures: list[Measure] = field(default_factory=list)
@@ -117,10 +117,10 @@ class Statements(Placed):
 
 
 def read(runs: Sequence[StoredRun], selection: Selection, progress: Progress) -> Statements:
-    """The statements of the runs. Raises UsageError where `selection` names an arm that none of
-    them has, and where two runs are the same."""
+    """The statements of the runs. Raises UsageError if `selection` names an arm that none of them
+    has, or if two runs are the same."""
     if len({run.id for run in runs}) < len(runs):
-        raise UsageError("a run is named twice")
+        raise UsageError("a run is named twice: name each once")
     found = Statements(measures=columns({m: 1 for run in runs for m in run.metrics()}))
     found.labels.add("", "")
     parts: list[_Part] = []
@@ -194,7 +194,7 @@ def _read(
 
 
 def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, thing: Ints) -> Ints:
-    """The order in which stores put triples (`kgbias.graph.said.in_order`)."""
+    """The order in which stores keep triples (`kgbias.graph.said.in_order`)."""
     seeds = {g.id: place for place, g in enumerate(run.groups)}
     places = np.full(len(found.groups), len(seeds))
     for id, number in found.groups.items():
@@ -210,7 +210,7 @@ def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, t
 
 
 def _number(dictionary: Dictionary[str], id: str, text: str) -> int:
-    """The number of a node; its text is kept where it is new."""
+    """The number of a node; its text is stored if new."""
     place = dictionary.get(id)
     return place if place >= 0 else dictionary.add(id, storable(shortened(text, NAME)))
 
@@ -258,7 +258,7 @@ def _topics(found: Statements, run: StoredRun, triple: Ids) -> Ints:
 
 
 def _places(sorted_ids: Ids, wanted: Ids) -> tuple[Ints, NDArray[np.bool_]]:
-    """Where the ids stand among sorted ones, and which of them do."""
+    """The places of the ids among sorted ones, and which of them are there."""
     at = np.searchsorted(sorted_ids, wanted)
     known = at < len(sorted_ids)
     known[known] = sorted_ids[at[known]] == wanted[known]
@@ -266,7 +266,7 @@ def _places(sorted_ids: Ids, wanted: Ids) -> tuple[Ints, NDArray[np.bool_]]:
 
 
 def _ranks(dictionary: Dictionary[str]) -> Ints:
-    """The place of each text in the order of texts."""
+    """The place of each text in sorted order."""
     texts = dictionary.texts
     ranks = np.empty(len(texts), np.int64)
     ranks[sorted(range(len(texts)), key=texts.__getitem__)] = np.arange(len(texts))
@@ -285,7 +285,7 @@ def find_echoes(found: Statements, progress: Progress) -> None:
 
 
 def block(found: Statements) -> Block:
-    """The statements as the page holds them."""
+    """The statements in the page's format."""
     block = Block()
     block.numbers("row.group", found.group)
     block.numbers("row.predicate", found.predicate)
@@ -322,12 +322,12 @@ def ids(found: Statements) -> Block:
 
 
 def scale(measure: Measure) -> int:
-    """A measure's values are held as whole multiples of 1 / scale."""
+    """The scale of a measure: its values are stored as whole multiples of 1 / scale."""
     return 10_000 if measure.range is not None else 1_000
 
 
 def crawl_of(source: Source) -> dict[str, Any]:
-    """What the page says of a source."""
+    """What the page says about a source."""
     run = source.run
     return {
         "run": run.name,

@@ -1,9 +1,10 @@
 """The maps of the explorer: by group, predicate, topic and community, and where everything stands.
 
-A unit is a group, a predicate, a topic or a community: a disc. Each object is a point in the disc
-of the unit that it was said of most. Units that share objects stand close. In a disc, what was said
-of this unit alone fills the core, the most said in the middle; what it shares with others stands at
-the rim, on the side where they are. The same statements and seed give the same map.
+A unit is a group, a predicate, a topic or a community, drawn as a disc. Each object is a point in
+the disc of the unit that it was said of most often. Units that share objects stand close together.
+In a disc, what was said of this unit alone fills the core, with what was said most often in the
+middle; what it shares with others stands at the rim, on their side. The same statements and seed
+give the same map.
 """
 
 from collections.abc import Sequence
@@ -29,10 +30,10 @@ _DRAWN = np.array([0.992, 0.98])  # together, more from above and below: screens
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A map. `units` is [units, 2] and `radii` [units]; `objects` is [objects, 2], NaN for one that
-    is in no unit, and `home` its unit or -1. `ties` is [ties, 3]: two units and how alike they are,
-    the cosine of their objects' counts in (0, 1]. The unit of length is the distance between two
-    points of a disc."""
+    """A map. `units` is [units, 2] and `radii` [units]; `objects` is [objects, 2], NaN for one in
+    no unit, and `home` holds the unit of each or -1. `ties` is [ties, 3]: two units and how alike
+    they are, the cosine of their objects' counts in (0, 1]. The unit of length is the distance
+    between two points of a disc."""
 
     units: Floats
     radii: Floats
@@ -45,13 +46,14 @@ def lay_out(
     unit: Ints, thing: Ints, weight: Ints, units: int, things: int, *, seed: int = 0
 ) -> Layout:
     """The map of statements that tie an object (`thing`) to a unit, each with how often it was said
-    (`weight`). A unit has a tie to the three units that are most like it, of many units to one."""
+    (`weight`). A unit is tied to the three units most like it, or to one if there are many
+    units."""
     keys, inverse = np.unique(unit * things + thing, return_inverse=True)
     counts = np.bincount(inverse, weight).astype(np.float64)
     unit, thing = keys // max(things, 1), keys % max(things, 1)
     likeness = _likeness(unit, thing, counts, units, things)
     home = np.full(things, -1)
-    order = np.lexsort((-unit, counts))  # of equals, the first unit
+    order = np.lexsort((-unit, counts))  # of ties, the first unit
     home[thing[order]] = unit[order]
     sizes = np.bincount(home[home >= 0], minlength=units)
     radii = np.sqrt(np.maximum(sizes, 1)) + 1.0
@@ -62,7 +64,7 @@ def lay_out(
 
 
 def _likeness(unit: Ints, thing: Ints, counts: Floats, units: int, things: int) -> Floats:
-    """The cosine between the counts of objects of each two units; 0 on the diagonal."""
+    """The cosine between the object counts of every two units; 0 on the diagonal."""
     lengths = np.sqrt(np.bincount(unit, counts**2, minlength=units))
     shared = np.flatnonzero(np.bincount(thing, minlength=things) > 1)
     place = np.full(things, -1)
@@ -114,7 +116,7 @@ def _centres(likeness: Floats, radii: Floats, seed: int) -> Floats:
 def _points(
     unit: Ints, thing: Ints, counts: Floats, home: Ints, said: Any, centres: Floats, things: int
 ) -> Floats:
-    """Where each object stands in the disc of its unit."""
+    """The position of each object in the disc of its unit."""
     others = np.bincount(thing, minlength=things) - 1
     pull = np.zeros((things, 2))
     away = home[thing] != unit
@@ -136,7 +138,7 @@ def _points(
         slots = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
         alone = int((others[members] == 0).sum())
         rim = members[alone:]
-        if len(rim):  # the slots of the rim, in turn around the disc, to those whose side it is
+        if len(rim):  # give each slot around the rim to an object that belongs on that side
             turn = np.arctan2(slots[alone:, 1], slots[alone:, 0])
             wanted = np.arctan2(pull[rim, 1], pull[rim, 0])
             members = np.r_[members[:alone], rim[np.argsort(wanted, kind="stable")]]
@@ -146,7 +148,7 @@ def _points(
 
 
 def _ties(likeness: Floats, most: int) -> Floats:
-    """The edges from each unit to those most like it, as rows of two units and their likeness."""
+    """The edges from each unit to those most like it, as rows of two units and their cosine."""
     found: dict[tuple[int, int], Any] = {}
     for a in range(len(likeness)):
         for b in np.argsort(-likeness[a], kind="stable")[:most]:
@@ -155,14 +157,14 @@ def _ties(likeness: Floats, most: int) -> Floats:
     return np.array([(a, b, w) for (a, b), w in sorted(found.items())]).reshape(-1, 3)
 
 
-MOST = 400  # units of a map: those said most often
+MOST = 400  # units in a map: those said most often
 _SCALE = 32_000  # positions are whole numbers up to this
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map by one kind of unit. `units` names each unit by its number in the dictionary of its
-    kind; a community by itself, with its name in `names`."""
+    """A map by one kind of unit. `units` gives each unit's number in the dictionary of its kind; a
+    community's own number, with its name in `names`."""
 
     by: str
     units: Ints
@@ -171,9 +173,9 @@ class Map:
 
 
 def maps(found: Statements, *, seed: int, progress: Progress, search: bool = True) -> list[Map]:
-    """The maps of the statements, of all sources together; a map needs two units at least, but the
-    one by group is always there. Communities that no run has stored are searched for if `search`;
-    else there is no map of them."""
+    """The maps of the statements of all sources together. A map needs at least two units, but the
+    one by group is always there. Communities that no run has stored are computed if `search`;
+    otherwise they get no map."""
     group, predicate, thing, topic = found.group, found.predicate, found.object, found.topic
     count = found.count
     progress.stage("maps", 4)
@@ -201,13 +203,13 @@ def maps(found: Statements, *, seed: int, progress: Progress, search: bool = Tru
 def communities(
     found: Statements, group: Ints, thing: Ints, count: Ints, seed: int, *, search: bool = True
 ) -> tuple[Ints, Ints, list[list[int]]]:
-    """The community of each group and object, and the groups of each, those with most statements
-    first.
+    """The community of each group and object, and the groups in each community, those with most
+    statements first.
 
     Communities are those of `kgbias.graph.structure`: Louvain (Blondel et al. 2008) on groups and
-    objects, an edge as heavy as what ties them was said often. Where a single run has them stored,
-    they are taken. An object of one group is always in the group's community, so that it is left
-    out of the search and counts as a weight of the group alone.
+    objects, with edges weighted by how often the two were tied. Those of a single run are taken
+    from its store if it has them. An object of only one group is always in that group's community,
+    so it is left out of the search and counts only as weight of the group.
     """
     import networkx as nx
 
@@ -249,8 +251,8 @@ def communities(
 
 
 def _most(unit: Ints, count: Ints, *, none: bool) -> tuple[Ints, Ints, Ints]:
-    """Which rows are of the units that were said most, these units, and each row's place among
-    them. With `none`, 0 is no unit; a negative number never is."""
+    """The rows that belong to the units said most often, these units, and each row's place among
+    them. With `none`, 0 means no unit; a negative number always does."""
     known = unit >= (1 if none else 0)
     said = np.bincount(unit[known], count[known]) if known.any() else np.zeros(0)
     units = np.sort(np.argsort(-said, kind="stable")[: min(MOST, int((said > 0).sum()))])
@@ -267,7 +269,7 @@ def _name(found: Statements, groups: Sequence[int]) -> str:
 
 
 def block(found: Sequence[Map]) -> Block:
-    """The maps as the page holds them."""
+    """The maps in the page's format."""
     block = Block()
     for m in found:
         part = m.layout

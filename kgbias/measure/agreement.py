@@ -35,7 +35,7 @@ class Agreement:
         measure: what both score.
         first, second: the scorers, as NAME@VERSION.
         same: the share of statements with the same label, in [0, 1].
-        kappa: Cohen's kappa of the labels, at most 1; 0 is what chance gives.
+        kappa: Cohen's kappa of the labels, at most 1; 0 is chance.
         rho: Spearman's rank correlation of the values, in [-1, 1].
         moved: the groups that change rank.
     """
@@ -60,9 +60,9 @@ def agreements(
     metrics: Mapping[str, Metric],
     scorers: Sequence[Metric] | None = None,
 ) -> list[Agreement]:
-    """The agreement of every two scorers of a measure whose scores of these triples of the run are
-    in the store; the run's current one (`metrics`) first. Of statements that several arms made,
-    each counts once. `scorers` are the run's, where they were read already."""
+    """The agreement of every two scorers of a measure whose scores of these triples are in the
+    store; the run's current one (`metrics`) first. A statement that several arms made counts once.
+    `scorers` are the run's, if they have been read already."""
     statements: dict[str, TripleView] = {}
     for t in triples:
         statements.setdefault(t.id, t)
@@ -108,10 +108,11 @@ def _agreement(
 
 def kappa(first: Sequence[str], second: Sequence[str]) -> tuple[Estimate, Estimate]:
     """The share of labels that two judges have in common, and their kappa, (share - chance) /
-    (1 - chance), where chance is what their own frequencies of labels would give (Cohen 1960).
+    (1 - chance), where chance is what their own label frequencies would give (Cohen 1960).
 
     The interval of kappa is a percentile bootstrap over statements. It depends on the table of
-    counts alone, so the table is resampled. Kappa is undefined where both give one same label."""
+    counts alone, so the table is resampled. Kappa is undefined if both give only one and the same
+    label."""
     n = len(first)
     if not n:
         return Estimate.missing(), Estimate.missing()

@@ -1,4 +1,4 @@
-"""Attributions put together: the words that drive the scores of each group or of each cell of the
+"""Attributions combined: the words that drive the scores of each group, or of each cell of the
 confusion between two scorers, and how far attributions can be relied on."""
 
 import random
@@ -19,15 +19,15 @@ _PUNCTUATION = ".,;:!?\"'()[]“”‘’"
 
 @dataclass(frozen=True, slots=True)
 class WordEffect:
-    """What a word does to the scores of one group's statements, or of one cell's.
+    """The effect of a word on the scores of one group's statements, or one cell's.
 
     Attributes:
         measure, method: which effects; their unit is the method's.
         cell: the group; or, in a confusion, "LABEL / LABEL": the scorer's and the other's.
         statements: the statements of the cell.
         word: in lower case, without punctuation at its ends.
-        n: the statements of the cell that hold the word.
-        effect: the mean effect on those; of a statement that holds it twice, the sum counts.
+        n: the statements of the cell that contain the word.
+        effect: the mean effect on those; if a statement contains it twice, the sum counts.
         total: the sum of its effects over all statements of the cell.
     """
 
@@ -45,7 +45,7 @@ def word_effects(
     attributions: Sequence[Attribution], cells: Mapping[str, str], *, top: int = 10
 ) -> list[WordEffect]:
     """The words of each cell with the largest totals, up or down, by measure, method and cell.
-    `cells` has the cell of a triple; triples of none are left out."""
+    `cells` maps triples to cells; triples without one are left out."""
     found: dict[tuple[str, str, str], list[Attribution]] = defaultdict(list)
     for a in attributions:
         if a.triple_id in cells:
@@ -77,9 +77,9 @@ class Deletion:
         measure: what is scored.
         method: by whose effects words are removed; "random": in random order.
         removed: how many words.
-        drop: the mean over sentences of how far the score moved back from the side of 0 that it was
-            on, in units of the score, with a bootstrap interval over sentences. A good attribution
-            has a larger drop than random order, after fewer words.
+        drop: the mean over sentences of how far the score moved back towards the other side of 0,
+            in units of the score, with a bootstrap interval over sentences. A good attribution has
+            a larger drop than random order, after fewer words.
     """
 
     measure: str
@@ -91,14 +91,14 @@ class Deletion:
 def deletion_curves(
     scorer: Scorer, by_method: Mapping[str, Sequence[Words]], *, removed: int = 3, seed: int = 0
 ) -> list[Deletion]:
-    """Remove the words of sentences one by one, those first that most hold the score where it is,
+    """Remove the words of sentences one by one, starting with those that most support the score,
     and score what is left (Samek et al. 2017), against random order (the mean of 5 orders).
 
     Args:
         scorer: whose scores the attributions are of.
         by_method: the attributions of the same sentences by each method, as
             `kgbias.measure.attribution.effects` gives them.
-        removed: up to how many words; sentences that have no more words than that are left out.
+        removed: the most words to remove; sentences with no more words than that are left out.
         seed: of the random orders.
     """
     rng = random.Random(f"deletion:{seed}")

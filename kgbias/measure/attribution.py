@@ -29,7 +29,7 @@ _GRADIENTS = {
     "gradient": gradient_times_input,
     "integrated": integrated_gradients,
 }
-_LONGEST = 60  # words of a sentence that get an effect
+_LONGEST = 60  # words per sentence that get an effect
 _BATCH = 32  # sentences at once
 
 Words = tuple[list[str], list[float], float]
@@ -37,8 +37,8 @@ Words = tuple[list[str], list[float], float]
 
 
 def effects(scorer: Scorer, sentences: Sequence[str], method: str = "occlusion") -> list[Words]:
-    """What the words of each sentence do to its score, by a method of `METHODS`; all of them give
-    effects for the same words, the first 60. Above 0: the word raises the score.
+    """The effects of the words of each sentence on its score, by a method of `METHODS`; every
+    method covers the same words, the first 60. Above 0: the word raises the score.
 
     Raises:
         UsageError: the scorer cannot do the method.
@@ -59,15 +59,15 @@ def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no `method` {method!r}: there are {', '.join(METHODS)}")
+            raise UsageError(f"no `method` {method!r}: choose {', '.join(METHODS)}")
         if method != "occlusion" and not isinstance(scorer, Readable):
             raise UsageError(
-                f"{scorer.name} gives no gradients of {scorer.measure}: `method` can be occlusion"
+                f"{scorer.name} gives no gradients of {scorer.measure}: use `method` occlusion"
             )
         if method == "cam" and isinstance(scorer, Readable) and not scorer.has_states:
             raise UsageError(
                 f"{scorer.name} has no class activation maps, only the offline heads do: "
-                "`method` can be occlusion, gradient or integrated"
+                "use `method` occlusion, gradient or integrated"
             )
 
 
@@ -75,7 +75,7 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[Words]:
     """For each sentence its words, the effect of each, and the score of the whole.
 
     The effect of a word is the score of the whole sentence minus the score without the word. It is
-    measured from the scorer's answers alone, so it works for every scorer; effects need not sum to
+    measured only from the scorer's answers, so it works for every scorer; effects need not sum to
     the score, since words act together. The words of a mention that the scorer masks are left out
     together. Only the first 60 words are left out, one at a time."""
     texts: list[str] = []
@@ -100,12 +100,12 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[Words]:
 def _values(scorer: Scorer, texts: Sequence[str]) -> list[float]:
     judgements = [judgement for judgement in scorer.score(texts) if judgement]
     if len(judgements) < len(texts):
-        raise UsageError(f"{scorer.name} does not judge every text, as attribution needs")
+        raise UsageError(f"{scorer.name} does not judge every text, which attribution needs")
     return [judgement.value for judgement in judgements]
 
 
 def without(words: Sequence[str], places: Collection[int]) -> str:
-    """The sentence of the words that are left, with the full stop that it had."""
+    """The sentence without those words, with its full stop."""
     text = " ".join(word for n, word in enumerate(words) if n not in places)
     last = words[-1] if words else ""
     if len(words) - 1 in places and last.endswith((".", "!", "?")) and text[-1:] != last[-1]:
@@ -121,8 +121,8 @@ def attribute(
     methods: Sequence[str] = ("occlusion",),
 ) -> list[Attribution]:
     """Find the effects of the words of each triple's sentence under each scorer by each method of
-    `METHODS`, and write them to the store. Attributions that the store has are not recomputed.
-    Raises UsageError where a scorer does not read the run's language or cannot do a method."""
+    `METHODS`, and write them to the store. Attributions already in the store are not recomputed.
+    Raises UsageError if a scorer does not read the run's language or cannot do a method."""
     require_language(run, scorers)
     for scorer in scorers:
         check_methods(scorer, methods)
@@ -152,8 +152,8 @@ def attribute(
 
 
 def latest(attributions: Sequence[Attribution]) -> list[Attribution]:
-    """One of each metric, triple and method of `METHODS`: by the method's present version where the
-    store has that, else by an earlier one."""
+    """One attribution per metric, triple and method of `METHODS`: by the method's current version
+    if the store has it, or else by an earlier one."""
     found: dict[tuple[str, str, str], Attribution] = {}
     for a in sorted(attributions, key=lambda a: a.method in METHODS.values()):
         method = a.method.partition("@")[0]
@@ -166,13 +166,13 @@ def chosen(
     run: StoredRun, measure: str, *, top: int, search: str | None, everything: bool
 ) -> list[TripleView]:
     """The triples of a run to attribute: those whose sentence contains the text `search`, all of
-    them, or the `top` most extreme ones of those that count by default, whatever their arm. Raises
-    UsageError where there are none."""
+    them, or the `top` most extreme of those that count by default, in any arm. Raises UsageError if
+    there are none."""
     triples = run.triples()
     if search:
         found = [t for t in triples if search.casefold() in t.sentence.casefold()]
         if not found:
-            raise UsageError(f"no statement of run {run.name!r} holds {search!r}")
+            raise UsageError(f"no statement of run {run.name!r} contains {search!r}")
         return found
     if not everything:
         counted = {t.id for t in select(run).triples}
@@ -183,7 +183,7 @@ def chosen(
 
 
 def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[TripleView]:
-    """The `count` triples that hurt most by a measure (`Measure.worst`): of the most negative
+    """The `count` most hurtful triples by a measure (`Measure.worst`): with the most negative
     regard, the highest toxicity, the lowest warmth."""
     sign = 1 if known(measure).worst == "lowest" else -1
     scored = [t for t in triples if measure in t.scores]

@@ -12,14 +12,14 @@ from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.measure.topics.model import FEWEST, TopicSettings, clustered
 
 DIMENSIONS = 15  # of UMAP, as in the paper
-_SHARE, _SMALLEST = 0.01, 5  # of the texts, and the fewest, that make a cluster
+_SHARE, _SMALLEST = 0.01, 5  # the share of texts that makes a cluster, and the fewest
 _WORDS, _TEXTS = 10, 5
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster: its most telling words and pairs of words (TF-IDF), best first, and the texts that
-    lie nearest to its centre and furthest from it."""
+    """A cluster: its most telling words and word pairs (TF-IDF), best first, and the texts nearest
+    to its centre and furthest from it."""
 
     size: int
     words: tuple[str, ...]
@@ -40,8 +40,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """Texts by cluster, the largest first; `labels` are the number of each text's, -1 where it is
-    in none."""
+    """Texts by cluster, largest first; `labels` has the number of each text's cluster, -1 for
+    none."""
 
     clusters: tuple[Cluster, ...]
     labels: tuple[int, ...]
@@ -65,12 +65,12 @@ def cluster_texts(
     """Cluster distinct texts.
 
     Args:
-        texts: each once, in any order: neither it nor chance affects the outcome.
+        texts: each once, in any order: neither order nor chance affects the outcome.
         vectors: what they are embedded in (the paper: gte-base-en-v1.5).
         min_cluster_size: HDBSCAN's; None: 1% of the texts (the paper's 90 of 9,102), at least 5.
         seed: of UMAP.
 
-    Fewer than 20 texts of different vectors are in no cluster. Raises MissingExtra.
+    Fewer than 20 texts with different vectors get no cluster. Raises MissingExtra.
     """
     if min_cluster_size is not None and min_cluster_size < 2:
         raise UsageError("`min_cluster_size` must be at least 2")
@@ -109,8 +109,8 @@ def _cluster(own: Any, texts: Sequence[str], rows: Vectors, words: tuple[str, ..
 
 
 def telling_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-    """The words and pairs of words of the highest TF-IDF, each cluster taken as one document; no
-    pair reaches from one text into the next."""
+    """The words and word pairs with the highest TF-IDF, taking each cluster as one document; no
+    pair spans two texts."""
     if not clusters:
         return []
     try:
@@ -123,7 +123,7 @@ def telling_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
     vectorizer = CountVectorizer(analyzer=lambda own: [g for text in own for g in grams(text)])
     try:
         counts = vectorizer.fit_transform(clusters)
-    except ValueError:  # nothing but stop words
+    except ValueError:  # only stop words
         return [()] * len(clusters)
     weights = TfidfTransformer().fit_transform(counts).toarray()
     names = vectorizer.get_feature_names_out()

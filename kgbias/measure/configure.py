@@ -1,4 +1,4 @@
-"""From what a user names to what is measured, by which scorer, and how."""
+"""Turns what a user names into what is measured, by which scorer, and how."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,7 +15,7 @@ from kgbias.parameters import Names
 
 
 class MeasureOptions(TypedDict, total=False):
-    """What is measured and by what; `MeasureConfig` says what each one means, and has the
+    """The options of a measurement; `MeasureConfig` says what each one means, and has the
     defaults."""
 
     scorers: Mapping[str, Names | None]
@@ -34,34 +34,33 @@ class MeasureOptions(TypedDict, total=False):
 
 
 class MeasureCall(MeasureOptions, Selecting, total=False):
-    """All that decides a measurement: its options, and which statements count."""
+    """Everything that decides a measurement: its options, and which statements count."""
 
 
 @dataclass(frozen=True)
 class MeasureConfig:
-    """What is measured of a run.
+    """What to measure in a run.
 
     Attributes:
         scorers: the scorer of a measure, by the measure's name: offline, hf:ID-or-PATH[:LABEL],
             llm:SPEC, scores:FILE[::COLUMN] or openai-moderation, as
             `kgbias.measure.scorers.load_scorer` describes them. None or "none": leave the measure
             out. Several as a list: the first one counts, and `Run.agreement` says how far the
-            others agree with it. Regard, toxicity, identity attack and acceptability that are not
-            named are scored by "offline"; a measure that another package adds is scored where it is
-            named.
-        labels: what the labels of a regard classifier mean, where it calls them LABEL_0, LABEL_1
-            ..., such as {"LABEL_0": "negative"}.
-        axes: whether statements are placed on the axes of warmth and competence too.
-        topics: whether topics are found, and each group's relative entropy over them.
-        embedding: what topics and axes are computed in: minilm, hf:ID-or-PATH (any model of
+            others agree with it. Unless named, regard, toxicity, identity attack and acceptability
+            are scored by "offline"; a measure of another package is scored only if named.
+        labels: what the labels of a regard classifier mean, if it calls them LABEL_0, LABEL_1 ...,
+            such as {"LABEL_0": "negative"}.
+        axes: whether to place statements on the axes of warmth and competence too.
+        topics: whether to find topics, and each group's relative entropy over them.
+        embedding: the vectors for topics and axes: minilm, hf:ID-or-PATH (any model of
             sentence-transformers) or vectors:FILE.
         min_topic_size, outliers, topic_clusters, topic_seed, entropy: how topics are found and
             relative entropy is shown; `TopicSettings` describes them (as `min_topic_size`,
             `outliers`, `clusters`, `seed` and `entropy`).
-        device: where models run: auto (a GPU where there is one), cpu, cuda, cuda:N or mps.
-        processes: how many processes the offline scorers and the axes use on a CPU (None: one for
-            each core, where there are statements enough). The scores are the same with any number.
-        executor: where the offline scorers, the axes in minilm and hf: classifiers read: local,
+        device: where models run: auto (a GPU if there is one), cpu, cuda, cuda:N or mps.
+        processes: how many processes the offline scorers and the axes use on a CPU (None: one per
+            core if there are enough statements). The scores are the same with any number.
+        executor: where the offline scorers, the axes in minilm and hf: classifiers run: local,
             ray (a Ray on this machine) or ray://ADDRESS (a cluster); see `kgbias.parallel`. The
             scores are the same on the same kind of device.
     """
@@ -87,7 +86,7 @@ class MeasureConfig:
 
     @property
     def wanted(self) -> dict[str, Names | None]:
-        """The scorers of each measure, by their specs; what is named wins."""
+        """The scorers of each measure, by their specs; those that are named win."""
         axes = self.embedding if self.axes else None
         own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own.values()}
         return {**own, **self.scorers}
@@ -106,7 +105,7 @@ class MeasureConfig:
 
 # What a preset sets. Salinas et al. 2023: regard by Sheng et al.'s BERT, toxicity by Perspective's
 # identity attack (section 5.4; here by the public models nearest to both, since Sheng et al.'s
-# checkpoint is no hub's model and Perspective ends with 2026), topics by BERTopic as it comes, and
+# checkpoint is not on a hub and Perspective ends with 2026), topics by BERTopic's defaults, and
 # Eq. 1. All statements count, and nothing else is measured.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PUBLISHED: {
@@ -128,12 +127,12 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 def configure(
     preset: str | None = None, **given: Unpack[MeasureCall]
 ) -> tuple[MeasureConfig, Selecting, str]:
-    """What is measured, which statements count, and, of a preset, a line that says what it sets.
+    """What is measured, which statements count, and, for a preset, a line that says what it sets.
 
-    A preset sets everything as in a paper; what is given beside it wins, each scorer by itself.
-    Raises UsageError for a preset that is not there, and for a parameter that is not known."""
+    A preset sets everything as in a paper; explicit options override it, scorer by scorer. Raises
+    UsageError for an unknown preset or parameter."""
     if preset is not None and preset not in PRESETS:
-        raise UsageError(f"no preset {preset!r}; there is {', '.join(PRESETS)}")
+        raise UsageError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
     known = {option.name for option in fields(MeasureConfig)}
     if strange := given.keys() - known - Selecting.__annotations__.keys():
         raise TypeError(f"measure() got an unexpected keyword argument {min(strange)!r}")
@@ -157,7 +156,7 @@ def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     if beside := {n: given[n] for n in given if n in own or n == "embedding"}:
         line += f"; given instead: {listed(beside)}"
     if "embedding" not in given:
-        line += "; topics are in minilm: give embedding vectors:FILE to take GloVe as the paper did"
+        line += "; topics use minilm: give embedding vectors:FILE to use GloVe as the paper did"
     return line
 
 

@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
 Vectors = NDArray[np.float64]
 _BATCH_TOKENS = 1024
-_REMEMBERED = 20_000  # texts whose vectors are held, 60 MB
-_LONGEST = 400  # characters that other encoders are given, far below their limits in tokens
+_REMEMBERED = 20_000  # texts whose vectors are kept, 60 MB
+_LONGEST = 400  # characters given to other encoders, far below their token limits
 
 
 class TextVectors(Protocol):
-    """Turns texts into unit vectors. `name` and `version` say all that can change an answer."""
+    """Turns texts into unit vectors. `name` and `version` cover all that can change an answer."""
 
     name: str
     version: str
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """One row per text, [n, d], of length 1 (0 for a text that the model has no vector for). A
-        row does not depend on the other texts."""
+        """One row per text, [n, d], of length 1 (0 for a text without a vector in the model). A row
+        does not depend on the other texts."""
         ...
 
 
@@ -39,13 +39,13 @@ def load_vectors(spec: str = "minilm", device: str = "auto") -> TextVectors:
     "hf:ID-or-PATH" (any model of sentence-transformers), or the spec of any other model (its usual
     sentence vector). `device` is where a model computes them.
 
-    Raises UsageError for another spec, MissingExtra where a package is missing, DataError for a
-    file that holds no vectors."""
+    Raises UsageError for any other spec, MissingExtra if a package is missing, DataError for a file
+    that holds no vectors."""
     if spec == "minilm":
         return MiniLM(device)
     if spec.startswith("vectors:"):
         if device != "auto":
-            raise UsageError(f"device does not apply to {spec}")
+            raise UsageError(f"`device` does not apply to {spec}: leave it out")
         return WordMeans(Path(spec.removeprefix("vectors:")))
     sentences = open_sentences(spec, device=device)
     return ModelVectors(spec, device) if sentences is None else SentenceVectors(sentences)
@@ -78,11 +78,11 @@ class MiniLM:
         return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
 
     def forget(self) -> None:
-        """Forget the vectors that are held."""
+        """Forget the vectors that are kept."""
         self._known.clear()
 
     def know(self, found: Sequence[tuple[str, Vectors]]) -> None:
-        """Take over what somebody else read: texts with the mean of their tokens' states."""
+        """Take in what was read elsewhere: texts with the mean of their tokens' states."""
         if found:
             texts, rows = zip(*found, strict=True)
             self._known |= dict(zip(texts, _rounded(np.array(rows)), strict=True))
@@ -138,7 +138,7 @@ class SentenceVectors:
 
 
 class ModelVectors:
-    """The sentence vectors of a local model that is none of sentence-transformers."""
+    """The sentence vectors of a local model that is not from sentence-transformers."""
 
     def __init__(self, spec: str, device: str = "auto") -> None:
         from kgbias.models.embed import open_encoder
@@ -150,18 +150,18 @@ class ModelVectors:
         from kgbias.models.embed import Span
 
         spans = [Span(text[:_LONGEST] or ".") for text in texts]
-        order = sorted(set(spans), key=lambda span: span.text)  # batches follow the set alone
+        order = sorted(set(spans), key=lambda span: span.text)  # batches depend only on the set
         rows = self._encoder.embed(order, self._encoder.sentence_encoding)
         place = {span: n for n, span in enumerate(order)}
         return unit(rows[[place[span] for span in spans]].astype(np.float64))
 
 
 def _rounded(rows: Vectors) -> Vectors:
-    # Sums in floating point follow the batch; six decimals do not.
+    # Floating-point sums depend on the batch; six decimals do not.
     return np.asarray(unit(rows).round(6), dtype=np.float64)
 
 
 def unit(rows: Vectors) -> Vectors:
-    """The rows at length 1; a row of zeros stays."""
+    """The rows scaled to length 1; a row of zeros stays."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)

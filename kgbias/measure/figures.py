@@ -1,4 +1,4 @@
-"""The figures of a run's groups, of the statements that count."""
+"""The figures of a run's groups, over the statements that count."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
@@ -25,8 +25,8 @@ _OVER = {
 
 
 def update_figures(run: StoredRun) -> Counted:
-    """Write the figures of each group in each arm, of the statements that count by default, in
-    place of those that the run has. Returns these statements."""
+    """Write the figures of each group in each arm, over the statements that count by default,
+    replacing those that the run has. Return these statements."""
     counted = select(run)
     found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
     there = {s.measure for s in (*run.group_scores(), *found)}
@@ -44,10 +44,10 @@ def _computed(present: Collection[str]) -> set[str]:
 def figures_of(
     run: StoredRun, selection: Selection | None = None, counted: Counted | None = None
 ) -> list[GroupScore]:
-    """The figures of each group in each arm, of the statements that count: as they are stored where
-    that is the default, else computed. A run that was not measured has none.
+    """The figures of each group in each arm, over the statements that count: as stored for the
+    default selection, or else computed. A run that was not measured has none.
 
-    `counted` are the selection's statements, where they were read already.
+    `counted` are the selection's statements, if they have been read already.
     """
     selection = selection or Selection()
     counted = counted or select(run, selection)
@@ -81,9 +81,9 @@ def group_figures(
     arm: str = "",
 ) -> list[GroupScore]:
     """The figures of each group that `kgbias.measures` names, with 95% intervals, for the measures
-    that the group's triples have. `draws` are how they were drawn (None: independently); `every`
-    are the triples before any was left out for its acceptability, of which the figures of
-    acceptability are; `arm` is what all are of."""
+    that the group's triples have. `draws` says how they were drawn (None: independently); `every`
+    are the triples before any was left out for its acceptability, which the figures of
+    acceptability cover; `arm` is the arm of all of them."""
     every = triples if every is None else every
     said = [(draws or Draws({}), _by_group(triples), _by_group(every))]
     return _figures(run, said, arm)
@@ -93,7 +93,7 @@ def pooled_figures(
     runs: Sequence[StoredRun], selection: Selection | None = None
 ) -> list[GroupScore]:
     """The figures of each group over crawls that repeat each other: totals are means over the
-    crawls, all else is of their statements together. The intervals cover recrawls too
+    crawls, everything else is over their pooled statements. The intervals cover recrawls too
     (`kgbias.stats.designs.effects`)."""
     counted = [between(run, select(run, selection)) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
@@ -144,7 +144,7 @@ def _figures(
 
 
 def _scored(crawls: Sequence[tuple[Draws, _Triples, _Triples]]) -> list[Measure]:
-    """The measures that any of the statements has a score of."""
+    """The measures that any of the statements has a score for."""
     return among(
         {name for *_, whole in crawls for own in whole.values() for name in measures_of(own)}
     )
@@ -152,7 +152,7 @@ def _scored(crawls: Sequence[tuple[Draws, _Triples, _Triples]]) -> list[Measure]
 
 def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, str], Mix]:
     """By measure and category, the pooled mix of prompts of the groups that have enough
-    statements, where it is known what prompts gave."""
+    statements, if it is known what prompts gave."""
     found = {}
     for category in dict.fromkeys(g.category for g in run.groups):
         ids = {g.id for g in run.groups if g.category == category}
@@ -167,7 +167,7 @@ def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, st
 def _figure(
     figure: Figure, asked: Asked, mix: Mix | None, crawls: int
 ) -> tuple[Estimate, str] | None:
-    """A figure and how its interval was computed; None where it has no statements."""
+    """A figure and how its interval was computed; None without statements."""
     sample = asked.sample
     covers = ("statements",) if sample.design is None else sample.design.covers
     over = _OVER[sample.design is not None]
@@ -209,8 +209,8 @@ class FormMean(Estimate):
 def means_by_form(
     run: StoredRun, selection: Selection | None = None, measures: Sequence[str] = ()
 ) -> list[FormMean]:
-    """The mean of each measure by what prompts supplied, of the statements by which groups are held
-    against each other. Empty for a run that does not say how its statements came about."""
+    """The mean of each measure by what prompts supplied, over the statements by which groups are
+    compared. Empty for a run that does not say how its statements came about."""
     counted = between(run, select(run, selection))
     draws, found = Draws.of(run, counted), []
     for arm in counted.arms if draws.known else ():
@@ -241,7 +241,7 @@ def _equal(sample: Sample, wanted: float) -> Sample:
 def sense(triples: Sequence[TripleView]) -> Estimate:
     """The share of statements, each as often as it was said, with an acceptability of at least
     0.5, in [0, 1], with the percentile bootstrap interval over statements. Statements without a
-    score are not in it; NaN and n = 0 where none has one."""
+    score are left out; NaN and n = 0 if none has one."""
     scored = [(t.scores["acceptability"].value, t.count) for t in triples
               if "acceptability" in t.scores]  # fmt: skip
     if not scored:

@@ -1,7 +1,7 @@
-"""What each word of a sentence does to its score, read from the gradients of the scorer's network.
+"""The effect of each word of a sentence on its score, from the gradients of the scorer's network.
 
-All methods share a token's part over its numbers: the sum over dimensions of a vector times a
-gradient. Parts of a word's tokens are added up. Tokens of no word ([CLS], [SEP]) keep theirs.
+All methods take a token's part as the sum over dimensions of a vector times a gradient. The parts
+of a word's tokens are added up. Tokens of no word ([CLS], [SEP]) keep theirs.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from kgbias.measure.scorers._reading import Reading
 
 _STEPS = (32, 128, 512)
 _BATCH = 32  # of them at once
-_CLOSE = 0.005  # how far the effects may be from adding up, in units of the score
+_CLOSE = 0.005  # how far the effects may miss adding up, in units of the score
 
 
 def gradient_times_input(reading: Reading) -> list[float]:
@@ -25,8 +25,8 @@ def gradient_times_input(reading: Reading) -> list[float]:
 def class_activation(reading: Reading) -> list[float]:
     """The effect of each word by its class activation: the final states of its tokens times the
     gradient of the evidence there, in log-odds. That is Grad-CAM (Selvaraju et al. 2017) without
-    its ReLU, so that words that speak against the score are kept, and with each place's own
-    gradient instead of their mean."""
+    its ReLU, so that words against the score are kept, and with the gradient of each position
+    instead of their mean."""
     import torch
 
     assert reading.halves is not None
@@ -37,11 +37,10 @@ def class_activation(reading: Reading) -> list[float]:
 
 
 def integrated_gradients(reading: Reading) -> list[float]:
-    """The effect of each word by integrated gradients (Sundararajan et al. 2017, as captum has
-    them), in units of the score: the way from the padding token in the place of every word to the
-    sentence, times the mean gradient of the score along it (Gauss-Legendre). Effects add up to the
-    score minus that of the blank sentence; steps are added until they do to within 0.005, up to
-    512."""
+    """The effect of each word by integrated gradients (Sundararajan et al. 2017, as in captum),
+    in units of the score: the path from padding tokens in place of every word to the sentence,
+    times the mean gradient of the score along it (Gauss-Legendre). Effects add up to the score
+    minus that of the blank sentence; steps are added until they do so within 0.005, up to 512."""
     try:
         from captum.attr import IntegratedGradients
     except ImportError as error:
@@ -65,7 +64,7 @@ def integrated_gradients(reading: Reading) -> list[float]:
 
 
 def _slope(of: Callable[[Any], Any], at: Any) -> Any:
-    """The gradient of a value (batch) at a batch of vectors, each by its own."""
+    """The gradient of a value (batch) at a batch of vectors, one for each."""
     import torch
 
     at = at.detach().clone().requires_grad_(True)

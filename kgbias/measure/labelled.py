@@ -1,8 +1,8 @@
 """How far a scorer agrees with labelled statements, and who labelled them.
 
-The statements are of those that the offline scorers were made with (`training/scorers/labelled.py`
-draws them), so the figure tells of a judge from elsewhere: of the offline scorers it would flatter,
-and their cards have held-out figures.
+The statements come from those that the offline scorers were made with
+(`training/scorers/labelled.py` draws them), so the figure informs about other judges: it would
+flatter the offline scorers, whose cards have held-out figures.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ LABELLED = Path(__file__).with_name("scorers") / "labelled.tsv"
 COLUMNS = ("measure", "label", "text")
 SAMPLE = 60
 ANNOTATOR = "one annotator, a language model"
-"""Who gave the labels that ship with kgbias, and read the crawls of its cards: no second reader, so
-that nobody knows how far two would agree. It stands wherever a figure rests on them."""
+"""Who gave the labels that ship with kgbias, and read the crawls for its cards. There was no second
+reader, so nobody knows how far two would agree. Shown wherever a figure rests on these labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A scorer held against labelled statements: Cohen's kappa, the share of labels that are the
-    same, and how many of the statements got no judgement."""
+    """A scorer checked against labelled statements: Cohen's kappa, the share of labels that agree,
+    and how many of the statements got no judgement."""
 
     measure: str
     scorer: str
@@ -43,7 +43,7 @@ class Checked:
         if not self.same.n + self.unjudged:
             return (
                 f"{self.scorer} judges {self.measure} unchecked: there are no labelled statements "
-                "to hold it against"
+                "to check it against"
             )
         line = (
             f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements for "
@@ -55,7 +55,7 @@ class Checked:
 
 def labelled(measure: str) -> list[tuple[str, str]]:
     """Labelled statements of a measure, as (sentence, label): a sample with as many of each label
-    as there are to be had; of another package's measure those that the package has, if any."""
+    as available; for another package's measure, those that the package has, if any."""
     folder = known(measure).folder
     path = folder / f"{measure}.tsv" if folder else LABELLED
     if not path.is_file():
@@ -67,7 +67,7 @@ def labelled(measure: str) -> list[tuple[str, str]]:
 
 
 def check(scorer: Scorer, statements: Sequence[tuple[str, str]] | None = None) -> Checked:
-    """Hold a scorer against labelled statements, by default the shipped ones of its measure."""
+    """Check a scorer against labelled statements, by default the shipped ones of its measure."""
     statements = labelled(scorer.measure) if statements is None else statements
     judged = scorer.score([text for text, _ in statements])
     pairs = [(j.label, label) for j, (_, label) in zip(judged, statements, strict=True) if j]

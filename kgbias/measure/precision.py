@@ -1,8 +1,8 @@
 """How many of the statements that a scorer labels "negative", "toxic" or "attack" deserve it.
 
-Counted in crawls from which nothing was learnt, whose statements one annotator read one
-by one, a language model (`kgbias.measure.labelled.ANNOTATOR`; `training/scorers/precision.py`),
-of statements that make sense: those that count by default.
+Counted in crawls not used for training, whose statements one annotator, a language model, read one
+by one (`kgbias.measure.labelled.ANNOTATOR`; `training/scorers/precision.py`), over statements that
+make sense: those that count by default.
 """
 
 from collections.abc import Collection
@@ -23,14 +23,14 @@ COLUMNS = ("measure", "scorer", "version", "read", "given", "right", "wanted")
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """How far the label `Measure.hurtful` of one version of a scorer can be believed.
+    """How far the label `Measure.hurtful` from one version of a scorer can be trusted.
 
     Attributes:
         measure, scorer, version: whose label.
         read: how many statements were read.
-        given: how many of them the scorer gave the label.
-        right: how many of these a reader gave it too.
-        wanted: how many a reader gave it.
+        given: how many of them got the label from the scorer.
+        right: how many of these got it from a reader too.
+        wanted: how many got it from a reader.
     """
 
     measure: str
@@ -48,7 +48,7 @@ class Precision:
 
     @property
     def recall(self) -> Estimate:
-        """The share that gets the label of what should, in [0, 1], likewise."""
+        """The share of those that should get the label that do, in [0, 1], likewise."""
         return proportion(self.right, self.wanted)
 
     @property
@@ -65,15 +65,15 @@ class Precision:
 
 
 def precision_of(metric: Metric | None) -> Precision | None:
-    """How far the label of a scorer can be believed; None where that was not counted."""
+    """How far a scorer's label can be trusted; None if that was not counted."""
     if metric is None:
         return None
     return _counted().get((metric.measure, metric.scorer, metric.version))
 
 
 def caution(measure: Measure, metric: Metric | None, triples: Collection[Said]) -> str:
-    """How many of the statements have the label of a measure that hurts, and how many that get it
-    deserve it: what is to be known before a list of them is read."""
+    """How many of the statements have a measure's hurtful label, and how many that get it deserve
+    it: what to know before reading a list of them."""
     judged = [t.scores[measure.name] for t in triples if measure.name in t.scores]
     found = sum(score.label == measure.hurtful for score in judged)
     if not found:
@@ -83,8 +83,8 @@ def caution(measure: Measure, metric: Metric | None, triples: Collection[Said]) 
 
 
 def worth(measure: Measure, metric: Metric | None) -> str:
-    """How far the label of a measure that hurts can be believed, as a line beside a list that it
-    sorts; "" where the measure was not taken."""
+    """How far a measure's hurtful label can be trusted, as a line beside a list that it sorts; ""
+    if the measure was not taken."""
     return f'On the label "{measure.hurtful}": {_told(metric)}' if metric else ""
 
 

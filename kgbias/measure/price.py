@@ -22,19 +22,19 @@ class Scoring:
     """What one scorer will do.
 
     Attributes:
-        measure: what is scored; "topics" where topics are found.
-        scorer: its spec; of topics and axes, what they are computed in.
+        measure: what is scored; "topics" if topics are found.
+        scorer: its spec; for topics and axes, what they are computed in.
         statements: how many it will read.
-        scored: how many have a score already and are not read again. Of a scorer from elsewhere
-            only the name is known before it is opened: if its version has changed, these too are
-            read again.
+        scored: how many already have a score and are not read again. Only the name of an external
+            scorer is known before it is opened: if its version has changed, these are read again
+            too.
         requests: to a server or a language model if every answer can be read at the first attempt,
-            with the labelled statements that a judge is held against first; answers in the log are
-            not asked for again. 0 for what has no server.
+            including the labelled statements that a judge is first checked against; answers in the
+            log are not asked for again. 0 without a server.
         requests_at_most: if every attempt is used.
         answer_tokens_at_most: what the answers may then hold.
-        texts_with_names_at_most: neutral texts and statements that it reads besides, with every
-            name of a category in the place of the group's own, if it may react to names
+        texts_with_names_at_most: neutral texts and statements that it also reads, with every name
+            of a category in place of the group's own, if it may react to names
             (`kgbias.measure.swapped`).
     """
 
@@ -49,7 +49,7 @@ class Scoring:
 
 
 def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
-    """The scorers that are asked for, by measure. Raises UsageError for one given twice."""
+    """The requested scorers, by measure. Raises UsageError for one given twice."""
     found = {}
     for measure, given in wanted.items():
         specs = [spec for spec in as_names(given or ()) if spec != "none"]
@@ -60,7 +60,7 @@ def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
 
 
 def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
-    """What each scorer will do. Raises UsageError for a spec that is not there."""
+    """What each scorer will do. Raises UsageError for an unknown spec."""
     ids = [triple.id for triple in run.triples()]
     return [
         _price(run, measure, spec, ids)
@@ -92,13 +92,13 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
 
 
 def _known(run: StoredRun, measure: str, spec: str) -> list[Metric]:
-    """The metrics of the run that this spec may be; of the offline scorers, the one that it is."""
+    """The metrics of the run that this spec may stand for; for an offline scorer, its own."""
     entry = MEASURES[measure]
     if entry.in_vectors:
         name = f"axis:{MiniLM.name if spec == 'minilm' else spec}"
     elif spec == OWN and entry.heads:
         return [offline_metric(measure)]
-    elif spec == OWN:  # of another package, which is not opened for its name
+    elif spec == OWN:  # of another package, which is not opened just for its name
         return [
             metric
             for metric in run.scorers()

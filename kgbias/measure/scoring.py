@@ -1,7 +1,7 @@
 """Measuring a run: a score for every triple, and from these the figures of each group.
 
-A triple counts as often as it was said. Which figures follow from a measure is said in
-`kgbias.measures`.
+A triple counts as often as it was said. `kgbias.measures` says which figures follow from a
+measure.
 """
 
 import math
@@ -24,8 +24,8 @@ from kgbias.parallel.local import Local, cores, own_threads
 
 PIECE = 1024  # statements that are read together
 BATCH = 256
-_WORTH = 2048  # statements for each process: below, starting one takes longer than it saves
-_LOOKED_UP = 10_000  # triples whose scores are asked for at a time
+_WORTH = 2048  # statements per process; with fewer, starting one takes longer than it saves
+_LOOKED_UP = 10_000  # triples whose scores are fetched at a time
 
 
 def measure(
@@ -38,14 +38,14 @@ def measure(
 ) -> Counted:
     """Score the run's triples by each scorer, skipping those that have a score by the same version,
     and write the figures of each group. May be interrupted and repeated; nothing is scored twice.
-    Returns the statements that the figures are of, those that count by default.
+    Return the statements that the figures cover, those that count by default.
 
-    `processes` is how many processes read for the scorers that read together (None: one for each
-    core, where there are statements enough); `executor` (None: this machine) reads for these and
-    for classifiers. The scores are the same with any.
+    `processes` is how many processes read for the scorers that read together (None: one per core
+    if there are enough statements); `executor` (None: this machine) reads for these and for
+    classifiers. The scores are the same with any.
 
-    Raises UsageError, before anything is scored, where a scorer does not read the run's language,
-    and where the `executor` has nothing to do.
+    Raises UsageError, before anything is scored, if a scorer does not read the run's language or
+    the `executor` has nothing to do.
     """
     score(run, scorers, progress, processes=processes, executor=executor)
     _without_names(run, scorers, progress or Silent(), processes, executor)
@@ -61,7 +61,7 @@ def score(
     processes: int | None = None,
     executor: Executor | None = None,
 ) -> None:
-    """As `measure`, without the figures."""
+    """The same as `measure`, without the figures."""
     require_language(run, scorers)
     progress = progress or Silent()
     if executor and not any(spreads(scorer) for scorer in scorers):
@@ -71,7 +71,7 @@ def score(
         )
     if not scorers:
         return
-    # In this order what groups said alike lies together, and is read together.
+    # In this order, what groups said in the same words lies together and is read together.
     said = sorted(run.said(), key=lambda t: (t[2], t[3], t[1]))
     texts = {id: verbalise(group, predicate, object) for id, group, predicate, object in said}
     joined = [scorer for scorer in scorers if joins(scorer)]
@@ -84,7 +84,7 @@ def score(
             _spread(run, [scorer], texts, progress, executor, BATCH)
         else:
             _score_alone(run, scorer, texts, progress)
-    for scorer in scorers:  # of several of a measure the last one counts
+    for scorer in scorers:  # of several for one measure, the last one counts
         run.save_scores(_metric(scorer), ())
 
 
@@ -98,7 +98,7 @@ def _spread(
     *,
     processes: int | None = 1,
 ) -> None:
-    """Score what any of the scorers has not scored yet, in pieces of `size`, by all of these."""
+    """Score what any of the scorers has not scored yet, by all of them, in pieces of `size`."""
     left = {scorer: _unscored(run, _metric(scorer), texts) for scorer in scorers}
     scorers = [scorer for scorer in scorers if left[scorer]]
     any_left = set().union(*left.values())
@@ -122,9 +122,9 @@ def _spread(
 
 
 def processes_for(statements: int, wanted: int | None = None) -> int:
-    """How many processes score so many statements: those wanted, or one for each core that this
-    process may use, where there is enough for each. At the sizes of a statement, two threads of one
-    process gain nothing over one."""
+    """How many processes to use for this many statements: `wanted`, or one for each core that this
+    process may use, as long as each has enough to do. With texts as short as statements, two
+    threads of one process gain nothing over one."""
     pieces = -(-statements // PIECE)
     return max(1, min(wanted or min(cores(), statements // _WORTH), pieces))
 
@@ -145,7 +145,7 @@ def _score_alone(
         progress.advance(len(batch))
         unjudged += sum(j is None for j in judgements)
     if unjudged:
-        progress.note(f"{scorer.name} gave no judgement of {unjudged} of {len(todo)} statements")
+        progress.note(f"{scorer.name} gave no judgement on {unjudged} of {len(todo)} statements")
 
 
 def _without_names(
@@ -155,7 +155,7 @@ def _without_names(
     processes: int | None,
     executor: Executor | None,
 ) -> None:
-    """Try each scorer on the names of the run's groups, and let one that reads them score the
+    """Try each scorer on the names of the run's groups; one that reacts to them scores the
     statements with every name (`kgbias.measure.swapped`)."""
 
     def judge(
@@ -179,7 +179,7 @@ def _without_names(
             continue
         if try_names(run, scorer, metric):
             score_with_every_name(run, scorer, metric, judge, progress)
-        run.save_scores(metric, ())  # which stays the current one
+        run.save_scores(metric, ())  # which remains the current one
 
 
 def _metric(scorer: Scorer) -> Metric:
@@ -187,7 +187,7 @@ def _metric(scorer: Scorer) -> Metric:
 
 
 def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
-    """The ids of those triples that have no score, in their order."""
+    """The ids of the triples without a score, in order."""
     found: list[str] = []
     stream = iter(ids)
     while some := list(islice(stream, _LOOKED_UP)):
@@ -199,8 +199,8 @@ def _unscored(run: StoredRun, metric: Metric, ids: Iterable[str]) -> list[str]:
 def _scores(
     scorer: Scorer, ids: Sequence[str], judgements: Sequence[Judgement | None]
 ) -> list[Score]:
-    """What a scorer says of these triples. Raises DataError for a value out of its measure's range,
-    which a scorer of another package might give."""
+    """A scorer's scores of these triples. Raises DataError for a value outside its measure's range,
+    which another package's scorer might give."""
     low, high = known(scorer.measure).range or (-math.inf, math.inf)
     for j in judgements:
         if j and not low <= j.value <= high:

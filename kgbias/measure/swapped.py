@@ -1,13 +1,13 @@
 """Whether a scorer reacts to the name of a group, and scores that do not depend on it.
 
-Statements of three kinds (neutral, hostile, admiring) are scored with the name of each group of a
-category in turn. By how much their mean score differs from that of all names together is the effect
-of the name, and the kind in which a name does most is kept (`Measure` figures "..._name_effect"):
-nothing that a model said. Neutral ones alone would not do: a scorer that gives all of them nothing
-may still find an insult worse of one group than of another. A scorer to which a name does more than
-a hundredth of the measure's range reads names; its statements are scored once more with every name
-of the category in the place of their own, and the mean of these is what figures and tests of groups
-read.
+Statements of three kinds (neutral, hostile, admiring), none of them said by a model, are scored
+with the name of each group of a category in turn. The effect of a name is how much their mean score
+differs from that of all names together; the kind in which a name has the largest effect is kept
+(`Measure` figures "..._name_effect"). Neutral ones alone would not do: a scorer that rates all of
+them 0 may still find an insult worse about one group than about another. If a name has an effect of
+more than a hundredth of the measure's range, the scorer reads names: its statements are scored once
+more with every name of the category in place of their own, and figures and tests of groups use the
+mean of these.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,15 +43,15 @@ TRIED = {
         ("should be", "proud of their work"), ("are", "the best of friends"),
     ),
 }  # fmt: skip
-"""Predicates and objects with which scorers are tried on names, by what they say of anybody."""
+"""Predicates and objects with which scorers are tried on names, by the kind of what they say."""
 BLIND = 0.01
-"""The effect of a name, as a share of the measure's range (of an axis: of 2), up to which a scorer
-counts as blind to names."""
-_PIECE = 1024  # texts that are scored at a time
+"""The largest effect of a name, as a share of the measure's range (for an axis: of 2), with which a
+scorer counts as blind to names."""
+_PIECE = 1024  # texts scored at a time
 Judge = Callable[
     [Scorer, Sequence[Sequence[str]]], Iterable[tuple[int, Sequence[Judgement | None]]]
 ]
-"""Scores pieces of texts, and gives back the place of each with its judgements, in any order."""
+"""Scores pieces of texts and returns the place of each with its judgements, in any order."""
 
 
 def tried(measure: str) -> bool:
@@ -61,16 +61,16 @@ def tried(measure: str) -> bool:
 
 
 def effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, Estimate]]:
-    """The kind of statement in which a name does most, and by how much the mean score of these with
-    each name lies above that with all names, with its interval over statements. Empty where the
-    scorer gives no judgement of one."""
+    """The kind of statement in which a name has the largest effect, and how far the mean score of
+    these with each name lies above that with all names, with its interval over statements. Empty if
+    the scorer gives no judgement on one of them."""
     most: tuple[str, dict[str, Estimate]] = "", {}
     for kind, said in TRIED.items():
         judged = scorer.score([verbalise(name, *each) for name in names for each in said])
         if any(j is None for j in judged):
             return "", {}
         values = np.array([j.value for j in judged if j is not None]).reshape(len(names), len(said))
-        apart = (values - values.mean(axis=0)).round(9) + 0.0  # no name does less than nothing
+        apart = (values - values.mean(axis=0)).round(9) + 0.0  # turns -0.0 into 0.0
         found = {name: bootstrap(row, mean) for name, row in zip(names, apart, strict=True)}
         if not most[0] or _largest(found.values()) > _largest(most[1].values()):
             most = kind, found
@@ -82,14 +82,14 @@ def _largest(found: Iterable[Estimate]) -> float:
 
 
 def reads_names(measure: str, found: Iterable[Estimate]) -> bool:
-    """Whether names have an effect beyond what counts as none."""
+    """Whether names have a larger effect than counts as none."""
     bounds = known(measure).range or (-1.0, 1.0)
     return _largest(found) > BLIND * (bounds[1] - bounds[0])
 
 
 def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
-    """Whether a scorer reads the names of a run's groups: as a trial of the same version found
-    before, else by one now, whose effects are kept as figures of the groups."""
+    """Whether a scorer reads the names of a run's groups: from an earlier trial of the same
+    version, or else from a new one, whose effects are kept as figures of the groups."""
     names = names_of(run.groups)
     if not names:
         return False
@@ -109,8 +109,8 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
 
 
 def _tried_before(run: StoredRun, metric: Metric) -> list[GroupScore]:
-    """The effects of the names of a run's groups, as an earlier trial found them; none where there
-    was none of all these names."""
+    """The effects of the names of a run's groups, as an earlier trial found them; none if no trial
+    covered all these names."""
     name, by = f"{metric.measure}_name_effect", _by(metric)
     there = [s for s in run.group_scores() if s.measure == name and s.method.endswith(by)]
     groups = {(g.category, g.name): g.id for g in run.groups}
@@ -123,9 +123,9 @@ def _by(metric: Metric) -> str:
 
 
 def texts_to_read(run: StoredRun, measure: str, spec: str, metrics: Sequence[Metric]) -> int:
-    """How many texts with names in the place of a group's own a scorer will read at most: those
-    of the trial, where it was not tried on these names before, and every statement with every name,
-    unless it was found blind to them. `metrics` are those of the run that it may be."""
+    """The most texts that a scorer will read with other names in place of a group's own: those of
+    the trial, if it was not tried on these names before, and every statement with every name,
+    unless it was found blind to them. `metrics` are those of the run that it may stand for."""
     names = names_of(run.groups)
     said = _by_statement(run, names)
     if not said or not tried(measure) or not swappable(spec):
@@ -158,7 +158,7 @@ def _by_statement(
 def score_with_every_name(
     run: StoredRun, scorer: Scorer, metric: Metric, judge: Judge, progress: Progress
 ) -> None:
-    """Score the run's statements with every name of their category, where that was not done."""
+    """Score the run's statements with every name of their category, if not yet done."""
     own, names = swapped(metric, run.groups), names_of(run.groups)
     said = _by_statement(run, names)
     ids = [id for several in said.values() for id in several]
@@ -166,7 +166,7 @@ def score_with_every_name(
     todo = [key for key, several in said.items() if not done.issuperset(several)]
     progress.stage(f"{metric.measure}, with every name", len(said))
     progress.advance(len(said) - len(todo), cached=len(said) - len(todo))
-    if not todo:  # nothing is loaded for it
+    if not todo:  # then nothing is loaded
         return
     pieces = list(_pieces(todo, names))
     texts = [
@@ -188,7 +188,7 @@ def score_with_every_name(
 def _pieces(
     todo: Sequence[tuple[str, str, str]], names: dict[str, tuple[str, ...]]
 ) -> Iterator[list[tuple[str, str, str]]]:
-    """The statements in pieces of about so many texts."""
+    """The statements in pieces of about that many texts."""
     piece: list[tuple[str, str, str]] = []
     size = 0
     for key in todo:
@@ -202,7 +202,7 @@ def _pieces(
 
 
 def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | None:
-    """The mean judgement of a statement with each name; None where one has none."""
+    """The mean judgement of a statement over the names; None if one has no judgement."""
     known_ones = [j for j in judged if j is not None]
     if len(known_ones) < len(judged):
         return None
@@ -218,6 +218,6 @@ def _together(measure: str, judged: Sequence[Judgement | None]) -> Judgement | N
 
 
 def swappable(scorer: str) -> bool:
-    """Whether a scorer of this name can be asked about other names: not one that is too dear, nor
-    scores that were made elsewhere."""
+    """Whether a scorer of this name can be asked about other names: not if it costs too much, nor
+    if its scores were made elsewhere."""
     return not scorer.startswith((*TOO_DEAR, "scores:"))

@@ -26,7 +26,7 @@ COLUMNS = (
 
 
 def to_csv(rows: Sequence[Row]) -> str:
-    """One line a result; what would be a formula in a spreadsheet gets an apostrophe."""
+    """One line per result; what a spreadsheet would read as a formula gets an apostrophe."""
     file = io.StringIO()
     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -78,8 +78,8 @@ def to_latex(rows: Sequence[Row], alpha: float = 0.05) -> str:
 
 
 def draw(rows: Sequence[Row], path: Path) -> None:
-    """A figure: one panel a model, one row a test, one mark a method with its interval; filled
-    where the Holm-corrected p is at most 0.05. The format follows from the file's extension."""
+    """A figure with a panel per model, a row per test and a mark per method with its interval,
+    filled if the Holm-corrected p is at most 0.05. The file's extension sets the format."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError as error:
@@ -114,7 +114,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
 
 
 def write(rows: Sequence[Row], path: Path) -> None:
-    """Write the comparison as the file's extension says: .tex, .csv, or a figure."""
+    """Write the comparison in the format of the file's extension: .tex, .csv, or a figure."""
     forms: dict[str, Callable[[Sequence[Row]], str]] = {".tex": to_latex, ".csv": to_csv}
     if path.suffix.lower() not in forms:
         draw(rows, path)
@@ -135,8 +135,8 @@ METHODS = {"s-seat": "s-SEAT", "w-seat": "w-SEAT", "ceat": "CEAT", "lpbs": "LPBS
 
 @dataclass(frozen=True, slots=True)
 class GridTable:
-    """A table: `name` is its file's, `title` says what it compares and which table of the paper it
-    is; `rows` of cells, numbers as numbers (NaN: no such cell)."""
+    """A table: `name` names its file, `title` says what it compares and which table of the paper it
+    is; `rows` holds the cells, numbers as numbers (NaN: no such cell)."""
 
     name: str
     title: str
@@ -189,7 +189,7 @@ Axis = Callable[[Row], str]
 
 def tables(rows: Sequence[Row]) -> list[GridTable]:
     """Tables 3 to 5 and 11 to 14, and the counts of significant tests. A table whose axis the grid
-    did not vary has one column of it."""
+    did not vary has a single column for it."""
     return [
         _pivot("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
         _pivot("table-4-lpbs-words", "LPBS by word sets (table 4)", _of(rows, "lpbs"), _words,
@@ -211,8 +211,8 @@ def tables(rows: Sequence[Row]) -> list[GridTable]:
 
 
 def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
-    """Write every table (.tex, .csv) and figure (.svg) and return the paths. Tables and figures of
-    which the grid has nothing to show are left out."""
+    """Write every table (.tex, .csv) and figure (.svg) that the grid has data for, and return the
+    paths."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for table in (table for table in tables(rows) if table.rows):
@@ -229,7 +229,7 @@ def write_grid(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 def base(rows: Sequence[Row], **free: Any) -> list[Row]:
     """The rows in the setting that tables hold fixed: templates, full word sets, names, words
-    averaged, except for what is `free`."""
+    averaged, except what is `free`."""
     return [row for row in rows if _is_base(row, free)]
 
 
@@ -337,8 +337,8 @@ def _pearson(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, int]:
 
 
 def _settings(rows: Sequence[Row]) -> GridTable:
-    """How far the settings of one method agree: for each pair of values of an axis, all else equal,
-    the correlations of the effect sizes, how often the sign is the same, and the mean change."""
+    """How far the settings of one method agree: for each pair of values on an axis, all else equal,
+    the correlations of the effect sizes, how often the signs agree, and the mean change."""
     axes: dict[str, Axis] = {
         "targets": _targets, "contexts": _contexts, "encoding": _encoding, "words": _words,
     }  # fmt: skip
@@ -425,7 +425,7 @@ def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
 
 
 def _matched(rows: Sequence[Row], axis: Axis, one: str, other: str) -> list[tuple[Row, Row]]:
-    """Pairs of rows that differ in the axis alone: the same model and test, and the same method
+    """Pairs of rows that differ only in the axis: the same model and test, and the same method
     unless that is the axis."""
     found: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
@@ -436,7 +436,7 @@ def _matched(rows: Sequence[Row], axis: Axis, one: str, other: str) -> list[tupl
 
 
 def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[Row, Row]]]]) -> None:
-    """Scatter plots of effect sizes; filled where both are significant, a colour for each model."""
+    """Scatter plots of effect sizes, filled where both are significant, a colour for each model."""
     shown = [each for each in paired if each[2]]
     across = min(3, len(shown))
     down = math.ceil(len(shown) / across)

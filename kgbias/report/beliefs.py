@@ -1,6 +1,6 @@
-"""Exhibits of what a model believes of groups, by the groups' names: the strongest beliefs, a map
-of groups and statements, of which groups it believes the worse, against names that mean nothing,
-and what several models believe of the same statements."""
+"""Exhibits of what a model believes about groups, by the groups' names: the strongest beliefs, a
+map of groups and statements, which groups it believes worse things about, against made-up names,
+and what several models believe about the same statements."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from kgbias.graph.types import BelievedEdge
 from kgbias.io.text import number, p_value
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
+from kgbias.report.findings import few
 from kgbias.report.run_data import RunData
 from kgbias.report.style import (
     COLUMN,
@@ -38,7 +39,7 @@ _WIDEST = 4.0  # bits at which a map's colour is full
 
 
 def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    """The exhibits of a category; none where nothing was probed by names."""
+    """The exhibits of a category; none if nothing was probed by names."""
     joint = data.joint
     rows = [row for row in joint.rows if row.category == category and row.lift.has_interval]
     if joint.believing is None or not rows:
@@ -60,16 +61,14 @@ def _strongest(
     bound = len({row.sentence for row in rows if row.bound})
     floor = data.joint.floor
     note = (
-        "Bits by which a statement is likelier after the group's names than after those of the "
-        "other "
-        "groups, beyond what each name makes likelier anyway, with 95% intervals over names; 1 is "
-        "twice as probable. p: of a lift of at most half a bit, corrected over the statements of "
-        "the group (Benjamini and Hochberg). Least: the smallest lift with one of the names left "
-        f"out. {leaning} more are only shown to be above 0 (leaning), {bound} rest on one name or "
-        f"root (bound to a word). Of {floor['of']:,} pairs of all categories {floor['believed']:,} "
-        "are "
-        f"believed; of {floor['tested']:,} pairs of names that mean nothing {floor['found']:.1f}, "
-        "the mean over deals."
+        "How many bits likelier a statement is after the group's names than after those of the "
+        "other groups, beyond what each name makes likelier anyway, with 95% intervals over names; "
+        "1 is twice as probable. p: against a lift of at most half a bit, corrected over the "
+        "group's statements (Benjamini and Hochberg). Least: the smallest lift with any one name "
+        f"left out. {leaning} more are only shown to be above 0 (leaning), {bound} rest on one "
+        f"name or root (bound to a word). Of {floor['of']:,} pairs in all categories, "
+        f"{floor['believed']:,} are believed; of {floor['tested']:,} pairs with made-up names, "
+        f"{few(floor['found'])}, averaged over shuffles."
     )  # fmt: skip
     naming, places = _naming(data), {g.name: n for n, g in enumerate(data.run.groups)}
     table_rows = [
@@ -79,11 +78,11 @@ def _strongest(
         ]
         for row in held[:TABLED]
     ]  # fmt: skip
-    left = f" {len(held) - TABLED} more are left out here." if len(held) > TABLED else ""
+    left = f" {len(held) - TABLED} more are not listed." if len(held) > TABLED else ""
     key = f"{place}-beliefs"
     named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:DRAWN]]
     yield Exhibit(
-        key, category, f"What {model} believes of groups", "",
+        key, category, f"What {model} believes about groups", "",
         partial(belief_bars, named) if named else None,
         Table(
             key,
@@ -111,7 +110,7 @@ def _statement(row: Evidence, naming: set[str]) -> str:
 def _map(
     table: NameTable, rows: Sequence[Evidence], category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
-    """The statements that groups differ most in, and in the second map the names under each."""
+    """The statements in which groups differ most, and the same for each name."""
     means = table.of_groups()
     spread = means.max(axis=0) - means.min(axis=0)
     believed = {(row.predicate, row.object) for row in rows if row.verdict in ARE_BELIEVED}
@@ -131,9 +130,9 @@ def _map(
             ("Statement", *groups),
             [[text, *(number(float(x), "+.2f") for x in means[:, s])]
              for text, s in zip(texts, order, strict=True)],
-            "Statements that are believed of a group first, then those whose lifts are furthest "
-            "apart; in the order of the group of the greatest lift. A lift in a cell is no belief: "
-            "that is tested, with its names.",
+            "Statements believed of a group come first, then those whose lifts are furthest "
+            "apart, ordered by the group of the greatest lift. A lift in a cell is not a belief: "
+            "beliefs are tested, over the group's names.",
         ),
         tabled=False,
     )  # fmt: skip
@@ -148,15 +147,15 @@ def _map(
             ("Statement", *names),
             [[text, *(number(float(x), "+.2f") for x in column)]
              for text, column in zip(texts, lifts.T, strict=True)],
-            "A belief rests on the names of a group together; what one name shows alone is of the "
-            "word.",
+            "A belief rests on all the names of a group together; what one name shows alone may be "
+            "due to the word.",
         ),
         tabled=False,
     )  # fmt: skip
 
 
 def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exhibit]:
-    """How the lifts of each group's names go with the scores of statements."""
+    """How the lifts of each group's names correlate with the scores of statements."""
     figures = [f for f in data.joint.groups if f["category"] == category and f["kind"] == "rho"]
     if not figures:
         return
@@ -170,16 +169,14 @@ def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exh
     ]  # fmt: skip
     key = f"{place}-believed-figures"
     yield Exhibit(
-        key, category, f"Of whom {model} believes what", "", partial(believed_panels, figures),
+        key, category, f"What {model} believes about whom", "", partial(believed_panels, figures),
         Table(
-            key, f"How the lifts of the names of {category} go with the scores of statements.",
+            key, f"How the lifts of names of {category} correlate with the scores of statements.",
             ("Score", "Group", "n", "rho", "95% interval", "p", "floor"), rows,
-            "Spearman's correlation of a name's lifts with the statements' scores, the mean over "
-            "the "
-            "group's names; above 0: statements of higher scores are likelier of the group. "
+            "Spearman's correlation of a name's lifts with the statements' scores, averaged over "
+            "the group's names; above 0: statements with higher scores are likelier for the group. "
             "Intervals are over names and statements; p is corrected over groups and scores "
-            "(Benjamini and Hochberg). Floor: 95% of the figures of as many names that mean "
-            "nothing "
+            "(Benjamini and Hochberg). Floor: 95% of the figures of as many made-up names "
             "are smaller in size. Statements that name a group are left out. A correlation is "
             "shown where p is at most 0.05 and its interval leaves out 0.",
         ),
@@ -198,7 +195,7 @@ def _leaves_out_none(f: Mapping[str, Any]) -> bool:
 
 
 def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
-    """The strongest beliefs: lifts in bits with their intervals, the greatest at the top."""
+    """The strongest beliefs: lifts in bits with their intervals, greatest at the top."""
     rows = list(named)[::-1]
     with figure_style():
         figure, axes = draw_rows(len(rows))
@@ -245,8 +242,8 @@ def belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) -> Any:
 
 
 def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
-    """A panel for each score: each group's figure with its interval, its names as small points,
-    and grey what names that mean nothing reach."""
+    """A panel for each score: each group's figure with its interval, its names as small points, and
+    in grey what made-up names reach."""
     scores = list(dict.fromkeys(f["score"] for f in figures))
     groups = list(dict.fromkeys(f["group"] for f in figures))[::-1]
     place = {name: n for n, name in enumerate(groups)}
@@ -290,7 +287,7 @@ _COLOURS = (POSITIVE, NEGATIVE, TOXIC, INK, NEUTRAL, LINE)
 
 
 def beliefs_beside(found: Beside, category: str, place: str) -> Iterator[Exhibit]:
-    """The strongest beliefs of any of the models with the lifts in each, and how far every two
+    """The strongest beliefs of any of the models with the lift in each, and how far every two
     agree."""
     if found.strongest:
         yield _beside(found, category, place)
@@ -313,7 +310,7 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
          [side.edges[found.keys[n]] for side in found.sides])
         for n in order[:DRAWN]
     ]  # fmt: skip
-    left = f" {len(order) - TABLED} more are left out here." if len(order) > TABLED else ""
+    left = f" {len(order) - TABLED} more are not listed." if len(order) > TABLED else ""
     key = f"{place}-believed-beside"
     return Exhibit(
         key, category, "The strongest beliefs of any of them", "",
@@ -322,7 +319,7 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
             key, f"Lifts of statements about {category} that any of them believes, in bits.",
             ("Group", "statement", *heads), rows,
             f"Of {len(found.keys):,} pairs of a group and a statement that all were asked about, "
-            f"those that are believed of any, the greatest mean lift first.{left}",
+            f"those that any of them believes, greatest mean lift first.{left}",
         ),
     )  # fmt: skip
 
@@ -342,7 +339,7 @@ def _agreement(found: Beside, category: str, place: str) -> Exhibit:
     )
     key = f"{place}-believed-agreement"
     return Exhibit(
-        key, category, "The lifts of each against the others", "",
+        key, category, "The lifts of each model against the others", "",
         partial(lifts_against, found),
         Table(
             key, f"How far beliefs about {category} agree.",
@@ -351,7 +348,7 @@ def _agreement(found: Beside, category: str, place: str) -> Exhibit:
             "Pairs of a group and a statement that all were asked about; same sign: of those that "
             "either believes. r: Pearson's correlation of the lifts; its interval is over "
             "statements with all their groups, those of one predicate together, for the names that "
-            f"were asked. Found of names that mean nothing, the mean over deals: {floors}.",
+            f"were asked. Found with made-up names, averaged over shuffles: {floors}.",
         ),
     )  # fmt: skip
 
@@ -361,7 +358,7 @@ def lift(edge: BelievedEdge) -> Estimate:
 
 
 def lifts_beside(rows: Sequence[tuple[str, Sequence[BelievedEdge]]], labels: Sequence[str]) -> Any:
-    """A row for each pair, the strongest at the top, with the lift in each model and its interval;
+    """A row for each pair, strongest at the top, with the lift in each model and its interval;
     filled where it is believed."""
     with figure_style():
         figure, axes = draw_rows(len(rows))

@@ -1,4 +1,4 @@
-"""The page of a benchmark, self-contained HTML without a script, and its tables."""
+"""The page of a benchmark, self-contained HTML without scripts, and its tables."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,7 @@ def tables(board: Board) -> Iterator[Table]:
         ranks = [f"P(rank {n + 1})" for n in range(len(s.models))]
         beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
-            f"standing-{_slug(s.name)}", f"{s.name}, the nearest to no bias first.",
+            f"standing-{_slug(s.name)}", f"{s.name}, nearest to no bias first.",
             ("Model", s.figure.name.replace("_", " "), "95% interval",
              *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
@@ -82,17 +82,17 @@ def _differences(board: Board) -> Table:
              _p(t.p), _p(t.p_adjusted)]
             for t in board.tests
         ],
-        "First minus second, of the figure itself, which is no distance from no bias. A "
+        "First minus second, of the figure itself, not of its distance from no bias. A "
         "difference is shown where the corrected p is at most 0.05 and the interval leaves out "
         "0. "
-        f"p by permutation; corrected over all {len(board.tests)} tests by "
+        f"p by permutation, corrected over all {len(board.tests)} tests by "
         f"{METHODS[board.tests[0].correction]}.",
     )  # fmt: skip
 
 
 def _agreement(board: Board) -> Table:
-    """How far the benchmarks agree in which model is the less biased."""
-    n = max(a.n for a in board.agreements)  # of all models, where some figures have fewer
+    """How far the benchmarks agree on which model is less biased."""
+    n = max(a.n for a in board.agreements)  # of all models: some figures have fewer
     alike = [a for a in board.agreements if a.n == n]
     names = list(dict.fromkeys(name for a in alike for name in (a.first, a.second)))
     tau = {(a.first, a.second): a.tau for a in alike}
@@ -102,7 +102,7 @@ def _agreement(board: Board) -> Table:
         ("", *(str(k + 1) for k in range(len(names)))),
         [[f"{k + 1} {a}", *("1" if a == b else _tau(tau.get((a, b))) for b in names)]
          for k, a in enumerate(names)],
-        f"{n} models: no order of so few has a p-value below {2 / math.factorial(n):.2g}.",
+        f"{n} models: no order of so few can have a p-value below {2 / math.factorial(n):.2g}.",
     )  # fmt: skip
 
 
@@ -125,7 +125,7 @@ Rows = list[tuple[tuple[str, str], list[Outcome]]]
 
 
 def by_benchmark(board: Board) -> dict[str, Rows]:
-    """Of each benchmark its domains and figures, with the models that were scored on it."""
+    """The domains and figures of each benchmark, with the models scored on it."""
     found: dict[str, Rows] = {}
     for title in dict.fromkeys(o.title for o in board.outcomes):
         own = [o for o in board.outcomes if o.title == title]
@@ -135,7 +135,7 @@ def by_benchmark(board: Board) -> dict[str, Rows]:
 
 
 def measured(o: Outcome, domain: str, figure: str) -> Measured | None:
-    """That figure of the model; None where it has none."""
+    """That figure of the model, or None."""
     return next((m for m in o.measured if (m.domain, m.figure) == (domain, figure)), None)
 
 
@@ -168,7 +168,7 @@ def _slug(text: str) -> str:
 
 
 def records(board: Board) -> dict[str, list[dict[str, Any]]]:
-    """The same as rows of plain numbers, by the name of a file."""
+    """The same as rows of plain numbers, by file name."""
     data = board.as_dict()
     return {
         "figures": [
@@ -240,7 +240,8 @@ def _picture(s: Standing, number: int) -> Markup:
 
 
 def standing_dots(s: Standing) -> Any:
-    """A model a row, the least first: its figure with its 95% interval, and where no bias is."""
+    """One model per row, lowest first: its figure with its 95% interval, and the value for no
+    bias."""
     with figure_style():
         rows = list(reversed(list(zip(s.models, s.values, strict=True))))
         figure, axes = draw_rows(len(rows))
@@ -257,7 +258,8 @@ def standing_dots(s: Standing) -> Any:
 
 
 def _sizes(board: Board) -> list[tuple[str, Markup]]:
-    """A scatter against model size for each figure that three or more models of known size have."""
+    """A scatter plot against model size of each figure that three or more models of known size
+    have."""
     known = {o.model.name: o.parameters for o in board.outcomes if o.parameters}
     found = []
     for number, s in enumerate(board.standings):
@@ -275,7 +277,7 @@ def _sizes(board: Board) -> list[tuple[str, Markup]]:
     return found
 
 
-_BESIDE = 0.2  # decades of size within which the labels of two points could meet
+_BESIDE = 0.2  # decades of size within which the labels of two points could overlap
 Point = tuple[int, float, float, float, str]
 
 
@@ -304,7 +306,7 @@ def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) ->
 
 
 def _size(parameters: float) -> str:
-    """As people write it: 135M, 7B."""
+    """A size as people write it: 135M, 7B."""
     for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit:
             return f"{parameters / unit:g}{name}"

@@ -1,4 +1,4 @@
-"""Exhibits in a page: a figure or a table, and what copies it."""
+"""Exhibits in a page: a figure or a table, with buttons to copy it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Figure:
 
     @property
     def caption(self) -> str:
-        """Its title, and on how many statements each row rests."""
+        """Its title, and how many statements each row rests on."""
         return "; ".join(filter(None, (self.exhibit.title, sizes(self.exhibit.table))))
 
 
@@ -43,7 +43,7 @@ class Cell:
 
 
 class Shown:
-    """A table as the page shows it: each interval below its figure, so that columns are narrow."""
+    """A table as the page shows it: each interval below its figure, to keep columns narrow."""
 
     def __init__(self, table: Table) -> None:
         self.table = table
@@ -75,7 +75,7 @@ def group(
     heading: str, figures: Iterable[Exhibit], tables: Iterable[Table], *, linked: bool = True
 ) -> Group:
     """Exhibits under a heading: these figures, then these tables. `linked`: whether the page has
-    statements that figures can lead to."""
+    statements for figures to link to."""
     return Group(
         heading,
         [Figure(e, picture(e, linked=linked)) for e in figures if e.draw is not None],
@@ -84,7 +84,7 @@ def group(
 
 
 def sizes(table: Table) -> str:
-    """On how many statements the rows of a table rest: "n = 85 to 97"; "" where it does not say."""
+    """How many statements the rows of a table rest on: "n = 85 to 97"; "" if it does not say."""
     if "n" not in table.columns:
         return ""
     place = list(table.columns).index("n")
@@ -113,7 +113,7 @@ def render(groups: Sequence[Group]) -> Markup:
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:
-    """What the page's buttons copy of each table, by its label."""
+    """The text that the page's buttons copy for each table, by its label."""
     return {
         table.label: {"latex": latex(table, CONTENT_WARNING, run), "csv": as_csv(table)}
         for table in tables

@@ -20,7 +20,7 @@ TABLED = 25  # statements in one table
 
 
 def choices(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
-    """Of each model that the run was put to."""
+    """The exhibits of each model that was made to choose."""
     for number, (choosing, edges) in enumerate(data.choices):
         found = choosing.record.get("categories", {}).get(category)
         groups = {g.id for g in data.groups(category)}
@@ -39,7 +39,7 @@ def _shares(
     category: str,
     key: str,
 ) -> Exhibit:
-    """How often each group was chosen, over all statements and over those that were said of it."""
+    """How often each group was chosen, over all statements and over those said about it."""
     options, answers = found["options"], found["answers"]
     said = {t.id for t in data.triples}
     shares, rows = [], []
@@ -62,17 +62,17 @@ def _shares(
         partial(share_bars, shares, "answers that chose the group", chance=1 / options),
         Table(
             key, f"Forced choices of {model} among {category}: the share of answers that named a "
-            "group, of those to questions that offered it.",
+            "group, out of those to questions that offered it.",
             ("Group", "n", "chosen", "95% interval", "own statements", "of them chosen",
              "95% interval", "telling"),
             rows,
             f"{found['statements']} statements, at most {options} groups at a time in balanced "
             f"orders, so that chance is {100 / options:.0f}% (dashed); {answers.get('read', 0)} "
             f"answers were read{f' and {lost}' if lost else ''}. Intervals are over statements. "
-            "Own statements: those that the run said of the group. Of all groups "
+            "Own statements: those that the run said about the group. Over all groups, "
             f"{' '.join(_with_interval(own_chosen))} of the answers named one that the statement "
-            f"was said of, by the base rates alone {100 * by_base:.0f}%. Telling: statements that "
-            f"the group was chosen for more often than for others. {_told(own, found)}",
+            f"was said about; by the base rates alone, {100 * by_base:.0f}%. Telling: statements "
+            f"that the group was chosen for more often than for others. {_told(own, found)}",
         ),
     )  # fmt: skip
 
@@ -80,7 +80,7 @@ def _shares(
 def _telling(
     data: RunData, model: str, edges: Sequence[ChosenEdge], category: str, key: str
 ) -> Iterator[Exhibit]:
-    """The statements that a group was chosen for more often than for other statements."""
+    """The statements for which a group was chosen more often than for other statements."""
     texts = {}
     for t in data.counted.every:
         key_of = node_id("predicate", t.predicate), node_id("object", t.object)
@@ -98,7 +98,7 @@ def _telling(
         ]
         for e in telling[:TABLED]
     ]  # fmt: skip
-    left = f" {len(telling) - TABLED} more are left out here." if len(telling) > TABLED else ""
+    left = f" {len(telling) - TABLED} more are not listed." if len(telling) > TABLED else ""
     yield Exhibit(
         key, category, f"Statements for which {model} chose a group more often", "", None,
         Table(
@@ -109,32 +109,32 @@ def _telling(
                 "95% interval", "p",
             ),
             rows,
-            "The greatest lift first, in bits. Shares have Wilson intervals. "
+            "Greatest lift first, in bits. Shares have Wilson intervals. "
             f"{_tested(edges)}{left}",
         ),
     )  # fmt: skip
 
 
 def _told(edges: Sequence[ChosenEdge], found: Mapping[str, Any]) -> str:
-    """How it was tested, and how often it is found where there is nothing."""
+    """How it was tested, and how often the test finds something when there is nothing."""
     floor = found.get("floor")
     if not floor:
         return _tested(edges)
     return (
-        f"{_tested(edges)} With names dealt anew over the groups {floor['dealt']:g} of "
-        f"{floor['tested']} pairs are telling; of groups with several names {floor['more']} are."
+        f"{_tested(edges)} With names shuffled among the groups, {floor['dealt']:g} of "
+        f"{floor['tested']} pairs are telling; for groups with several names, {floor['more']} are."
     )
 
 
 def _tested(edges: Sequence[ChosenEdge]) -> str:
-    """What is tested of groups with several names, and of those with one."""
+    """What is tested for groups with several names, and for those with one."""
     several = (
-        "Of groups with several names lift and p are over the names: p is of a lift of at most "
-        "half a bit, corrected over the group's statements."
+        "For groups with several names, lift and p are over the names: p is against a lift of at "
+        "most half a bit, corrected over the group's statements."
     )
     one = (
-        "Of groups with one name the lift is over its share for all statements, and p Fisher's "
-        "exact test, corrected over all statements: what is found is of this name."
+        "For groups with one name, the lift is over its share for all statements, and p is from "
+        "Fisher's exact test, corrected over all statements: what is found holds for this name."
     )
     counts = {e.names > 1 for e in edges}
     return " ".join(text for text, there in ((several, True), (one, False)) if there in counts)

@@ -1,5 +1,5 @@
 """What was said, believed and embedded, side by side: the report's first section, and the exhibit
-of how often each statement was said of a group against how much likelier it is of that group."""
+of how often each statement was said about a group against how much likelier it is for it."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -63,9 +63,9 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
             key, "Scorers of the same measure on the statements that both judged.",
             ("Measure", "counts", "other", "n", "same label", "kappa", "95% interval", "rho",
              "95% interval", "groups in another place"), rows,
-            "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels, "
+            "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels; "
             "0 is chance. Rho: Spearman's, of values. Places are by the bare means in a category, "
-            "1 the most hurtful; whether these differ is not tested here.",
+            "1 the most hurtful; whether the means differ is not tested here.",
         ),
     )  # fmt: skip
 
@@ -75,12 +75,12 @@ def moved(agreement: Agreement) -> str:
     return ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in agreement.moved)
 
 
-MAX_POINTS = 4_000  # in the picture; all that is believed, then what was said most often
+MAX_POINTS = 4_000  # in the picture: all beliefs, then what was said most often
 TELLING = 10
 
 
 def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
-    """The section as HTML, with these `tables` at its end; its picture is drawn by the page from
+    """The section as HTML, ending with these `tables`; the page draws its picture from
     `evidence_data`."""
     found = data.joint
     places = {id(row): n for n, row in enumerate(points(found))}
@@ -112,7 +112,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
 
 
 def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
-    """How far what is said, believed and embedded agree, in a row for each group and arm."""
+    """How far what is said, believed and embedded agree, a row for each group and arm."""
     found = data.joint
     if not found.agreement:
         return
@@ -137,7 +137,7 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 
 def points(found: Joint) -> list[Evidence]:
-    """The rows of the picture: those that were probed, all that is believed first."""
+    """The rows of the picture: those that were probed, beliefs first."""
     rows = [row for row in found.rows if row.lift.has_interval]
     if len(rows) <= MAX_POINTS:
         return rows
@@ -147,8 +147,8 @@ def points(found: Joint) -> list[Evidence]:
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
-    """What the page draws the picture from: the names of verdicts, what stood before the names of
-    groups, the cut of each category in bits (null where nothing is believed), and the points.
+    """The data that the page draws the picture from: the names of verdicts, what stood before the
+    names of groups, the cut of each category in bits (null if nothing is believed), and the points.
     `places` are those of triples in the page, by arm and id."""
     found = data.joint
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
@@ -191,7 +191,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
 
 
 def _of_names(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[list[Any]]]:
-    """By group and statement, of each name of the group [the name, its lift, its lift after each
+    """By group and statement, for each name of the group [the name, its lift, its lift after each
     carrier, log2 p of the statement]."""
     found = {}
     for table in tables:
@@ -212,7 +212,7 @@ def _categories(found: Joint) -> list[str]:
 
 
 def _cut(rows: Sequence[Evidence], category: str) -> float | None:
-    """The smallest lift of a category that is believed; None where none is."""
+    """The smallest lift that is believed in a category; None if nothing is."""
     lifts = [
         row.lift.value
         for row in rows
@@ -247,7 +247,7 @@ def _drawn(found: Joint) -> str:
     return f"{total:,} triples, of all categories."
 
 
-_LANE = 0.36  # half of the height that points of one count spread over, for none to hide another
+_LANE = 0.36  # half the height that points of one count spread over, so that none hides another
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class Pair:
 
 
 def said_believed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """The exhibit of a category; none where nothing was probed by names."""
+    """The exhibit of a category; none if nothing was probed by names."""
     found = pairs(data, category)
     if data.whole.beliefs is None or not found:
         return
@@ -321,8 +321,8 @@ def pairs(data: ArmData, category: str) -> list[Pair]:
 
 
 def difference(found: Sequence[Pair]) -> Estimate:
-    """By how many bits the mean lift of what was said of a group is above that of what was said of
-    others alone, with its interval over statements, those of one predicate drawn together."""
+    """How many bits higher the mean lift is for what was said about a group than for what was said
+    only about others, with its interval over statements, those of one predicate drawn together."""
     lifts = np.array([p.edge.lift for p in found])
     said = np.array([p.said > 0 for p in found], dtype=np.float64)
 
@@ -337,27 +337,26 @@ def difference(found: Sequence[Pair]) -> Estimate:
 def _note(found: Sequence[Pair], shown: int) -> str:
     left = len(found) - shown
     text = (
-        f"The figure has {left:,} more pairs of a group and a statement, which were said of other "
-        "groups alone and are not believed of this one."
+        f"The figure has {left:,} more pairs of a group and a statement, which were said only "
+        "about other groups and are not believed of this one."
     )
     apart = difference(found)
     if apart.has_interval:
         text += (
-            " The mean lift of what was said of a group is "
+            " The mean lift of what was said about a group is "
             f"{number(apart.value, '+.2f')} bits [{apart.interval('+.2f').replace(' to ', ', ')}] "
-            "above that of what was said of others alone (resampled over statements, those of one "
-            "predicate together)."
+            "above that of what was said only about others (resampled over statements, those of "
+            "one predicate together)."
         )
     return text
 
 
 def scatter(found: Sequence[Pair]) -> Any:
-    """Lifts in bits, to the right, and how often each pair was said, upwards; filled what is
-    believed."""
+    """Lifts in bits along x, and how often each pair was said along y; filled if believed."""
     counts = np.array([p.said for p in found])
     lifts = np.array([p.edge.lift for p in found])
     believed = np.array([p.believed for p in found], dtype=bool)
-    # A place that follows from the number, and leaves no gaps (the golden ratio).
+    # A fixed place for each number that leaves no gaps (the golden ratio).
     apart = (np.arange(len(found)) * 0.6180339887 % 1.0 - 0.5) * 2 * _LANE
     lanes = np.where(counts > 0, np.log2(np.maximum(counts, 1)) + 1, 0.0)
     with figure_style():

@@ -57,7 +57,7 @@ from kgbias.stats.variance import deviation
 
 
 def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
-    """A row for each measure of each category and arm, and in words what is larger where the
+    """A row for each measure in each category and arm, and in words which is larger wherever the
     interval of the difference leaves out 0."""
     if not data.variance:
         return
@@ -73,8 +73,8 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
     yield Exhibit(
         key, "", "Where the variance lies", "", None,
         Table(
-            key, "Standard deviations with 95% intervals: between groups; between wordings, by "
-            "what they move all groups; between groups by wordings, by what these move a group "
+            key, "Standard deviations with 95% intervals: between groups; between wordings, in "
+            "what moves all groups alike; between groups by wordings, in what moves one group "
             "beyond that; and within.",
             ("Measure", "category", "arm", "n", "groups", "wordings", "groups by wordings",
              "within"),
@@ -87,7 +87,7 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
 
 
 def exhibits(data: RunData) -> Iterator[Exhibit]:
-    """Everything that the run has to show, category by category and arm by arm."""
+    """Everything that the run has to show, by category and arm."""
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
         yield from _topic_words(data, category, place)
@@ -119,14 +119,14 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
 
 
 def _file_name(arm: str, number: int) -> str:
-    """What files of an arm are called: its name, or its number where an import gave it one that
-    is no word."""
+    """The name of an arm's files: its own, or its number if an import gave it a name that is not a
+    plain word."""
     return arm if re.fullmatch("[a-z]+", arm) else str(number)
 
 
 def _of_arm(exhibit: Exhibit, arm: ArmData, held: bool) -> Exhibit:
-    """The exhibit with the name of its arm, where there are several, and what was left out; `held`:
-    it holds groups against each other."""
+    """The exhibit with the name of its arm, if there are several, and what was left out; `held`: it
+    compares groups with each other."""
     said = arm.held if held else arm.counted
     own = said.about(_ids(arm.whole, exhibit.category)) if exhibit.category else said
     exhibit = _noted(exhibit, own.note)
@@ -146,7 +146,7 @@ def _ids(data: RunData, category: str) -> set[str]:
 
 
 def _noted(exhibit: Exhibit, note: str) -> Exhibit:
-    """The exhibit with what was left out said below its table."""
+    """The exhibit with a note below its table on what was left out."""
     if not note:
         return exhibit
     table = exhibit.table
@@ -210,8 +210,8 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
 
 
 def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """Regard and toxicity where the model chose the predicate; then these means of each measure
-    beside those at one mix of prompts and of all statements."""
+    """Regard and toxicity where the model chose the predicate; then these means for each measure
+    beside those at one mix of prompts and those of all statements."""
     rows = []
     for measure in columns(data.whole.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
@@ -244,9 +244,9 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 f"{place}-forms", f"Means of statements about {category}, three ways.",
                 ("Measure", "Group", "n", "predicate chosen", "95%", "n", "at one mix of prompts",
                  "95%", "n", "all statements", "95%"), rows,
-                "Means; regard is read as 1, 0 and -1. Statements whose predicate the model chose; "
-                "all, with what prompts gave (the predicate) weighted alike in every group; all as "
-                f"they are. {remarks(data)}".strip(),
+                "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; "
+                "all, with the predicates that prompts gave weighted alike in every group; all, "
+                f"unweighted. {remarks(data)}".strip(),
             ),
         )  # fmt: skip
 
@@ -273,14 +273,14 @@ def _groups(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         Table(
             f"{place}-groups", f"Statements about {category} that count.",
             ("Group", "n", "distinct", *heads), rows,
-            "Statements as often as they were said (n), and distinct ones.",
+            "Statements, each counted as often as it was said (n), and distinct statements.",
         ),
     )  # fmt: skip
 
 
 def overview(data: RunData) -> list[Figure]:
-    """The figures that the table of groups has columns for: of the measures that every table has,
-    and of those that the run has."""
+    """The figures that the table of groups has columns for: the measures that every table has, and
+    those that the run has."""
     return [f for m in columns(data.metrics) for f in m.figures if f.overview]
 
 
@@ -344,7 +344,7 @@ def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
             ],
             f"BERTopic on {s['embedding']}, min_cluster_size {s['min_cluster_size']}, "
             f"{s['documents']} distinct statements; HDBSCAN left {s['outliers_before']} out, "
-            f"{s['outliers']} stay without a topic. {_stability(model)}",
+            f"{s['outliers']} still have no topic. {_stability(model)}",
         ),
     )  # fmt: skip
 
@@ -358,7 +358,7 @@ def _stability(model: TopicModel) -> str:
 
 
 def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
-    """Relative entropy in the form that the topics ask for, where it is not withheld."""
+    """Relative entropy in the form that the topics call for, unless it is withheld."""
     published = model.settings.get("entropy") == "as_published"
     named = data.named(category, PUBLISHED if published else ENTROPY)
     entropies = [(n, e) for n, e in named if not math.isnan(e.value)]
@@ -371,7 +371,7 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
             key, f"{caption}as Eq. 1 prints it, in nats.", ("Group", "n", "H(p)"),
             [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
             "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
-            f"Not to be compared across categories. {_stability(model)}",
+            f"Do not compare it across categories. {_stability(model)}",
         )  # fmt: skip
     else:
         plug_in = dict(data.named(category, PLUG_IN))
@@ -382,8 +382,8 @@ def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Ite
                 [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
                 for n, e in entropies
             ],
-            "D(group || mean group), higher is more unlike the others; not to be compared "
-            "across categories.",
+            "D(group || mean group); higher is less like the others. Do not compare it across "
+            "categories.",
         )  # fmt: skip
     yield Exhibit(
         key, category, "Relative entropy of topics per group", "Figure 9",
@@ -416,8 +416,8 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """Per model: how often each group has the lowest perplexity before a statement, and how highly
-    each group ranks among the groups before the statements that were made about it."""
+    """Per model: how often each group has the lowest perplexity before a statement, and how high
+    each group ranks among the groups before the statements made about it."""
     groups = data.groups(category)
     for number, (probing, edges) in enumerate(data.whole.probes):
         ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
@@ -472,8 +472,8 @@ def associations(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             Table(
                 key, f"Single-category association and overall regard of {category}.",
                 ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"), rows,
-                f"{how}. Above 0: nearer to the words of positive regard; where an interval holds "
-                "0, neither is shown.",
+                f"{how}. Above 0: nearer to the words of positive regard; where an interval "
+                "contains 0, neither direction is shown.",
             ),
         )  # fmt: skip
 
@@ -495,9 +495,9 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
             Table(
                 key, "Association tests of the run.",
                 ("Test", "method", "model", "words", "d", "95% interval", "p", "p Holm"), rows,
-                "Above 0: the first targets go with the first attributes. Words are those of X, Y, "
-                "A and B; below 8 a set represents its concept poorly. Holm corrects for the tests "
-                "of one call.",
+                "Above 0: the first targets go with the first attributes. Words: the sizes of X, "
+                "Y, A and B; a set of fewer than 8 represents its concept poorly. Holm corrects "
+                "for the tests of one call.",
             ),
         )  # fmt: skip
 
@@ -514,14 +514,14 @@ _RANKED = {
     "sofa": "Groups are ranked by PPL*, which divides by the perplexity of the group's name: a "
     "name that is unlikely by itself comes first before nearly everything.",
 }
-"""What the ranks of groups are normalised by, in words."""
+"""How the ranks of groups are normalised, in words."""
 
 
 def _percent(share: Estimate) -> list[str]:
     return [f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}%"]
 
 
-FORMS = ("chosen", "raw")  # of a difference, beside the standardised one
+FORMS = ("chosen", "raw")  # of a difference, shown beside the standardised one
 
 
 def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -584,7 +584,7 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """What asking echoes anew does to the means of groups: those that would lie outside of their
+    """The effect of retrying echoes on the means of groups: those that would lie outside their
     intervals."""
     rows, asked, compared = [], 0, 0
     for measure in tested(data.held.triples):
@@ -600,24 +600,25 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     if not compared:
         return
     said = (
-        f"Of {compared} means, these would lie outside of their intervals."
+        f"Of {compared} means, these would lie outside their intervals."
         if rows
-        else f"None of {compared} means would lie outside of its interval."
+        else f"None of {compared} means would lie outside its interval."
     )
     yield Exhibit(
-        f"{place}-echoed", category, "What asking echoes anew does", "", None,
+        f"{place}-echoed", category, "What retrying echoes does", "", None,
         Table(
             f"{place}-echoed", f"Means of statements about {category}, had echoes counted.",
             ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"), rows,
-            "An answer that repeats an example of its prompt is asked anew, so figures are of what "
-            "the model says when it does not repeat. With echoes: had the first answer of each "
-            "place counted, an echo as the mean of the examples that its prompt showed. " + said,
+            "An answer that repeats an example from its prompt is asked for again, so figures "
+            "cover what the model says when it does not repeat. With echoes: had the first answer "
+            "at each place counted, with an echo as the mean of the examples that its prompt "
+            "showed. " + said,
         ),
     )  # fmt: skip
 
 
 def remarks(data: ArmData) -> str:
-    """What is to be known of the scores by which groups are held against each other."""
+    """What to know about the scores that groups are compared by."""
     lines = (*data.held.remarks, *too_dear(data.whole.metrics).values())
     return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
 
@@ -635,13 +636,13 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
     return Table(
         label, caption,
         ("Measure", "First", "Second", "n", "difference", "95% interval", "predicate chosen",
-         "all as they are", "p of all", "p"),
+         "all, unweighted", "p of all", "p"),
         rows,
-        "Differences are of means, at one mix of the predicates that prompts give; beside them "
-        "those of statements whose predicate the model chose, and of all as they are. Tests "
-        "permute whole prompts: first of all together (p of all), then of each, two-sided, "
-        f"corrected by {method} over the tests of a measure. None is named where p of all is above "
-        f"0.05. {note}".strip(),
+        "Differences are of means, at one mix of the predicates that prompts give; beside them, "
+        "those of statements whose predicate the model chose, and of all, unweighted. Tests "
+        "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
+        f"corrected by {method} over the tests of a measure. No group is named where p of all is "
+        f"above 0.05. {note}".strip(),
     )  # fmt: skip
 
 
@@ -658,4 +659,4 @@ _BUILDERS = (
     associations,
 )
 _HELD = (_chosen, _overgeneralisation, _groups, _stereotype_content, _means, group_tests, echoed)
-"""Those that hold groups against each other."""
+"""The builders of exhibits that compare groups with each other."""

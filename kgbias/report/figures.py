@@ -1,5 +1,5 @@
 """The figures of Salinas et al. 2023 for any run. Each function returns a matplotlib figure one
-column wide, to be saved as SVG, PDF or PNG, or put into a page by `style.inline_svg`."""
+column wide, to save as SVG, PDF or PNG, or to put into a page with `style.inline_svg`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from kgbias.report.style import (
 from kgbias.stats.inference import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")
-SHOWN = 40  # groups in one figure; where there are more, the lowest and the highest
+SHOWN = 40  # groups in one figure; of more, the lowest and the highest
 _ROW = 0.2  # inches a group
 _QUARTILES = ("q1", "median", "q3")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupFigures:
-    """What the figures need of one group: overall regard, the toxicity of each statement (as often
-    as it was said), and its mean."""
+    """One group's data for the figures: overall regard, the toxicity of each statement (as often as
+    it was said), and its mean."""
 
     name: str
     regard: Estimate
@@ -38,12 +38,12 @@ class GroupFigures:
 
     @property
     def mean_toxicity(self) -> Estimate:
-        """The mean of `toxicity`, in [0, 1], with its interval; NaN where there is none."""
+        """The mean of `toxicity`, in [0, 1], with its interval; NaN without any."""
         return self.mean or Estimate.missing(self.toxicity.n, self.toxicity.mean)
 
 
 def extremes(groups: Sequence[T], value: Callable[[T], float], limit: int = SHOWN) -> list[T]:
-    """The groups that a figure has room for: all, or the lowest and the highest by `value`."""
+    """The groups that a figure has room for: all, or the lowest and highest by `value`."""
     ordered = sorted(groups, key=value)
     if len(ordered) <= limit:
         return ordered
@@ -92,8 +92,8 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
 
 
 def _box(sample: Sample) -> dict[str, Any]:
-    """What a box shows of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5
-    times their range, and each distinct value beyond."""
+    """A box plot of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5 times
+    their range, and each distinct value beyond."""
     values, counts = sample.distinct()
     q1, median, q3 = (float(STATISTICS[name].counted(values, counts)) for name in _QUARTILES)
     low, high = q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
@@ -136,7 +136,7 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
 
 
 def draw_rows(count: float) -> tuple[Any, Any]:
-    """A figure one column wide, and as high as `count` rows need."""
+    """A figure one column wide and tall enough for `count` rows."""
     figure, axes = subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
@@ -145,14 +145,14 @@ def draw_rows(count: float) -> tuple[Any, Any]:
 
 
 def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
-    """The interval of each row, from the bottom, as a line across it."""
+    """Draw the interval of each row, from the bottom, as a line across it."""
     for place, e in enumerate(estimates):
         if e.has_interval:
             axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
 
 
 def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
-    """The names of groups beside their rows, from the bottom; they and the bars are links."""
+    """Label rows with the names of groups, from the bottom; names and bars become links."""
     axes.set_yticks(range(len(names)), [short(name) for name in names])
     axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
     for name, label in zip(names, axes.get_yticklabels(), strict=True):
@@ -162,8 +162,8 @@ def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> Non
 
 
 def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float]]) -> None:
-    """A label beside each point, where it covers neither another label nor a point; a label that
-    finds no room near its point stands further away, at the end of a thin line."""
+    """Place a label beside each point, covering neither another label nor a point; a label with no
+    room near its point goes further away, at the end of a thin line."""
     figure.get_layout_engine().execute(figure)
     renderer = figure.canvas.get_renderer()
     taken = []
@@ -208,7 +208,7 @@ def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float
 
 
 def short(name: str, limit: int = 26) -> str:
-    """A group's name as an axis shows it: on one line, at most `limit` characters."""
+    """A group's name for an axis: on one line, at most `limit` characters."""
     name = "".join(c if c.isprintable() else " " for c in name)
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
@@ -222,12 +222,12 @@ def topic_bars(topic: Topic, shares: Named) -> Any:
 
 
 def called(topic: Topic) -> str:
-    """A topic by its given name, else by its five best words."""
+    """A topic's given name, or else its five best words."""
     return topic.given or ", ".join(topic.words[:5])
 
 
 def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any:
-    """A share of each group, in percent, with 95% intervals; dashed, what it is by chance."""
+    """A share for each group, in percent, with 95% intervals; dashed, the share by chance."""
     with figure_style():
         figure, axes = _bars(extremes(shares, _value), POSITIVE)
         axes.set_xlim(0, None)
@@ -239,7 +239,7 @@ def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any
 
 
 def mean_bars(means: Named, label: str) -> Any:
-    """A mean of each group with its 95% interval, on the scale of the values."""
+    """A mean for each group with its 95% interval, on the scale of the values."""
     with figure_style():
         figure, axes = _bars(extremes(means, _value), POSITIVE)
         axes.axvline(0, color=INK, linewidth=0.6)
@@ -249,7 +249,7 @@ def mean_bars(means: Named, label: str) -> Any:
 
 def entropy_bars(entropies: Named, *, published: bool = False) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
-    or, as it was `published`, Eq. 1 in nats, at most 0 (figure 9)."""
+    or, as `published`, Eq. 1 in nats, at most 0 (figure 9)."""
     with figure_style():
         figure, axes = _bars(extremes(entropies, _value), TOXIC)
         axes.set_xlim(*((None, 0) if published else (0, None)))

@@ -1,14 +1,13 @@
-"""The first screen of a report: what was shown of a model, the strongest first, wherever it comes
-from.
+"""The first screen of a report: what was shown about a model, strongest first, from every source.
 
-There are kinds of findings: what the model believes of groups, differences of what it says of them,
-what its vectors hold, what an augmentation arm changes. A kind is looked at where the run has data
-for it, and each is one question first: is there anything at all? That test has a p-value of its own
-(`Kind.p`), and a kind is shown where it is at most 0.05 divided by the number of kinds that were
-looked at (Bonferroni). So of screens of models of which nothing is true, at most one in twenty
-shows anything. Within a kind each finding keeps the correction of its own family, and says which.
+Findings are of several kinds: what the model believes about groups, differences in what it says
+about them, what its vectors hold, what an augmentation arm changes. A kind is examined if the run
+has data for it, and the first question is always: is there anything at all? That test has its own
+p-value (`Kind.p`), and a kind is shown if this is at most 0.05 divided by the number of kinds
+examined (Bonferroni). So among screens of models with nothing to find, at most one in twenty shows
+anything. Within a kind, each finding keeps the correction of its own family and names it.
 
-What was not shown is said in one line at the end, with what would have been found.
+One line at the end says what was not shown, and what would have been found.
 """
 
 import math
@@ -28,7 +27,7 @@ from kgbias.report.style import explored, statements, template
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
 
-FEWEST = 20  # statements of a group from which on differences are spoken of
+FEWEST = 20  # statements; differences are not reported for groups with fewer
 SHOWN = 5
 OF_A_KIND = 3
 
@@ -41,10 +40,10 @@ class Finding:
         topic: what it is about.
         said: the sentence, its figures with their intervals, as HTML.
         tested: how it was tested, among how many, and how the p-value was corrected.
-        basis: on what it rests.
+        basis: what it rests on.
         links: where to look, as (text, address).
         p: its corrected p-value, by which findings are ordered.
-        size: its size over the width of its interval, which orders those of one p-value.
+        size: its size over the width of its interval, which breaks ties in p.
     """
 
     topic: str
@@ -65,11 +64,11 @@ class Kind:
     """All findings of one kind.
 
     Attributes:
-        p: of there being nothing at all of this kind.
-        findings: what was shown, each after its own correction, the strongest first.
-        nothing: what was not shown where nothing of the kind is, as a part of a sentence.
-        rest: the same where something is.
-        remark: what all of its findings have in common, as a sentence.
+        p: the p-value of there being nothing at all of this kind.
+        findings: what was shown, each after its own correction, strongest first.
+        nothing: what was not shown, as part of a sentence, if the kind is not shown.
+        rest: the same if it is.
+        remark: a sentence about all of its findings.
     """
 
     p: float
@@ -81,8 +80,8 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """The first screen: findings, the strongest first; what was looked for and not shown, as a
-    sentence; and how many kinds were looked at."""
+    """The first screen: findings, strongest first; what was looked for and not shown, as a
+    sentence; and how many kinds were examined."""
 
     findings: Sequence[Finding] = ()
     not_shown: str = ""
@@ -91,13 +90,13 @@ class Screen:
 
 
 def findings(data: RunData, explorer: str = "") -> Screen:
-    """The first screen of a run; empty where it was not measured or holds too little."""
+    """The first screen of a run; empty if it was not measured or holds too little."""
     kinds = [kind for make in _KINDS if (kind := make(data, explorer)) is not None]
     return screen(kinds)
 
 
 def screen(kinds: Sequence[Kind]) -> Screen:
-    """The findings of some kinds that pass together, in the order of their p-values, at most five
+    """The findings of the kinds that pass when tested together, in order of p-value: at most five,
     and three of a kind."""
     found: list[Finding] = []
     missing: list[str] = []
@@ -130,12 +129,18 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     model = found.believing.model.name
     nothing = floor["found"] * floor["of"] / floor["tested"]
     total = (
-        f"In all {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
-        f"believed; of as many pairs of names that mean nothing {nothing:.1f} would be, on average."
+        f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
+        f"believed. Of as many pairs with made-up names, {few(nothing)} would be believed on "
+        "average."
     )
     findings = [_belief(row, model) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     return Kind(floor["p"], findings, none, remark=total)
+
+
+def few(mean: float) -> str:
+    """A mean count to one decimal, without printing a small one as 0."""
+    return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"
 
 
 def _belief(row: Evidence, model: str) -> Finding:
@@ -149,8 +154,8 @@ def _belief(row: Evidence, model: str) -> Finding:
     tested = (
         "Beyond what each name makes likelier anyway. By t-test over "
         f"{row.lift.n} names of the group, against half a bit: {in_words(row.p_value)}, corrected "
-        "for the statements that were tried of this group (Benjamini and Hochberg); it holds "
-        "without any one of the names."
+        "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
+        "of the names left out."
     )
     link = ("This statement", statements(group=row.group, words=row.object))
     every = ("All beliefs", "#beliefs")
@@ -162,12 +167,13 @@ def _belief(row: Evidence, model: str) -> Finding:
 
 def _said(row: Evidence) -> str:
     if not row.count:
-        return "The crawl never said it of this group, only of others."
-    return f"The crawl said it of this group {'once' if row.count == 1 else f'{row.count} times'}."
+        return "The crawl never said it about this group, only about others."
+    times = "once" if row.count == 1 else f"{row.count} times"
+    return f"The crawl said it about this group {times}."
 
 
 def _differences(data: RunData, explorer: str) -> Kind | None:
-    """Differences between a group and the rest of its category in what is said of it."""
+    """Differences between a group and the rest of its category in what is said about it."""
     arm = _plain(data)
     families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
     if arm is None or not families:
@@ -178,7 +184,7 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
         own = [t for t in family.tests if p <= LEVEL and t.differs and min(t.n) >= FEWEST]
         findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
         quiet += [] if own else [family]
-    none = _undetected(families) or "differences between groups in what is said of them"
+    none = _undetected(families) or "differences between groups in what is said about them"
     return Kind(float(min(together)), findings, none, _undetected(quiet))
 
 
@@ -187,23 +193,25 @@ def _difference(
 ) -> Finding:
     scale, unit, form = scale_of(t.measure)
     other = "the other groups" if t.second == REST else t.second
-    said = Markup("The mean {} of what it says of <b>{}</b> is {}{} {} than that of {} {}.").format(
+    said = Markup(
+        "The mean {} of what it says about <b>{}</b> is {}{} {} than that of {} {}."
+    ).format(
         t.measure.replace("_", " "), t.first, figure(abs(t.difference.value) * scale, form), unit,
         "higher" if t.difference.value > 0 else "lower", other,
         interval(upwards(t.difference), scale, form),
     )  # fmt: skip
     chosen = t.forms.get("chosen")
     if chosen is not None:
-        said += Markup(" <small>Of predicates that it chose itself: {} {}.</small>").format(
+        said += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
             _minus(number(chosen.value * scale, f"+{form}")), interval(chosen, scale, f"+{form}")
         )
     tested = (
-        f"By permutation of whole prompts, at one mix of prompts for all groups: "
+        f"By permutation of whole prompts, with one mix of prompts for all groups: "
         f"{in_words(t.p_adjusted)}, {of_all(t.family, 'comparison')} in {t.category}. "
-        f"That the groups of {t.category} differ at all: {in_words(p)}, "
+        f"Whether the groups of {t.category} differ at all: {in_words(p)}, "
         f"{of_all(families, 'such question')}."
     )
-    links = [(f"What it says of {t.first}", statements(group=t.first, arm=arm.label))]
+    links = [(f"What it says about {t.first}", statements(group=t.first, arm=arm.label))]
     if address := explored(
         explorer, view="differences", source=f"{data.run.name}/{arm.name}", group=t.first,
         **({} if t.second == REST else {"with": t.second}),
@@ -211,13 +219,13 @@ def _difference(
         links.append(("in the explorer", address))
     return Finding(
         "What it says", said, tested,
-        f"{t.n[0]:,} statements of {t.first}, {t.n[1]:,} of {other}.", links, max(p, t.p_adjusted),
-        size(t.difference),
+        f"{t.n[0]:,} statements about {t.first}, {t.n[1]:,} about {other}.", links,
+        max(p, t.p_adjusted), size(t.difference),
     )  # fmt: skip
 
 
 def _undetected(families: Sequence[Omnibus]) -> str:
-    """What difference in each measure would have been found, as far as it is known."""
+    """The difference in each measure that would have been found, where that is known."""
     listed: dict[str, list[str]] = {}
     for family in families:
         sizes = [t.detectable for t in family.tests if not math.isnan(t.detectable)]
@@ -230,13 +238,13 @@ def _undetected(families: Sequence[Omnibus]) -> str:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
     return (
-        f"differences between groups {said}; in brackets what the test of one group, by itself, "
-        "would find in 80% of such crawls"
+        f"differences between groups {said}; in brackets, the difference that the test of one "
+        "group, by itself, would find in 80% of such crawls"
     )
 
 
 def scale_of(measure: str) -> tuple[float, str, str]:
-    """How differences of a measure are shown: times what, in which unit, in which form."""
+    """How differences in a measure are shown: the factor, the unit and the format."""
     m = known(measure)
     if measure == "regard":
         return 100, " in 100", ".0f"
@@ -256,8 +264,8 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
         Finding(
             "What the prompt does",
             Markup(
-                "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says of {} is "
-                "{}{} {} than asked plainly {}."
+                "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
+                "{}{} {} than when asked plainly {}."
             ).format(
                 t.first, t.measure.replace("_", " "), t.category,
                 figure(abs(t.difference.value) * scale, form), unit,
@@ -265,7 +273,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 interval(upwards(t.difference), scale, form),
             ),
             f"By permutation of whole prompts: {in_words(float(p))}, "
-            f"{of_all(len(tests), 'comparison')} of an arm and none.",
+            f"{of_all(len(tests), 'comparison')} of an arm with none.",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
             [("All arms", "#augmentations")],
             float(p),
@@ -311,17 +319,17 @@ _KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
 
 
 def _plain(data: RunData) -> ArmData | None:
-    """The arm that was asked plainly, else the first one."""
+    """The arm that was asked plainly, or else the first."""
     return next((arm for arm in data.arms if arm.name == "none"), next(iter(data.arms), None))
 
 
 def upwards(e: Estimate) -> Estimate:
-    """An estimate in the direction that it has."""
+    """The estimate with its sign turned positive, interval included."""
     return e if e.value >= 0 else Estimate(-e.value, -e.high, -e.low, e.n)
 
 
 def size(e: Estimate) -> float:
-    """How large an estimate is beside the width of its interval."""
+    """The size of an estimate relative to the width of its interval."""
     return abs(e.value) / (e.high - e.low) if e.has_interval and e.high > e.low else math.inf
 
 
@@ -341,7 +349,7 @@ def _minus(text: str) -> str:
 
 
 def of_all(count: int, tests: str, *, by: str = "Holm") -> str:
-    """For how many tests a p-value is corrected."""
+    """How many tests a p-value is corrected for, in words."""
     return f"the only {tests}" if count == 1 else f"corrected ({by}) for {count} {tests}s"
 
 

@@ -1,10 +1,9 @@
-"""The report: one self-contained HTML page that works offline and asks no one for anything.
+"""The report: one self-contained HTML page that works offline and fetches nothing.
 
 It has sections on topics, stereotype content, augmentations, tests, probes, associations and
-attribution, each where the run has it, and one that can be asked: a search by shared words that
-runs in the page. It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: the
-same words of questions are left aside, the same endings of words are, and groups go by all their
-names.
+attribution, each if the run has it, and one that answers questions: a search by shared words that
+runs in the page. It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: it
+ignores the same question words and word endings, and knows groups by all their names.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,24 +43,24 @@ from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, template
 from kgbias.report.tables import Exhibit
 
-TOPICS_SHOWN = 4  # of one category, those in which the groups differ most; `kgbias figures` has all
+TOPICS_SHOWN = 4  # per category, those in which groups differ most; `kgbias figures` has all
 _ATTRIBUTIONS_SHOWN = 40
 
-# anchor -> title, what it says, and the exhibits that belong there
+# anchor -> title, introduction, and the exhibits that belong there
 _SECTIONS = {
     "beliefs": (
         "What it believes",
         "Statements that the model's probabilities tie to a group: likelier after the group's "
         "names, taken together, than after those of the other groups, with any one of the names "
-        "left out too. What is found of names that mean nothing is the floor.",
+        "left out too. What the same test finds with made-up names is the floor.",
         ("belief", "believed-", "said-believed"),
     ),
     "figures": (
         "Regard and toxicity",
         "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
-        "give the predicate (such as hate), so the first figures are of statements whose predicate "
+        "give the predicate (such as hate), so the first figures cover statements whose predicate "
         "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
-        "hold groups against each other, by the tests below.",
+        "compare groups with each other, by the tests below.",
         ("chosen-", "forms", "regard", "toxicity", "polarity", "groups"),
     ),
     "topics": (
@@ -80,68 +79,69 @@ _SECTIONS = {
     "augmentations": (
         "Augmentations",
         "What the same crawl yields when the prompts invite offensive statements (Salinas et al. "
-        "2023, section 6.1). Each arm is counted for itself.",
+        "2023, section 6.1). Each arm is counted separately.",
         ("arms",),
     ),
     "measures": (
         "Other measures",
-        "The mean of each further measure over the statements of a group, each as often as it was "
-        "said.",
+        "The mean of each further measure over the statements about a group, each counted as "
+        "often as it was said.",
         ("mean-",),
     ),
     "scorers": (
         "Do the scorers agree?",
-        "Where statements were judged by several scorers of one measure: how far their judgements "
-        "agree, and which groups stand in another place by their bare means, which is no test. A "
-        "finding that rests on one scorer is the scorer's.",
+        "Where several scorers of one measure judged the statements: how far their judgements "
+        "agree, and which groups rank differently by their bare means, which is not tested. A "
+        "finding that rests on one scorer is that scorer's.",
         ("scorers",),
     ),
     "tests": (
         "Differences between groups",
         "All groups of a category are tested together first (p of all), then each against all "
         "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
-        "0; a figure by itself shows none.",
+        "0; a figure by itself shows no difference.",
         ("group-tests", "echoed"),
     ),
     "variance": (
-        "How much is the wording?",
-        "Where the variance of each measure lies. What a wording moves all groups by changes no "
-        "comparison of groups; what it moves one group by beyond that does.",
+        "How much depends on the wording?",
+        "Where the variance of each measure lies. A shift that a wording gives to all groups "
+        "changes no comparison of groups; what it adds to one group beyond that does.",
         ("variance",),
     ),
     "profiles": (
         "Profiles",
-        "Whether the groups that given names stand for can be told apart by the profiles that were "
-        "written of them, by which attributes and by which words (Siddique et al. 2024). A name "
-        "says nothing of the person who bears it.",
+        "Whether the groups that given names stand for can be told apart by the profiles written "
+        "about them, and by which attributes and words (Siddique et al. 2024). A name says nothing "
+        "about the person who bears it.",
         ("profile-",),
     ),
     "probes": (
         "Said, and probable?",
         "Before how many statements each group has the lowest perplexity of its category, and "
-        "where a group stands among the others before what was said of it. Each group is probed by "
-        "one name: what is of the name and what of the group cannot be told apart here, and "
-        "nothing is tested of a single statement. Beliefs take several names.",
+        "where a group ranks among the others before what was said about it. Each group is probed "
+        "by one name, so the effects of the name and of the group cannot be told apart here, and "
+        "no single statement is tested. Beliefs take several names.",
         ("probes",),
     ),
     "choices": (
         "Made to choose",
         "Which group a model takes a statement to be about when it has to choose among groups. "
-        "Another kind of evidence than a probability: no verdict rests on it.",
+        "This is a different kind of evidence from a probability, and no verdict rests on it.",
         ("choices",),
     ),
     "sofa": (
         "SoFa",
         "How much it matters to a model which group stands before a statement: the variance over "
         "groups of normalised perplexity (Marchiori Manerba et al. 2023). Models that were probed "
-        "with the same groups and statements stand in the order of their scores, the highest "
-        "first, each place with its interval; whether two of them differ is tested.",
+        "with the same groups and statements are listed by score, highest first, each rank with "
+        "its interval; whether two of them differ is tested.",
         ("sofa-",),
     ),
     "associations": (
         "Association tests",
         "How much nearer the vectors of one group's words are to one set of words than to another, "
-        "as an effect size with its interval. One that is near 0 does not show that there is none.",
+        "as an effect size with its interval. One near 0 does not show that there is no "
+        "association.",
         ("sc-weat", "association-tests"),
     ),
 }
@@ -164,8 +164,8 @@ orange words lower it; the strongest is the darkest.</p>
 
 
 def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> list[Section]:
-    """The sections of a report, each where the run has something for it. `found` are the run's
-    exhibits, where they were made before."""
+    """The sections of a report that the run has something for. `found` are the run's exhibits, if
+    they have already been made."""
     if found is None:
         found = list(exhibits(data))
     sections = [
@@ -181,7 +181,7 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
 def _groups(
     data: RunData, found: Sequence[Exhibit], kinds: tuple[str, ...]
 ) -> Iterator[cards.Group]:
-    for category in (*data.categories, ""):  # "" is what belongs to the whole run
+    for category in (*data.categories, ""):  # "" stands for the whole run
         telling = _telling(data, category)
         own = [
             e
@@ -222,7 +222,7 @@ def _attribution(data: RunData) -> str:
     return pages.filled(_ATTRIBUTION, found=sorted(found.items()), methods=_METHODS)
 
 
-MAX_PROBES = 20_000  # in a page, of one model
+MAX_PROBES = 20_000  # per model in a page
 
 
 def statement_of(triple: TripleView) -> str:
@@ -231,8 +231,8 @@ def statement_of(triple: TripleView) -> str:
 
 def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
     """For each model that the run was probed with, its name and, by statement, the probes of the
-    triples' statements as [place of the group in the run, rank, tokens, bits], the likeliest group
-    first. Where there are too many, those of the first `triples` are kept."""
+    triples' statements as [place of the group in the run, rank, tokens, bits], likeliest group
+    first. If there are too many, those of the first `triples` are kept."""
     places = {g.id: n for n, g in enumerate(data.run.groups)}
     wanted = dict.fromkeys(statement_of(t) for t in triples)
     found = []
@@ -254,8 +254,8 @@ def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]
     return found
 
 
-_HTML = """<p>Ask in plain words, such as “{example}”. The answer is what the model said and never
-more: statements by the words that they share with the question, and where each one came from.</p>
+_HTML = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
+statements that share words with the question, and where each one came from.</p>
 <form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
 type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 <div id="ask-answer" class="panel" aria-live="polite" hidden></div>
@@ -277,11 +277,11 @@ def ask_section(data: RunData) -> Section:
     return Section("Ask", body, "ask")
 
 
-MAX_TRIPLES = 20_000  # in the page's table; of a larger run, the most frequent ones
-MAX_GENERATIONS = 5  # of one triple, in its provenance
+MAX_TRIPLES = 20_000  # in the page's table; a larger run shows the most frequent
+MAX_GENERATIONS = 5  # in the provenance of one triple
 _LONGEST = 2_000  # characters of any one text in the page
 SCRIPTS = ("app", "evidence", "ask", "copy")
-"""The page's own scripts, in the order in which they stand in it."""
+"""The page's own scripts, in order."""
 
 
 def write_report(
@@ -294,9 +294,9 @@ def write_report(
     explorer: str = "",
 ) -> None:
     """Write the report of a run to `path`, whole or not at all. `selection` says which statements
-    count; `progress` is told what was left out; `explorer` is the address, seen from the page, of
-    an explorer that its links lead to. Raises DataError, before anything is read or drawn, where it
-    cannot be written."""
+    count; `progress` is told what was left out; `explorer` is the address, relative to the page, of
+    an explorer for its links to lead to. Raises DataError, before anything is read or drawn, if
+    `path` cannot be written."""
     with whole_file(path) as partial:
         data = RunData(run, selection=selection, progress=progress)
         if progress is not None and data.counted.note:
@@ -306,7 +306,7 @@ def write_report(
 
 
 def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
-    """The page as text. `explorer` is where the explorer of the run is, "" where there is none."""
+    """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
     found = list(exhibits(data))
     script = pages.script(
@@ -349,8 +349,8 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
 
 
 def page_data(data: RunData) -> dict[str, Any]:
-    """What the page's scripts read: measures, groups, triples, the provenance of each triple, and
-    probes."""
+    """The data that the page's scripts read: measures, groups, triples, the provenance of each
+    triple, and probes."""
     triples = data.triples
     kept = sorted(triples, key=lambda t: (-t.count, t.group, t.predicate, t.object))[:MAX_TRIPLES]
     wanted = {(t.arm, t.id) for t in kept}
@@ -410,8 +410,8 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """Statements that stand out: what they are, what is to be known of them, and the measure they
-    were chosen by, if any."""
+    """Statements that stand out: what they are, what to know about them, and the measure they were
+    chosen by, if any."""
 
     title: str
     triples: Sequence[TripleView]
@@ -422,7 +422,7 @@ class Highlight:
 def highlights(
     triples: Sequence[TripleView], metrics: Mapping[str, Metric], count: int = 6
 ) -> list[Highlight]:
-    """The most frequent statements, and the most hurtful ones by each measure that lists them."""
+    """The most frequent statements, and the most hurtful by each measure that lists them."""
     said = sorted(triples, key=lambda t: (-t.count, t.sentence))
     found = [Highlight("Said most often", [t for t in said if t.count > 1][:count])]
     distinct = list({t.id: t for t in triples}.values())

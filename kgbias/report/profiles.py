@@ -30,8 +30,7 @@ _OF = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
 
 
 def profile_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
-    """What the profiles of the run give away; nothing where it holds none that can be told
-    apart."""
+    """What the profiles of the run give away; nothing if it holds none that can be told apart."""
     found = data.profile_analysis
     if found is None:
         return
@@ -65,7 +64,7 @@ def _accuracy(found: ProfileAnalysis, key: str) -> Exhibit:
             ("Of", "classes", "accuracy", "95% interval", "by name", "95% interval", "chance",
              "permuted", "p"), rows,
             f"Support vector machine ({found.settings['kernel']}), means of {n} random splits, "
-            "70 to 30; by name, no name is on both sides. Permuted: labels dealt anew over names.",
+            "70 to 30; by name, no name is on both sides. Permuted: labels shuffled over names.",
         ),
     )  # fmt: skip
 
@@ -82,7 +81,7 @@ def _without(found: ProfileAnalysis, kind: str, key: str) -> Exhibit:
             key, f"Accuracy of {kind} without each attribute, in points; with all it is "
             f"{100 * told.accuracy.value:.1f}.",
             ("Attribute", "change", "95% interval", "alone (percent)"), rows,
-            "Where an interval holds 0, no change is shown.",
+            "Where an interval contains 0, no change is shown.",
         ),
     )  # fmt: skip
 
@@ -92,7 +91,7 @@ def _words(found: ProfileAnalysis, key: str) -> Exhibit:
     for attribute, best in top_words([w for w in found.words if w.told]).items():
         rows += [[attribute, w.word, ", ".join(_groups(found, attribute, w.word))] for w in best]
     return Exhibit(
-        key, "", "Words that are more of one group", "Tables 12 and 13", None,
+        key, "", "Words that one group has more often", "Tables 12 and 13", None,
         Table(
             key, "Words of each attribute that more of a group's names have than of the others', "
             "those that contribute most first.",
@@ -107,7 +106,7 @@ def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
     best = top_words([w for w in found.words if w.told])["religion"]
     rows = [[w.word, ", ".join(_groups(found, "religion", w.word)[:2])] for w in best]
     return Exhibit(
-        key, "", "Religions and the groups they are written of", "Table 7", None,
+        key, "", "Religions and the groups they are written about", "Table 7", None,
         Table(
             key, "Religions and the two groups that each contributes most for.",
             ("Word", "Generation"), rows,
@@ -151,8 +150,8 @@ def _shift_bars(best: Sequence[Word], label: str) -> Any:
 
 
 def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
-    """By how many points accuracy changes without each attribute; all in one colour: whether a
-    change is shown is in its interval."""
+    """How many points accuracy changes without each attribute. All have one colour: the interval
+    says whether a change is shown."""
     with figure_style():
         ordered = list(reversed(costs))
         figure, axes = draw_rows(len(ordered))
@@ -167,7 +166,7 @@ def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
 
 
 def _groups(found: ProfileAnalysis, attribute: str, word: str) -> list[str]:
-    """The groups that a word tells from others, those it contributes most for first."""
+    """The groups that a word sets apart, those it contributes most for first."""
     own = [w for w in found.words if (w.attribute, w.word) == (attribute, word) and w.told]
     return [w.group for w in sorted(own, key=lambda w: -w.contribution)]
 
@@ -200,13 +199,13 @@ def write_profile_page(
     names: Sequence[str] = (),
     title: str | None = None,
 ) -> None:
-    """Write the page, whole or not at all. Raises UsageError for a name that has no profile, and
-    for more than two."""
+    """Write the page, whole or not at all. Raises UsageError for a name without a profile, and for
+    more than two names."""
     there = list(dict.fromkeys(p.name for p in profiles))
     if missing := [name for name in names if name not in there]:
         raise UsageError(f"run {run.name!r} has no profile of the name {missing[0]!r}")
     if len(names) > 2:
-        raise UsageError("two names stand side by side: leave the others out of `name`")
+        raise UsageError("the page compares two names: give at most two in `name`")
     attributes = attributes_of(profiles)
     first = profiles[0]
     other = next((p for p in profiles if p.labels.get("group") != first.labels.get("group")), first)
@@ -239,7 +238,7 @@ def _record(profile: Profile, attributes: Sequence[str]) -> dict[str, Any]:
     }
 
 
-DRAWN = 40  # words of a picture; the table has all
+DRAWN = 40  # words in a picture; the table has all
 _LISTED = 3  # groups of a word, in the table
 
 
@@ -250,7 +249,7 @@ def agreement_exhibits(found: Sequence[Agreement]) -> list[Exhibit]:
 
 
 def _agreement(found: Agreement, key: str) -> Exhibit:
-    """An agreement as figure and table."""
+    """An agreement as a figure and a table."""
     rows = [
         [
             row.attribute.replace("_", " "), row.word, ", ".join(row.written[:_LISTED]),
@@ -266,11 +265,11 @@ def _agreement(found: Agreement, key: str) -> Exhibit:
         partial(_ranks, drawn, found),
         Table(
             key,
-            "Words that are more of one group in profiles, and the groups that come first for them "
-            f"in {source}.",
+            "Words that one group has more often in profiles, and the groups that come first for "
+            f"them in {source}.",
             ("Attribute", "Word", "Profiles", source, "rank"), rows,
             f"{more}Rank: of the first group of the profiles among the {found.groups} of {source}; "
-            "the dashed line is chance. No rank is tested by itself, only their mean. "
+            "the dashed line is chance. No single rank is tested, only their mean. "
             f"Mean reciprocal rank {found.mrr.value:.3f} [{found.mrr.interval('.3f')}], by chance "
             f"{found.expected:.3f}, p = {found.p_value:.3f}.",
         ),
@@ -278,8 +277,8 @@ def _agreement(found: Agreement, key: str) -> Exhibit:
 
 
 def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
-    """At which rank the other view has the group that each word is most typical of; the line is the
-    rank that chance would give. All have one colour: no single rank is tested."""
+    """The rank in the other view of the group that each word is most typical of; the line is the
+    rank by chance. All have one colour, because no single rank is tested."""
     with figure_style():
         ordered = list(reversed(rows))
         figure, axes = draw_rows(len(ordered))
@@ -298,7 +297,7 @@ def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
 
 
 def _keys(found: Sequence[Agreement]) -> list[str]:
-    """A safe name of files for each; no two are the same."""
+    """A safe and unique file name for each."""
     keys: list[str] = []
     for agreement in found:
         stem = Path(agreement.source).stem.lower()

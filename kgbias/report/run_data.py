@@ -48,15 +48,15 @@ from kgbias.stats.variance import Components
 
 
 class RunData:
-    """A run with all that can be shown of it. Each part is read from the store at most once, when
-    it is first asked for.
+    """A run with everything that can be shown about it. Each part is read from the store at most
+    once, when first asked for.
 
     Args:
         stored: the run in its store.
         correction: of the p-values over a family of tests, "holm" or "bh".
         selection: which statements count.
         profile_splits: random splits on which groups are told apart by profiles; with more than
-            five, labels are also dealt anew for chance.
+            five, labels are also shuffled to estimate chance.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class RunData:
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:
-        """What the profiles of the run give away; None where it holds none of several groups."""
+        """What the profiles of the run give away; None without profiles of several groups."""
         found = labelled(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
         if not found or not can_be_told(found):
             return None
@@ -101,12 +101,12 @@ class RunData:
 
     @cached_property
     def held(self) -> Counted:
-        """What counts when groups are held against each other."""
+        """What counts when groups are compared with each other."""
         return between(self._stored, self.counted, self.metrics, self.scorers)
 
     @cached_property
     def scorers(self) -> Sequence[Metric]:
-        """All that judged statements of the run."""
+        """Everything that judged statements of the run."""
         return self._stored.scorers()
 
     @cached_property
@@ -121,7 +121,7 @@ class RunData:
 
     @property
     def triples(self) -> Sequence[TripleView]:
-        """The statements that count; of several arms, a row for each."""
+        """The statements that count; with several arms, a row for each."""
         return self.counted.triples
 
     @cached_property
@@ -145,8 +145,8 @@ class RunData:
 
     @cached_property
     def repeated(self) -> Mapping[str, int]:
-        """By arm, how many first attempts yielded a statement that repeats an example, where the
-        crawl itself let it pass."""
+        """By arm, how many first attempts yielded a statement that repeats an example and that the
+        crawl itself let pass."""
         return repeated_at_first(self._stored)
 
     @cached_property
@@ -156,12 +156,12 @@ class RunData:
 
     @cached_property
     def choices(self) -> Sequence[tuple[Choosing, list[ChosenEdge]]]:
-        """The forced choices of each model that the run was put to."""
+        """The forced choices of each model that was asked about the run."""
         return [(c, self._stored.choices(c.id)) for c in self._stored.choosings()]
 
     @cached_property
     def sofa(self) -> SofaComparison | None:
-        """The models that the run was probed with, by SoFa; None where it was not."""
+        """The models that the run was probed with, by SoFa; None if there were none."""
         found = self._stored.sofa()
         return stored_sofa(self._stored.store, found) if found else None
 
@@ -172,23 +172,23 @@ class RunData:
 
     @cached_property
     def joint(self) -> Joint:
-        """What was said, believed and embedded, as the store holds it."""
+        """What was said, believed and embedded, from the store."""
         parts = Parts(self.run, self.counted, self.generations, self.probes, self.beliefs)
         return joined(parts)
 
     @cached_property
     def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
-        """What a model believes: the run's own, else the first that was probed by names."""
+        """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self._stored, there=self.believings)
 
     def beside(self, category: str) -> Beside | None:
-        """What several models believe of the run's statements; None of one, and where they were
-        asked about different groups."""
+        """What several models believe about the run's statements; None for a single model, or if
+        they were asked about different groups."""
         return Beside.of_run(self._stored, category, self.believings)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:
-        """The lifts of each name of the groups of a category; none where nothing was probed by
+        """The lifts of each name of the groups of a category; none if nothing was probed by
         names."""
         believing = self.joint.believing
         return name_tables(self._stored, believing, self.triples) if believing else {}
@@ -199,7 +199,7 @@ class RunData:
 
     @cached_property
     def agreements(self) -> Sequence[Agreement]:
-        """How far scorers of one measure agree, where several judged the statements."""
+        """How far scorers of one measure agree, if several judged the statements."""
         return agreements(self._stored, self.triples, self.metrics, self.scorers)
 
     @cached_property
@@ -212,7 +212,7 @@ class RunData:
         return self._stored.attributions()
 
     def answers(self, generations: Sequence[Generation]) -> Mapping[str, Answer]:
-        """What the model answered in these generations, by answer key."""
+        """The model's answers in these generations, by answer key."""
         return self._stored.store.answers([g.answer_key for g in generations if g.answer_key])
 
     @property
@@ -224,7 +224,7 @@ class RunData:
 
     @cached_property
     def arm_tests(self) -> list[GroupTest]:
-        """The arms against each other; none of one arm."""
+        """The tests of arms against each other; none for a single arm."""
         category = {g.id: g.category for g in self.run.groups}
         return arm_tests(
             self.triples, correction=self.correction, categories=category, draws=self.draws
@@ -232,7 +232,7 @@ class RunData:
 
 
 class ArmData:
-    """What can be shown of one arm of a run (`whole`)."""
+    """Everything that can be shown about one arm of a run (`whole`)."""
 
     def __init__(self, whole: RunData, arm: str) -> None:
         self.whole, self.name = whole, arm
@@ -245,7 +245,7 @@ class ArmData:
 
     @cached_property
     def held(self) -> Counted:
-        """What counts of the arm when groups are held against each other."""
+        """What counts in the arm when groups are compared with each other."""
         return self.whole.held.in_arm(self.name)
 
     @cached_property
@@ -258,7 +258,7 @@ class ArmData:
 
     @property
     def label(self) -> str:
-        """The name of the arm where the report is of several, else ""."""
+        """The name of the arm if the report has several, or else ""."""
         return self.name if self.whole.counted.several else ""
 
     @cached_property
@@ -277,12 +277,12 @@ class ArmData:
 
     @cached_property
     def sense(self) -> Estimate:
-        """The share of the arm's statements that make sense, of all that were measured for it."""
+        """The share of the arm's statements that make sense, of all those measured for it."""
         return sense(self.counted.every)
 
     @cached_property
     def distinct(self) -> float:
-        """The share of distinct statements among those that count; NaN where there is none."""
+        """The share of distinct statements among those that count; NaN without any."""
         said = sum(t.count for t in self.triples)
         return len(self.triples) / said if said else math.nan
 
@@ -298,8 +298,8 @@ class ArmData:
 
     @cached_property
     def _first_said(self) -> Mapping[str, tuple[list[str], list[tuple[str, ...]]]]:
-        """By group, what stood at each place first, had echoes not been asked anew: the triples
-        that were said at once, and of the echoes the triples that their prompts showed."""
+        """By group, what first stood at each place, as if echoes had not been retried: the triples
+        that were said at once and, for echoes, the triples that their prompts showed."""
         places: dict[str, dict[str, Generation]] = defaultdict(dict)
         for g in sorted(self.whole.generations, key=lambda g: g.attempt):
             if g.arm == self.name and (g.triple is not None or (g.outcome == "echo" and g.shown)):
@@ -314,8 +314,7 @@ class ArmData:
 
     def with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
         """The mean of a measure had the first answer of each place counted, an echo as the mean of
-        the examples that its prompt showed; and how many such echoes there are. Undecided (NaN)
-        where there is none."""
+        the examples that its prompt showed; and the number of such echoes. NaN without any."""
         read = known(measure).read
         own = {t.id: t for t in self.held_by_group.get(group.id, ()) if measure in t.scores}
         every = {t.id: read(t.scores[measure]) for t in self.held.triples if measure in t.scores}
@@ -350,7 +349,7 @@ class ArmData:
         return [test for family in self.omnibus for test in family.tests]
 
     def figures_of(self, category: str) -> list[GroupFigures]:
-        """The groups of a category that have a regard, as the figures need them."""
+        """The groups of a category that have a regard, in the form that the figures need."""
         return [
             GroupFigures(
                 g.name,
@@ -368,8 +367,8 @@ class ArmData:
         return bootstrap(self.whole.draws.sample(own, measure), mean)
 
     def given(self, category: str) -> str:
-        """How many statements of a category have a predicate that their prompt gave, in words;
-        "" where that is not known."""
+        """How many statements about a category have a predicate that their prompt gave, in words;
+        "" if that is not known."""
         said = [t for g in self.groups(category) for t in self.held_by_group.get(g.id, ())]
         asked = self.whole.draws.asked(said, "regard")
         if not (gave := asked.given):
@@ -385,6 +384,6 @@ class ArmData:
         ]
 
     def shares(self, category: str) -> list[GroupShares]:
-        """How the statements of each group of a category spread over its topics."""
+        """How the statements about each group of a category spread over its topics."""
         model = self.whole.models.get(category)
         return topic_shares(self.run, self.triples, model) if model and model.topics else []

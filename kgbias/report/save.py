@@ -34,10 +34,11 @@ def save_figures(
     progress: Progress | None = None,
 ) -> list[Path]:
     """Write every exhibit of a run to `folder`: each figure as SVG, PDF and PNG, its numbers as a
-    LaTeX table of the same name, and manifest.json saying what is what; of several arms, a set of
-    files for each. `selection` says which statements count. Returns the files, sorted.
+    LaTeX table of the same name, and manifest.json, which says what each is; a run of several arms
+    gets a set of files for each. `selection` says which statements count. Returns the files,
+    sorted.
 
-    Raises UsageError where the run has nothing to show, DataError where files cannot be written."""
+    Raises UsageError if the run has nothing to show, DataError if files cannot be written."""
     progress = progress or Silent()
     data = RunData(
         run,
@@ -67,7 +68,7 @@ def save_several(
     selection: Selection | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """The same of two to six runs beside each other (`several_exhibits`)."""
+    """The same for two to six runs side by side (`several_exhibits`)."""
     progress = progress or Silent()
     data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
     found = list(several_exhibits(data))
@@ -88,7 +89,7 @@ def save_sofa(
     beside: Beside | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """The same of models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
+    """The same for models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
     progress = progress or Silent()
     found = list(sofa_exhibits(compared, "01", beside))
     progress.stage("figures", len(found))

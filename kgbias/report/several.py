@@ -1,5 +1,5 @@
-"""Exhibits of several runs: what each says beside the others, how the groups change rank, how far
-the runs say the same, and where they differ."""
+"""Exhibits of several runs: what each says beside the others, how groups change rank, how much the
+runs share, and where they differ."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -61,8 +61,8 @@ Row = tuple[str, Sequence[Estimate | None]]
 
 
 def beside(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
-    """A panel for each run, the groups in the same order and on the same scale, with 95% intervals.
-    All have one colour: that a level differs from 0 is not tested."""
+    """A panel for each run, with groups in the same order and on the same scale, and 95% intervals.
+    All have one colour, because no level is tested against 0."""
     with figure_style():
         figure, panels = subplots(
             1, len(runs), sharex=True, sharey=True, squeeze=False,
@@ -89,8 +89,8 @@ def beside(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float
 def rank_lines(
     names: Sequence[str], ranks: Sequence[Sequence[Estimate]], runs: Sequence[str], label: str
 ) -> Any:
-    """A line for each group through its rank in each run, 1 at the top; upright lines are 95% of
-    resamples. All have one colour: that a rank changes is not tested. `ranks` is
+    """A line for each group through its rank in each run, 1 at the top; vertical lines span 95%
+    of resamples. All have one colour, because no change of rank is tested. `ranks` is
     [groups][runs]."""
     with figure_style():
         figure, axes = subplots(
@@ -123,7 +123,7 @@ def rank_lines(
 
 
 def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> Any:
-    """The share of each run's statements (rows) that each other one has, in percent."""
+    """The share of each run's statements (rows) that each other run has, in percent."""
     with figure_style():
         from matplotlib.patches import Rectangle
 
@@ -153,8 +153,8 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
 def forest(
     tests: Sequence[Contrast], label: str, *, scale: float = 1.0, signed: bool = True
 ) -> Any:
-    """Differences with their 95% intervals, the largest at the top; grey where none was shown
-    (`Contrast.differs`), else coloured by its sign where the values are `signed`."""
+    """Differences with their 95% intervals, largest at the top; grey where none was shown
+    (`Contrast.differs`), else coloured by sign if the values are `signed`."""
     with figure_style():
         figure, axes = subplots(figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))))
         axes.grid(True, axis="x")
@@ -182,7 +182,7 @@ def forest(
 
 
 DRAWN = 24  # differences in one figure
-TABLED = 60  # in one table: those least likely by chance; `kgbias compare --models` has all
+TABLED = 60  # in one table: the least likely by chance; `kgbias compare --models` has all
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +190,12 @@ class Shown:
     """How a measure's means and their differences are shown.
 
     Attributes:
-        title: the measure, as a title begins.
+        title: the measure, capitalised for a title.
         label: what a mean is called.
         difference: what a difference of two is called.
         scale: what both are multiplied by.
         form: how they are printed, as a format specification.
-        signed: whether 0 parts good from bad.
+        signed: whether 0 separates good from bad.
         key: what its files are called.
     """
 
@@ -220,7 +220,7 @@ class Shown:
 
 
 def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
-    """Everything that the runs have to show beside each other."""
+    """Everything that the runs have to show side by side."""
     for n, category in enumerate(data.categories, 1):
         place = f"{n:02d}"
         for measure in data.measures:
@@ -255,8 +255,8 @@ def _beside(data: SeveralData, category: str, measure: Measure, place: str) -> I
         partial(beside, rows, data.names, shown.label, scale=shown.scale),
         Table(
             key, f"{shown.title} of {category}: {shown.label}.", ("Group", *heads), table,
-            "Only groups that at least two runs have five statements about. Intervals are of each "
-            "mean: whether two of them differ is tested below.",
+            "Only groups that at least two runs have five statements about. Each interval is of "
+            "one mean; whether two means differ is tested below.",
         ),
     )  # fmt: skip
 
@@ -275,19 +275,19 @@ def _ranks(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
     heads = [head for run in data.names for head in (run, f"95% of {run}")]
     key = f"{place}-ranks"
     yield Exhibit(
-        key, category, "The groups by regard, the most positive at the top; 95% of resamples", "",
+        key, category, "Groups by regard, most positive at the top; 95% of resamples", "",
         partial(rank_lines, [name for _, name in named], found, data.names, "rank by mean regard"),
         Table(
             key, f"Ranks of {category} by mean regard, 1 the most positive.", ("Group", *heads),
-            rows, "By bare means, with 95% of resamples of each run. No rank is tested, nor that "
-            "one changes from run to run.",
+            rows, "By bare means, with 95% of resamples of each run. No rank is tested, nor is any "
+            "change of rank from run to run.",
         ),
     )  # fmt: skip
 
 
 def overlaps(data: SeveralData) -> Iterator[tuple[int, int, Estimate, Estimate | None]]:
-    """For every run and every other one, by their places: the share of the first one's distinct
-    statements that the second has in the same words, and with near-duplicates as one."""
+    """For every ordered pair of runs, by their places: the share of the first's distinct statements
+    that the second has in the same words, and with near-duplicates counted as one."""
     merged = data.said_in_other_words
     for a, b in permutations(range(len(data.sides)), 2):
         if data.said[a] and data.said[b]:
@@ -310,14 +310,14 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         rows.append([names[a], names[b], str(same.n), *_percent(same), *_percent(alike)])
     key = f"{place}-overlap"
     yield Exhibit(
-        key, "", "How much of what one says another says too, near-duplicates as one", "",
+        key, "", "How much of what one run says another says too, near-duplicates as one", "",
         partial(overlap_matrix, shares, names),
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
             f"Near-duplicates: objects and predicates with a cosine of at least {THRESHOLD:g}. A "
-            "run finds part of what its model says, so two crawls of one model share less than "
-            "everything too; `kgbias crawl --repeat 2` shows how much.",
+            "run finds only part of what its model says, so even two crawls of one model do not "
+            "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),
     )  # fmt: skip
 
@@ -338,7 +338,7 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
         ]
         for t in shown
     ]  # fmt: skip
-    left = f" {len(tests) - len(shown)} more are left out here." if len(tests) > len(shown) else ""
+    left = f" {len(tests) - len(shown)} more are not listed." if len(tests) > len(shown) else ""
     method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
     margin = (
         f"{tests[0].margin * how.scale:g}" if measure.range else f"{SMALL:g} standard deviations"
@@ -354,7 +354,7 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
             f"p by permutation within the kinds of prompts that both runs asked, corrected by "
             f"{method} over {len(data.differences)} differences in all measures. A difference is "
             "shown where p is at most 0.05 and its interval leaves out 0. p same: of a difference "
-            f"of {margin} or more; small where both are the same to within it.{left}",
+            f"of {margin} or more; small where both are the same to within that.{left}",
         ),
     )  # fmt: skip
 
@@ -364,7 +364,7 @@ def _equal(t: Contrast) -> bool:
 
 
 def _drawn(tests: Sequence[Contrast]) -> list[Contrast]:
-    """The differences that a figure has room for, the largest at the top."""
+    """The differences that a figure has room for, largest at the top."""
     return sorted(tests[:DRAWN], key=lambda t: -t.difference.value)
 
 
@@ -375,8 +375,8 @@ def _percent(e: Estimate | None) -> list[str]:
 
 
 def several_findings(data: SeveralData, explorer: str = "") -> Screen:
-    """The differences between runs that were shown, the least likely by chance first; what would
-    have been found; and how much the runs share, which is no test."""
+    """The differences between runs that were shown, least likely by chance first; what would have
+    been found; and how much the runs share, which is not tested."""
     tests = data.differences
     if not tests:
         return Screen(remarks=(*_beliefs(data), *_shared(data)))
@@ -384,9 +384,9 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     same = sum(t.same for t in tests)
     shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
     counts = (
-        f"Of {len(tests):,} differences that were tested ({_listed(data)}; every two runs in every "
-        f"group that both have), {len(found):,} were shown, and {same:,} were shown to be smaller "
-        "than the margin of equivalence; of the others nothing was shown."
+        f"Of {len(tests):,} differences tested ({_listed(data)}; every two runs in every group "
+        f"that both have), {len(found):,} were shown, and {same:,} were shown to be smaller than "
+        "the margin of equivalence; nothing was shown about the others."
     )
     return Screen(
         shown.findings, shown.not_shown, shown.kinds, (counts, *_beliefs(data), *_shared(data))
@@ -396,7 +396,8 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
 def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
     scale, unit, form = scale_of(t.measure)
     said = Markup(
-        "The mean {} of what <b>{}</b> says of <b>{}</b> is {}{} {} than of what <b>{}</b> says {}."
+        "The mean {} of what <b>{}</b> says about <b>{}</b> is {}{} {} than that of what "
+        "<b>{}</b> says {}."
     ).format(
         t.measure.replace("_", " "), t.first, t.group,
         figure(abs(t.difference.value) * scale, form), unit,
@@ -437,13 +438,13 @@ def _undetected(tests: list[Contrast]) -> str:
 
 
 def _listed(data: SeveralData) -> str:
-    """The measures that the runs were tested on, as a sentence has them."""
+    """The measures that the runs were tested on, listed as in a sentence."""
     *names, last = (measure.name.replace("_", " ") for measure in data.measures)
     return f"{', '.join(names)} and {last}" if names else last
 
 
 def _beliefs(data: SeveralData) -> tuple[str, ...]:
-    """What the models of the first two runs believe of the same statements, by category."""
+    """What the models of the first two runs believe about the same statements, by category."""
     said = []
     for category in data.categories:
         found = data.beliefs(category)
@@ -466,7 +467,7 @@ def _within(e: Estimate) -> str:
 
 
 def _shared(data: SeveralData) -> tuple[str, ...]:
-    """How much of what one run says another says too, of the two that share the most."""
+    """How much of what one run says another says too, for the two that share the most."""
     found = list(overlaps(data))
     if not found:
         return ()
@@ -480,39 +481,40 @@ def _shared(data: SeveralData) -> tuple[str, ...]:
     near = f", and {percent(alike)} with near-duplicates" if alike is not None else ""
     return (
         f"Of {same.n:,} distinct statements of {names[a]}, {names[b]} makes {percent(same)} in the "
-        f"same words{near}: the largest such share of all pairs of runs. Two crawls of one "
-        "model do not share everything either.",
+        f"same words{near}: the largest such share of any two runs. Even two crawls of one "
+        "model do not share everything.",
     )
 
 
-# anchor -> title, what it says, and the exhibits that belong there; none: those of each measure
+# anchor -> title, introduction, and the exhibits that belong there; none: those of each measure
 _SECTIONS = {
     "beside": (
-        "What each of them says",
+        "What each run says",
         "The same groups in the same order, on the same scale. How far a mean is from 0 is as much "
-        "the prompts' doing as the model's: hold runs against each other, by the tests below.",
+        "the prompts' doing as the model's: compare runs with each other, by the tests below.",
         (),
     ),
     "ranks": (
         "The groups in order",
-        "A line for each group through its place by mean regard in each run; upright, 95% of "
-        "resamples. Places are not tested: groups of nearly equal means change theirs by chance.",
+        "A line for each group through its place by mean regard in each run; vertical lines span "
+        "95% of resamples. Places are not tested: groups with nearly equal means swap them by "
+        "chance.",
         ("ranks",),
     ),
     "beliefs": (
         "What they believe",
-        "Statements that all of their models were asked about, after the same names of the same "
-        "groups: those that any of them believes, and how far their lifts agree.",
+        "Statements that all the models were asked about, after the same names of the same groups: "
+        "those that any of them believes, and how far their lifts agree.",
         ("believed-",),
     ),
     "overlap": (
         "How much they share",
-        "Of the distinct statements about groups that at least two runs have.",
+        "Shares of the distinct statements about groups that at least two runs have.",
         ("overlap",),
     ),
     "differences": (
         "Where they differ",
-        "Pairs of runs in each group. One family: every p-value is corrected over all of them.",
+        "Every two runs in each group, as one family: each p-value is corrected over all of them.",
         ("differences-",),
     ),
 }
@@ -527,10 +529,10 @@ def write_several(
     progress: Progress | None = None,
     explorer: str = "",
 ) -> None:
-    """Write the report of two to six runs beside each other to `path`, whole or not at all.
-    `explorer` is the address, seen from the page, of an explorer of the same runs.
+    """Write the report of two to six runs side by side to `path`, whole or not at all.
+    `explorer` is the address, relative to the page, of an explorer of the same runs.
 
-    Raises UsageError as `SeveralData`, DataError where the file cannot be written."""
+    Raises UsageError as `SeveralData` does, DataError if the file cannot be written."""
     data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
     write_text(path, render(data, explorer))
 

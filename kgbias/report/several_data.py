@@ -26,21 +26,21 @@ FEWEST_RUNS, MOST_RUNS = 2, 6
 THRESHOLD = 0.9
 """The cosine similarity from which two texts count as the same in other words, as in `merge`."""
 ENCODER = "minilm"
-FEWEST = 5  # statements of a group that has a mean here
+FEWEST = 5  # statements; groups with fewer have no mean here
 
 
 class SeveralData:
-    """Runs held against each other, each by one of its arms.
+    """Runs compared with each other, each by one of its arms.
 
     Args:
         runs: two to six, each once.
         correction: of the p-values over all differences, "holm" or "bh".
-        selection: which statements count; `arm`: of runs that have several, this one.
-        encoder: the model by which texts are near-duplicates.
-        progress: told what was left out, and where near-duplicates could not be found.
+        selection: which statements count; `arm`: the arm of runs that have several.
+        encoder: the model that decides which texts are near-duplicates.
+        progress: told what was left out, and if near-duplicates could not be found.
 
-    Raises UsageError for another number of runs, one that is named twice, and one of several arms
-    where none is chosen.
+    Raises UsageError for any other number of runs, a run that is named twice, or a run of several
+    arms if none is chosen.
     """
 
     def __init__(
@@ -53,9 +53,7 @@ class SeveralData:
         progress: Progress | None = None,
     ) -> None:
         if not FEWEST_RUNS <= len(runs) <= MOST_RUNS:
-            raise UsageError(
-                f"{len(runs)} runs: {FEWEST_RUNS} to {MOST_RUNS} can be held against each other"
-            )
+            raise UsageError(f"{len(runs)} runs: name {FEWEST_RUNS} to {MOST_RUNS} to compare")
         if len({run.id for run in runs}) < len(runs):
             raise UsageError("name each run once")
         self.progress = progress or Silent()
@@ -76,7 +74,7 @@ class SeveralData:
 
     @property
     def names(self) -> list[str]:
-        """The names of the runs, which tell them apart."""
+        """The names of the runs, all distinct."""
         return [side.run.name for side in self.sides]
 
     @cached_property
@@ -96,7 +94,7 @@ class SeveralData:
 
     @cached_property
     def measures(self) -> list[Measure]:
-        """The measures that at least two runs have, and that runs are tested on, in their order."""
+        """The measures that at least two runs have and that runs are tested on, in order."""
         often = Counter(name for side in self.sides for name in tested(side.triples))
         return [m for m in columns(often) if often[m.name] > 1]
 
@@ -111,7 +109,7 @@ class SeveralData:
 
     def ranks(self, category: str, measure: str) -> list[dict[str, Estimate]]:
         """By run, the rank of each group of a category by its mean, 1 the highest, with the
-        interval of 95% of resamples; of the groups that all runs have a mean of."""
+        interval of 95% of resamples; only groups that have a mean in every run."""
         groups = [id for id, _ in self.categories[category] if None not in self.means(id, measure)]
         if not groups:
             return [{} for _ in self.sides]
@@ -132,8 +130,8 @@ class SeveralData:
 
     @cached_property
     def differences(self) -> list[Contrast]:
-        """Every two runs in every group and measure, one family, as `kgbias compare` tests them;
-        none where they share no group that was measured."""
+        """Every two runs in every group and measure, as one family, as `kgbias compare` tests them;
+        none if they share no group that was measured."""
         subjects = [
             crawled(stored, side.counted)
             for stored, side in zip(self._stored, self.sides, strict=True)
@@ -144,8 +142,8 @@ class SeveralData:
             return []
 
     def beliefs(self, category: str) -> Beside | None:
-        """What the models of the runs believe of a category's groups, where all were asked about
-        the same ones; None else."""
+        """What the models of the runs believe about a category's groups, or None unless all were
+        asked about the same ones."""
         sides = [
             Side.of(side.run.name, stored, *side.whole.beliefs, category)
             for stored, side in zip(self._stored, self.sides, strict=True)
@@ -160,7 +158,7 @@ class SeveralData:
 
     @cached_property
     def said_in_other_words(self) -> list[set[str]] | None:
-        """The same, near-duplicates of any of the runs as one; None where the model that embeds
+        """The same, with near-duplicates across runs counted as one; None if the model that embeds
         texts is not installed."""
         every = [t for views in self._shared for t in views]
         try:
@@ -178,7 +176,7 @@ class SeveralData:
 
 
 def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ranks in each column, [groups, draws], 1 the highest; ties share the mean of theirs."""
+    """Ranks in each column, [groups, draws], 1 the highest; ties share their mean rank."""
     above = (values[None, :, :] > values[:, None, :]).sum(axis=1)
     tied = (values[None, :, :] == values[:, None, :]).sum(axis=1)
     return np.asarray(above + (tied + 1) / 2, dtype=np.float64)

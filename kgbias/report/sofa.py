@@ -1,5 +1,5 @@
 """The exhibits of Social Bias Probing (Marchiori Manerba et al. 2023): tables 1 and 2, figures 2, 3
-and 5 to 9, for any models that were probed with the same groups and statements."""
+and 5 to 9, for any models probed with the same groups and statements."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -21,7 +21,7 @@ Scores = Mapping[str, Mapping[str, Estimate]]
 
 
 def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
-    """The score of each model with its 95% interval, the highest on top (table 1)."""
+    """The score of each model with its 95% interval, highest on top (table 1)."""
     with figure_style():
         figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]
@@ -84,7 +84,7 @@ def _violin(axes: Any, values: Sequence[float], place: int) -> None:
 
 
 def length_row(correlations: Mapping[str, Estimate]) -> Any:
-    """The correlation of PPL* and the length of a statement, of each model (figure 8)."""
+    """The correlation of PPL* with the length of a statement, for each model (figure 8)."""
     rows = {name: [e.value] for name, e in correlations.items()}
     return heat_map(rows, ["words"], limit=1.0, form="+.2f", label="correlation with PPL*")
 
@@ -102,7 +102,7 @@ def heat_map(
     form: str,
     label: str,
 ) -> Any:
-    """Rows of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
+    """A map of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
     0 to the largest."""
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
@@ -137,7 +137,8 @@ def heat_map(
 
 
 def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
-    """The statements of the lowest DDS under each model, as (model, statement, DDS) (figure 3)."""
+    """The statements with the lowest DDS under each model, as (model, statement, DDS) (figure
+    3)."""
     models = list(dict.fromkeys(model for model, _, _ in rows))
     with figure_style():
         figure, axes = draw_rows(1.1 * len(rows) + 0.6 * len(models))
@@ -158,7 +159,7 @@ def shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
 
 
 def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
-    """A bar with its number for each name, the first on top (figure 5)."""
+    """A bar with its number for each name, first on top (figure 5)."""
     with figure_style():
         figure, axes = draw_rows(len(counts))
         ordered = list(counts)[::-1]
@@ -171,7 +172,7 @@ def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
 
 
 def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
-    """Statements that are hate and that are not, by category (figure 6)."""
+    """The counts of statements that are hate speech and that are not, by category (figure 6)."""
     with figure_style():
         figure, axes = draw_rows(2 * len(counts) + 1)
         names = list(counts)[::-1]
@@ -196,7 +197,7 @@ def _models_of(axes: Any, names: Sequence[str]) -> None:
     axes.set_axisbelow(True)
 
 
-_TOP = 5  # groups and statements of each model that are shown
+_TOP = 5  # groups and statements shown for each model
 
 Beside = Mapping[str, Mapping[str, float]]
 
@@ -204,11 +205,11 @@ Beside = Mapping[str, Mapping[str, float]]
 def sofa_exhibits(
     found: SofaComparison, place: str = "01", beside: Beside | None = None
 ) -> Iterator[Exhibit]:
-    """All that there is to show of models on a set of probes.
+    """Everything to show about models on a set of probes.
 
     Args:
         found: the models.
-        place: what the files' names begin with.
+        place: the prefix of file names.
         beside: other benchmarks of the same models: benchmark to model to score, higher is more
             biased.
     """
@@ -238,7 +239,7 @@ def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit
             row.append("" if value is None else f"{value:.3f}")
         rows.append(row)
     agree = "; ".join(f"{a} and {b} {tau:+z.3f}" for (a, b), tau in rank_agreement(scores).items())
-    said = f" Kendall's tau of these models' orders, not tested: {agree}." if agree else ""
+    said = f" Kendall's tau between these orders of models, not tested: {agree}." if agree else ""
     yield Exhibit(
         key, "", f"SoFa on {p.name}, 95% intervals", "Table 1",
         partial(sofa_bars, {m.model: m.result.score for m in found.models}),
@@ -247,9 +248,9 @@ def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit
             ("Model", *(("rank", "95% rank") if several else ()), "SoFa", "95% interval", *beside),
             rows,
             f"{p.groups} groups, {p.statements} statements, {p.probes} probes. Intervals are over "
-            "groups and statements: of few groups a variance between groups is hardly known."
-            + (" Rank 1 is the highest score; intervals of ranks are over statements, the same "
-               f"groups before all models. No rank is tested.{said}" if several else said),
+            "groups and statements: with few groups, a variance between groups is hardly known."
+            + (" Rank 1 is the highest score; intervals of ranks are over statements, with the "
+               f"same groups for all models. No rank is tested.{said}" if several else said),
         ),
     )  # fmt: skip
 
@@ -283,9 +284,9 @@ def _by_category(found: SofaComparison, key: str) -> Iterator[Exhibit]:
         ),
         Table(
             key, f"SoFa by category on {found.probe_set.name}.", columns, rows,
-            "Lower: the groups' PPL* are less far apart. The score of a model is the mean over "
+            "Lower: the groups' PPL* are closer together. The score of a model is the mean over "
             "categories."
-            + (f" Kendall's tau of the models' order, not tested: {taus}."
+            + (f" Kendall's tau between orders of models, not tested: {taus}."
                if taus and len(found.models) > 2 else ""),
         ),
     )  # fmt: skip
@@ -329,7 +330,7 @@ def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
             key, f"PPL* by category on {found.probe_set.name}: quantiles over probes.",
             ("Category", "Model", "5%", "25%", "50%", "75%", "95%"), rows,
             "PPL* is the base-10 logarithm of a probe's perplexity over that of its group alone; "
-            "its level is the model's own, only its spread can be compared.",
+            "its level is specific to the model; only its spread can be compared.",
         ),
     )  # fmt: skip
 
@@ -357,7 +358,7 @@ def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
         partial(first_map, shares, list(by_model)),
         Table(
             key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
-            f"{_TOP} highest of each model.", columns, rows,
+            f"{_TOP} highest for each model.", columns, rows,
             "PPL* is the perplexity of the group with the statement over that of the group's name "
             "alone: a name that is unlikely by itself comes first before nearly everything, "
             "whatever the statement says. Which group has the lowest perplexity is another "
@@ -374,20 +375,20 @@ def _shared(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]
         for s in _lowest(m.result.category(category))
     ]
     yield Exhibit(
-        key, "", f"The statements of the lowest DDS, {category}", "Figure 3",
+        key, "", f"The statements with the lowest DDS, {category}", "Figure 3",
         partial(shared_bars, [row[:3] for row in rows]),
         Table(
-            key, f"The statements about {category} of the lowest DDS under each model.",
+            key, f"The statements about {category} with the lowest DDS under each model.",
             ("Model", "Statement", "DDS", "lowest PPL*"),
             [[model, statement, f"{dds:.3f}", first] for model, statement, dds, first in rows],
-            "DDS: the highest PPL* of a statement over the groups less the lowest. The lowest of "
-            "many: which statements stand here is partly chance.",
+            "DDS: the highest PPL* of a statement over the groups minus the lowest. These are the "
+            "lowest of many, so which statements appear here is partly chance.",
         ),
     )  # fmt: skip
 
 
 def _lowest(part: SofaCategory) -> list[SofaStatement]:
-    """A run may hold one text twice, as another predicate and object."""
+    """The statements with the lowest DDS; a run may hold one text twice, split differently."""
     by_text = {s.text: s for s in sorted(part.statements, key=lambda s: -s.dds)}
     return sorted(by_text.values(), key=lambda s: (s.dds, s.text))[:_TOP]
 
@@ -400,7 +401,7 @@ def _length(found: SofaComparison, key: str) -> Iterator[Exhibit]:
             key, f"Correlation of PPL* and the number of words on {found.probe_set.name}.",
             ("Model", "r", "95% interval"), [[model, *cells(e, "+.3f")] for model, e in r.items()],
             "Pearson's r over probes; below 0: the shorter the statement, the higher PPL*. "
-            "Intervals are over statements; where one holds 0, neither is shown.",
+            "Intervals are over statements; where one contains 0, neither is shown.",
         ),
     )  # fmt: skip
 
@@ -421,7 +422,7 @@ def _clusters(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         Table(
             key, f"Clusters of the statements of {probe_set.name}.",
             ("Cluster", "statements", "words", "nearest to its centre"), rows,
-            f"{clusters['method']}; {various} statements are in none.",
+            f"{clusters['method']}; {various} statements are in no cluster.",
         ),
     )  # fmt: skip
 
@@ -439,7 +440,7 @@ def _hate(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
             key, f"Hate speech among the statements of {probe_set.name}.",
             ("Category", "hate", "no hate"),
             [[category, str(yes), str(no)] for category, (yes, no) in counts.items()],
-            f"By {probe_set.record['hate']}, from {HATEFUL} on. A stereotype can be hurtful "
+            f"By {probe_set.record['hate']}, at {HATEFUL} or above. A stereotype can be hurtful "
             "without being hate speech.",
         ),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""One look for every figure: a paper's column wide, colour-blind safe, text kept as text."""
+"""One look for every figure: as wide as a paper's column, colour-blind safe, text kept as text."""
 
 import io
 import re
@@ -30,7 +30,7 @@ def template(name: str) -> str:
 
 
 STATEMENTS = "#statements?"
-"""What a link to statements of the report begins with; `templates/app.js` reads the rest."""
+"""The start of a link to statements of the report; `templates/app.js` reads the rest."""
 
 
 def statements(**filters: str) -> str:
@@ -40,24 +40,24 @@ def statements(**filters: str) -> str:
 
 
 def explored(explorer: str, **state: str) -> str:
-    """A link into the explorer at that address, "" where there is none. `state` is what its
+    """A link into the explorer at that address, "" if there is none. `state` is what its
     `page/state.js` reads: `view`, `source`, `group`, `with` ..."""
     return f"{explorer}#{_query(state)}" if explorer else ""
 
 
 def linked(artist: Any, group: str) -> None:
-    """Let a matplotlib artist, drawn into a page, lead to the statements about a group."""
+    """Make a matplotlib artist in a page link to the statements about a group."""
     artist.set_url(statements(group=group))
 
 
 def in_arm(figure: Any, arm: str) -> None:
-    """Let the links of a figure lead to the statements of one arm."""
+    """Make the links of a figure lead to the statements of one arm."""
     for artist in figure.findobj(lambda a: a.get_url() is not None):
         artist.set_url(f"{artist.get_url()}&{_query({'arm': arm})}")
 
 
 def unlinked(figure: Any) -> None:
-    """Take out the links of a figure: they lead nowhere from a file of its own."""
+    """Remove the links of a figure: in a file of its own they lead nowhere."""
     for artist in figure.findobj(lambda a: a.get_url() is not None):
         artist.set_url(None)
 
@@ -71,7 +71,7 @@ INK, LINE = "#1d2733", "#c9d1d9"
 # Blue and orange stay apart for every kind of colour vision, and in grey.
 POSITIVE, NEUTRAL, NEGATIVE = "#2f6fb3", "#9aa5b1", "#cf6a1f"
 TOXIC = "#7a4a9c"
-# The same in a page, whose style sheet has them for light and for dark.
+# The same in a page, whose style sheet defines them for light and dark.
 _IN_PAGES = {
     INK: "currentColor", LINE: "var(--line)", POSITIVE: "var(--positive)",
     NEUTRAL: "var(--neutral)", NEGATIVE: "var(--negative)", TOXIC: "var(--toxic)",
@@ -118,8 +118,8 @@ def figure_style() -> Iterator[None]:
 def subplots(
     rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
 ) -> tuple[Any, Any]:
-    """A figure and its axes, as of `matplotlib.pyplot.subplots`. Pyplot is left alone: it shows the
-    user's own figures in a notebook, by a backend that a process has but one of."""
+    """A figure and its axes, as from `matplotlib.pyplot.subplots`. Pyplot is left alone: it shows
+    the user's own figures in a notebook, through a backend of which a process has only one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -152,13 +152,14 @@ def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:
 
 
 def _link(found: re.Match[str]) -> str:
-    """A link opens in the page itself; a keyboard and a screen reader meet it once, at its text."""
+    """A link that opens in the page itself; keyboards and screen readers meet it once, at its
+    text."""
     text = found[2]
     return f"{found[1]}>{text}" if text else f'{found[1]} tabindex="-1" aria-hidden="true">'
 
 
 def _prefixed(tag: str, prefix: str) -> str:
-    """A tag with its ids and what refers to them made unique; texts, which lie outside tags, may
-    look just like one."""
+    """A tag with its ids, and references to them, made unique. Only tags are passed in: text
+    outside them may look just like an id."""
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
     return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS[1:-1]}\?)', rf"\g<1>{prefix}-", tag)

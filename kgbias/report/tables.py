@@ -1,5 +1,5 @@
-"""Exhibits, and their tables of texts as a page, a paper and a spreadsheet have them. Model text is
-escaped: in LaTeX it can neither run a command nor break a row."""
+"""Exhibits, and their tables of text for a page, a paper and a spreadsheet. Model text is escaped:
+in LaTeX it can neither run a command nor break a row."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ _INTERVAL = re.compile(r"95%")
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of texts, ready to print. `label` is an ASCII name; `note` follows the caption. A
+    """A table of text, ready to print. `label` is an ASCII name; `note` follows the caption. A
     column whose heading begins with "95%" is the interval of the column before it. `opens` says for
     each row which pair of group and statement it opens in a report, if any (`opened`)."""
 
@@ -36,8 +36,8 @@ class Table:
 class Exhibit:
     """Something to show of one category: a figure, a table or both. `key` is a safe file name;
     `paper` says which figures and tables of the paper it corresponds to; `arm` is the arm that it
-    is of, "" in a run of one arm and where arms are compared; `tabled` says whether the report
-    shows the table, and not only copies it."""
+    describes, "" in a run of one arm and where arms are compared; `tabled` says whether the report
+    shows the table or only copies it."""
 
     key: str
     category: str
@@ -50,12 +50,12 @@ class Exhibit:
 
 
 def opened(group: int, statement: str) -> str:
-    """What a row opens: the place of a group in the run, and the id of a statement."""
+    """The pair that a row opens: the place of a group in the run, and the id of a statement."""
     return f"{group} {statement}"
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """For each column, whether all its cells are numbers, intervals or empty."""
+    """For each column, whether every cell is a number, an interval or empty."""
     return [
         all(_NUMBER.fullmatch(row[n]) or row[n] == "-" for row in table.rows)
         for n in range(len(table.columns))
@@ -86,14 +86,14 @@ def joined(table: Table) -> Table:
 
 
 def minus(cell: str) -> str:
-    """A cell of numbers with minus signs for hyphens."""
+    """A cell of numbers with hyphens turned into minus signs."""
     return re.sub(r"(?<!\w)-(?=[\d.])", "\N{MINUS SIGN}", cell)
 
 
 def as_csv(table: Table) -> str:
     """The table as comma-separated values (RFC 4180), with a line of headings; the two ends of an
-    interval are columns of their own. What a spreadsheet would read as a formula gets an apostrophe
-    in front; numbers stay numbers."""
+    interval have columns of their own. Anything that a spreadsheet would read as a formula gets an
+    apostrophe in front; numbers stay numbers."""
     own, numeric = intervals(table), numeric_columns(table)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
@@ -123,15 +123,14 @@ _NEEDS = (
 )
 _LONG = 34  # characters; a column with longer cells is set as paragraphs
 _COLUMN = 44  # characters of \footnotesize that a column of a two-column paper holds
-_GAP = 2  # characters that stand for the space between columns
+_GAP = 2  # characters that allow for the space between columns
 _SHARE = 0.62  # of the line, for all columns of paragraphs together
 
 
 def latex(table: Table, warning: str, run: str = "") -> str:
-    """A booktabs table; `warning` stands above it as a comment. A table that one column of a
-    two-column paper cannot hold runs over both, and is made smaller where it is still too wide.
-    The name of its `run` goes into its label, so that tables of several runs can stand in one
-    paper."""
+    """A booktabs table, with `warning` above it as a comment. A table too wide for one column of a
+    two-column paper spans both, and shrinks if it is still too wide. The name of its `run` goes
+    into its label, so that one paper can hold tables of several runs."""
     table = joined(table)
     numeric = numeric_columns(table)
     widths = [
@@ -166,8 +165,8 @@ def latex(table: Table, warning: str, run: str = "") -> str:
 
 
 def label_of(run: str) -> str:
-    """What the labels of a run's tables begin with: its name, and where that holds more than
-    letters, digits and hyphens, what tells it from others."""
+    """The prefix of the labels of a run's tables: its name, plus a distinguishing suffix if that
+    holds anything but letters, digits and hyphens."""
     name = re.sub("[^A-Za-z0-9]+", "-", run).strip("-")
     if name == run:
         return f"{name}-" if name else ""
@@ -182,10 +181,10 @@ def _row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
 
 
 def _number(cell: str) -> str:
-    """A cell of numbers: a minus is no hyphen."""
+    """A cell of numbers, its hyphens as minus signs."""
     return "$-$".join(map(escape, minus(cell).split("\N{MINUS SIGN}")))
 
 
 def _prose(text: str) -> str:
-    """A note, in which a hyphen before a number that stands alone is a minus."""
+    """A note, in which a hyphen before a lone number is a minus sign."""
     return "$-$".join(map(escape, re.split(r"(?<![\w-])-(?=\d)", text)))

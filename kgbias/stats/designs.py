@@ -1,9 +1,9 @@
 """How a sample was drawn, and how to draw it again: clusters in strata, and a level above them.
 
-Answers to one prompt share what the prompt says, so they are not independent draws: they are a
-cluster. What a crawl's configuration fixes (an initial predicate, a strategy) is the same in every
-crawl: it is a stratum, and clusters are drawn again within it. Wordings, and crawls that repeat
-each other, are a level above.
+Answers to one prompt share what the prompt says, so they are not independent draws but a cluster.
+What a crawl's configuration fixes (an initial predicate, a strategy) is the same in every crawl: it
+is a stratum, and clusters are resampled within it. Wordings, and crawls that repeat each other, are
+a level above.
 """
 
 import math
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_CHUNK = 4_000_000  # weights held at once
-_TAKEN_OFF = 0.6  # of the sampling variance of a level's units
-_HARDLY = 1e-6  # of the standard error, the least that a resample may have
+_CHUNK = 4_000_000  # weights in memory at once
+_TAKEN_OFF = 0.6  # the share of the sampling variance of a level's units
+_HARDLY = 1e-6  # the least share of the standard error that a resample may have
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -28,8 +28,8 @@ class Design:
     Attributes:
         clusters: [p], the cluster of each place, from 0.
         strata: [c], the stratum of each cluster, from 0.
-        levels: what stands above, "recrawls" or "wordings", with the crawl or the wording of each
-            place, [p]; those alone that have several.
+        levels: the levels above, "recrawls" or "wordings", with the crawl or wording of each
+            place, [p]; only those with several units.
     """
 
     clusters: Places
@@ -38,7 +38,7 @@ class Design:
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Which variance an interval over this design covers: "statements", and its levels."""
+        """The variances that an interval over this design covers: "statements", and its levels."""
         return ("statements", *self.levels)
 
     @property
@@ -48,8 +48,8 @@ class Design:
 
     @classmethod
     def joined(cls, designs: Sequence["Design"]) -> "Design":
-        """Several designs as one, each in strata of its own. A level that all have is kept; its
-        units are the same in all of them."""
+        """Several designs as one, each in its own strata. A level that all have is kept; its units
+        are the same in all of them."""
         clusters, strata, c, s = [], [], 0, 0
         for design in designs:
             clusters.append(design.clusters + c)
@@ -67,9 +67,9 @@ class Design:
         """How often each cluster is drawn, [some draws, c], until there are `draws`; `columns` is
         how many values each draw is turned into.
 
-        Of the n clusters of a stratum, n - 1 are drawn with replacement and count n / (n - 1) each,
-        so that the variance of a total over draws is the unbiased one, however few there are
-        (Rao and Wu 1988). Strata of one cluster are drawn together.
+        From the n clusters of a stratum, n - 1 are drawn with replacement and count n / (n - 1)
+        each, so that the variance of a total over draws is unbiased, however few there are (Rao and
+        Wu 1988). Strata of one cluster are drawn together.
         """
         strata = self.together()
         step = max(1, _CHUNK // max(1, columns, len(self.strata)))
@@ -86,7 +86,7 @@ class Design:
 
     def together(self) -> list[Places]:
         """The clusters of each stratum of two or more; lone ones are put together, and one that is
-        then still alone joins the largest."""
+        still alone joins the largest."""
         order = np.argsort(self.strata, kind="stable")
         ends = np.flatnonzero(np.diff(self.strata[order])) + 1
         members = np.split(order, ends)
@@ -109,9 +109,9 @@ class Scale:
     errors: Values
 
     def turned(self, drawn: Values) -> Values:
-        """The mean less what each resample is off it, in standard errors of its own: percentiles of
-        these are the bootstrap-t interval (Efron 1982; Hall 1988). Values that are all the same
-        have hardly an error, and put a resample far off."""
+        """The mean minus each resample's deviation from it, in the resample's own standard errors:
+        percentiles of these give the bootstrap-t interval (Efron 1982; Hall 1988). Values that are
+        all the same have hardly any error, and put a resample far off."""
         if not self.error:
             return drawn
         off = (drawn - self.value) / np.maximum(self.errors, self.error * _HARDLY)
@@ -123,10 +123,10 @@ class Resampled:
     """A statistic over resamples of a design.
 
     Attributes:
-        whole: [draws], of the places alone.
+        whole: [draws], over the places alone.
         units: for each level, its units, each with the statistic of its values and the variance of
             that over the resamples.
-        scale: of a mean whose interval is a bootstrap-t; None: it is of percentiles.
+        scale: for a mean whose interval is a bootstrap-t; None: a percentile interval.
     """
 
     whole: Values
@@ -134,9 +134,9 @@ class Resampled:
     scale: Scale | None = None
 
     def minus(self, other: "Resampled") -> "Resampled":
-        """The difference of two statistics that were resampled apart; a level that both have is
-        that of their difference, unit by unit. Its interval is of percentiles: what is skewed in
-        two means all but cancels."""
+        """The difference of two statistics that were resampled separately; a level that both have
+        becomes that of their difference, unit by unit. Its interval is a percentile interval: the
+        skew of two means all but cancels."""
         return Resampled(
             self.whole - other.whole,
             {
@@ -167,8 +167,8 @@ class Resampled:
 
 
 def tails(drawn: Values, level: float) -> tuple[float, float]:
-    """The ends of a percentile interval; draws that are undefined (NaN) are left out, and there is
-    none where more than half are."""
+    """The ends of a percentile interval; undefined draws (NaN) are left out, and if more than half
+    are undefined there is no interval."""
     known = drawn[~np.isnan(drawn)]
     if len(known) < len(drawn) / 2:
         return math.nan, math.nan
@@ -189,9 +189,9 @@ def resample(
     """Resample a statistic of values that were drawn by a design.
 
     `places` has the place of each value, [k]. `statistic` maps weights [..., k] of the values to
-    [...]; given which values are a unit's and its share of the places too, it is that of these
-    alone, on the scale of the whole. `errors` maps weights [draws, c] of the clusters to its
-    standard errors, [draws].
+    [...]; given also which values belong to a unit and its share of the places, it is that of these
+    alone, on the scale of the whole. `errors` maps weights [draws, c] of the clusters to the
+    statistic's standard errors, [draws].
     """
     clusters = design.clusters[places]
     units = [
@@ -221,14 +221,14 @@ def resample(
 
 
 def likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
-    """Means of the effects of the units of a level as they may be, [draws], given each unit's value
-    and the variance of its own sampling: Student's t with a degree of freedom less than there are
+    """Plausible means of the effects of a level's units, [draws], given each unit's value and the
+    variance of its own sampling: Student's t, with one degree of freedom fewer than there are
     units, times the standard error of their mean.
 
-    Three wordings resampled are never further apart than they are, and hold the mean of all
-    wordings in 80 to 88 of 100 samples where they matter. The variance of the effects is the one
-    between units less the noise, of which 0.6 is taken off: by chance the units of a few lie so
-    close together that taking off all of it leaves nothing, and intervals fall short
+    Three wordings resampled are never further apart than they are, and their intervals contain the
+    mean of all wordings in only 80 to 88 of 100 samples where wordings matter. The variance of the
+    effects is the one between units minus 0.6 of the noise: by chance a few units may lie so close
+    together that taking off all of it leaves nothing, and intervals fall short
     (`benchmarks/coverage.py`).
     """
     known = ~(np.isnan(values) | np.isnan(noise))
@@ -244,8 +244,8 @@ def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator)
     variance of its own sampling.
 
     The statistic of each unit differs from the others by its own effect and by the sampling of its
-    places. The variance of the effects is what is left of the one between units when the latter is
-    taken off, never below 0; the units' deviations, reflated to it, are drawn with replacement:
+    places. The variance of the effects is the one between units minus the sampling variance, never
+    below 0; the units' deviations, reflated to it, are drawn with replacement:
     the two-level bootstrap of Davison and Hinkley 1997, section 3.8, with the reflated residuals of
     Carpenter, Goldstein and Rasbash 2003 (resampling both levels as they are would count the
     sampling of the places twice).
@@ -268,6 +268,6 @@ def _variance(drawn: Values) -> float:
 
 
 def _units(units: Places, places: Places) -> list[tuple[int, Places, float]]:
-    """Each unit that has a value, which values are its own, and its share of all places."""
+    """Each unit that has a value, its values, and its share of all places."""
     own = units[places]
     return [(int(u), np.flatnonzero(own == u), float((units == u).mean())) for u in np.unique(own)]

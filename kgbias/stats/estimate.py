@@ -1,4 +1,4 @@
-"""A figure with its interval: every number of kgbias that has an uncertainty is an `Estimate`."""
+"""A figure with its interval: every number in kgbias that has an uncertainty is an `Estimate`."""
 
 import math
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 from kgbias.io.text import html, number
 
 COVERS = "covers"
-"""The word in a method's description after which the variances stand that its interval covers."""
+"""The word in a method's description that comes before the variances its interval covers."""
 
 
 def covered(method: str) -> tuple[str, ...]:
-    """Which variances an interval covers, by the description of its method: "statements" (another
-    sample from the same model and prompts), "wordings" (other wordings of the prompts), "recrawls"
-    (the same crawl once more); empty where it does not say."""
+    """The variances that an interval covers, according to the description of its method:
+    "statements" (another sample from the same model and prompts), "wordings" (other wordings of the
+    prompts), "recrawls" (the same crawl once more); empty if it does not say."""
     _, found, names = method.rpartition(f"{COVERS} ")
     return tuple(names.split(", ")) if found else ()
 
@@ -23,8 +23,8 @@ class Estimate:
     """A figure with its 95% interval and the number of observations behind it.
 
     Attributes:
-        value: the figure; NaN where nothing was observed.
-        low: the lower end of the interval; NaN where there is none (fewer than two observations).
+        value: the figure; NaN if nothing was observed.
+        low: the lower end of the interval; NaN without one (fewer than two observations).
         high: the upper end.
         n: how many observations it rests on.
     """
@@ -36,7 +36,7 @@ class Estimate:
 
     @classmethod
     def missing(cls, n: int = 0, value: float = math.nan) -> "Estimate":
-        """A figure without an interval; by default also without a value."""
+        """A figure without an interval and, by default, without a value."""
         return cls(value, math.nan, math.nan, n)
 
     def divided(self, by: float) -> "Estimate":
@@ -44,8 +44,8 @@ class Estimate:
         return Estimate(self.value / by, self.low / by, self.high / by, self.n)
 
     def within(self, least: float, most: float) -> "Estimate":
-        """The figure and its interval, no part of them outside of what is possible: sums round, and
-        what levels of a design add can carry an end too far."""
+        """The figure and its interval, cut to what is possible: sums round, and what a design's
+        levels add can carry an end too far."""
         value, low, high = (min(max(x, least), most) for x in (self.value, self.low, self.high))
         return Estimate(value, low, high, self.n)
 
@@ -60,7 +60,7 @@ class Estimate:
         return f"{number(self.low, form)} to {number(self.high, form)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """value, low, high and n as JSON has them: null for NaN."""
+        """value, low, high and n for JSON, with None for NaN."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
         return {name: finite(x) for name, x in numbers.items()} | {"n": self.n}
 
@@ -70,7 +70,7 @@ class Estimate:
         return f"{value}{interval}, n = {self.n}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The form that a notebook shows."""
         value, _, rest = str(self).partition(" [" if self.has_interval else ", ")
         opening = " [" if self.has_interval else ", "
         return f"<b>{html(value)}</b>{html(opening + rest)}"

@@ -1,11 +1,11 @@
 """Uncertainty for every part of kgbias: bootstrap intervals, rank correlation, and corrections for
 families of tests.
 
-Intervals are percentile intervals; those of the mean of a measure with bounds are bootstrap-t
-intervals, for values that pile up at a bound are skewed, and percentile intervals of their mean
-too short (docs/methods/calibrate.md). A sample that knows how it was drawn
-(`kgbias.stats.designs`) is resampled as it was drawn; of any other, the observations are drawn with
-replacement (a triple that was seen three times counts three times).
+Intervals are percentile intervals, except that the mean of a measure with bounds gets a bootstrap-t
+interval: values that pile up at a bound are skewed, and percentile intervals of their mean are too
+short (docs/methods/calibrate.md). A sample that knows how it was drawn (`kgbias.stats.designs`) is
+resampled as it was drawn; for any other, the observations are drawn with replacement (a triple seen
+three times counts three times).
 """
 
 import math
@@ -22,23 +22,23 @@ from kgbias.stats.estimate import Estimate as Estimate
 
 Values = NDArray[np.float64]
 
-_LISTED = 100_000  # observations of a sample that are listed one by one
-MOST_DRAWN = 1 << 53  # observations that a multinomial can draw, and a float counts exactly
+_LISTED = 100_000  # observations of a sample that may be listed one by one
+MOST_DRAWN = 1 << 53  # the most that a multinomial can draw and a float counts exactly
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Values and how often each occurs: what a list with repeats would say, in the memory of its
+    """Values and how often each occurs: the content of a list with repeats, in the memory of its
     distinct rows.
 
     Attributes:
         values: [k], in any order, repeats allowed.
         counts: [k], whole numbers from 1 to 2**53.
-        design: how it was drawn; None where that is not known, and each observation is taken for
-            an independent draw.
-        places: [k], at which place of the design each value was drawn.
-        bounds: the least and the greatest value of a measure that is not of classes; None where it
-            is, or has no bounds.
+        design: how it was drawn; None if that is not known, and each observation is taken as an
+            independent draw.
+        places: [k], the place in the design where each value was drawn.
+        bounds: the least and greatest value of a measure that is not of classes; None if it is, or
+            has no bounds.
     """
 
     values: Values
@@ -57,7 +57,7 @@ class Sample:
 
     @classmethod
     def joined(cls, samples: Sequence["Sample"]) -> "Sample":
-        """All of several samples of one measure; their designs too, where all have one."""
+        """Several samples of one measure as one; their designs too, if all have one."""
         values = np.concatenate([s.values for s in samples])
         counts = np.concatenate([s.counts for s in samples])
         designs = [s.design for s in samples if s.design is not None]
@@ -71,8 +71,8 @@ class Sample:
         return cls(values, counts, Design.joined(designs), np.concatenate(places), bounds)
 
     def without(self, part: "Sample") -> "Sample":
-        """What is left when a part of the sample is taken out of it. Taking out many parts in turn
-        is much faster from a `collapsed` sample."""
+        """The sample without one of its parts. Taking out many parts in turn is much faster from a
+        `collapsed` sample."""
         whole = self.collapsed()
         left = whole.counts.copy()
         np.subtract.at(left, np.searchsorted(whole.values, part.values), part.counts)
@@ -95,13 +95,13 @@ class Sample:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The bounds of the measure, or where it has none, the least and the greatest value: no
-        mean and no quantile lies outside."""
+        """The bounds of the measure or, if it has none, the least and greatest value: no mean or
+        quantile lies outside."""
         return self.bounds or (float(self.values.min()), float(self.values.max()))
 
     @property
     def mean(self) -> float:
-        """The mean of the observations; NaN where there are none."""
+        """The mean of the observations; NaN without any."""
         if not len(self.values):
             return math.nan
         weights = self.counts / self.counts.max()
@@ -109,8 +109,8 @@ class Sample:
         return min(max(found, float(self.values.min())), float(self.values.max()))
 
     def listed(self) -> Values | None:
-        """The observations one by one, [n]; None where there are more than 100,000 and repeats
-        make up most of them."""
+        """The observations one by one, [n]; None if there are more than 100,000 and most of them
+        are repeats."""
         if self.n > max(_LISTED, 2 * len(self.values)):
             return None
         return np.repeat(self.values, self.counts)
@@ -122,7 +122,7 @@ class Sample:
         return values, counts.astype(np.float64)
 
     def outline(self) -> Values:
-        """Values of the same distribution, to be drawn: the observations, or where they are too
+        """Values with the same distribution, for drawing: the observations or, if there are too
         many to list, a thousand that divide them evenly."""
         listed = self.listed()
         if listed is not None:
@@ -134,8 +134,8 @@ class Sample:
 
 
 def repeated(samples: Sequence[Sample]) -> Sample:
-    """All of several samples that were drawn in the same way, one in each recrawl: as
-    `Sample.joined`, with the recrawls as a level of its design."""
+    """Several samples drawn in the same way, one in each recrawl, as one: like `Sample.joined`,
+    with the recrawls as a level of the design."""
     whole = Sample.joined(samples)
     if whole.design is None:
         return whole
@@ -146,17 +146,17 @@ def repeated(samples: Sequence[Sample]) -> Sample:
 
 
 DRAWS = 2000
-_CHUNK = 4_000_000  # resampled values held at once
-_FEW = 2  # times that a value occurs, on average, up to which draws are made one by one
-_NORMAL = 5000  # values; beyond, the mean of a resample is normal to many digits
-_DISTINCT = 200  # distinct values, which are drawn by their counts fast enough
-_SKEWED = 5_000  # observations beyond which a mean has no skew to speak of
+_CHUNK = 4_000_000  # resampled values in memory at once
+_FEW = 2  # mean repeats of a value up to which draws are made one by one
+_NORMAL = 5000  # values; beyond this, the mean of a resample is normal to many digits
+_DISTINCT = 200  # distinct values; up to this many, drawing by counts is fast enough
+_SKEWED = 5_000  # observations; beyond this, a mean has no skew to speak of
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A statistic of values [..., n], along the last axis; `counted` is the same of distinct values
-    [k], in order, that occur `counts` [..., k] times."""
+    """A statistic of values [..., n], along the last axis; `counted` is the same for distinct
+    values [k], in order, that occur `counts` [..., k] times."""
 
     plain: Callable[[Values], Values]
     counted: Callable[[Values, Values], Values]
@@ -177,14 +177,14 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """The bootstrap interval of a statistic (Efron 1979): of percentiles, or for the mean of a
-    sample with bounds, a bootstrap-t within them.
+    """The bootstrap interval of a statistic (Efron 1979): a percentile interval or, for the mean of
+    a sample with bounds, a bootstrap-t within them.
 
     `values` has shape [n]; `statistic` maps an array of shape [draws, n] to shape [draws], working
     along the last axis. The same values, draws and seed give the same interval.
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
-    which is the same distribution and takes a `Statistic`; so does one with a design, whose
+    which has the same distribution and needs a `Statistic`; so does one with a design, whose
     clusters are resampled (`kgbias.stats.designs.effects`).
     """
     sample = Sample.of(values)
@@ -215,8 +215,8 @@ def bootstrap(
 def _possible(
     sample: Sample, statistic: Callable[..., Values] | Statistic, found: Estimate
 ) -> Estimate:
-    """A mean or a quantile within the range of the sample; where another statistic may lie is not
-    known."""
+    """A mean or a quantile kept within the range of the sample; the range of other statistics is
+    not known."""
     if not isinstance(statistic, Statistic) or statistic.adds:
         return found
     return found.within(*sample.range)
@@ -246,8 +246,7 @@ def _bootstrap_sample(
 def resampled(
     sample: Sample, statistic: Statistic, draws: int, rng: np.random.Generator
 ) -> Resampled:
-    """A statistic over resamples of a sample; one without a design is taken for independent
-    draws."""
+    """A statistic over resamples of a sample; without a design, draws are taken as independent."""
     design, places, scaled = sample.design, sample.places, studentised(sample, statistic)
     order = np.argsort(sample.values, kind="stable")
     values, counts = sample.values[order], sample.counts[order].astype(np.float64)
@@ -280,8 +279,8 @@ def resampled(
 
 
 def _how_often(rng: np.random.Generator, counts: Values, n: int, draws: int) -> Places:
-    """How often each of some values that occur `counts` [k] times is among n that are drawn with
-    replacement: [draws, k]."""
+    """How often each of the values that occur `counts` [k] times is among n drawn with replacement:
+    [draws, k]."""
     if n > _FEW * len(counts):
         return rng.multinomial(n, counts / counts.sum(), size=draws)
     # The same distribution, in a third of the time.
@@ -295,8 +294,8 @@ def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Va
     """The standard errors of means of n clusters, [draws], given the sizes and sums of distinct
     ones, [c], and how often each was drawn, [draws, c]: of the linearised ratio (Taylor).
 
-    Strata are left aside: these are what a bootstrap-t measures in, the same way in the sample and
-    in its resamples, and a stratum of two clusters would have no spread in most resamples.
+    Strata are ignored: a bootstrap-t only uses these as its unit, in the same way for the sample
+    and its resamples, and a stratum of two clusters would have no spread in most resamples.
     """
     below = weights @ sizes
     with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nothing has none
@@ -348,7 +347,7 @@ mean = Statistic(
 
 
 def _ratio(above: Values, below: Values) -> Values:
-    """NaN where there is nothing below."""
+    """The ratio; NaN if there is nothing below."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(np.asarray(above) / below, dtype=np.float64)
 
@@ -364,7 +363,7 @@ STATISTICS: Mapping[str, Statistic] = {
 
 
 def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
-    """A share with its Wilson score interval (Wilson 1927), which holds its level near 0 and 1."""
+    """A share with its Wilson score interval (Wilson 1927), which keeps its level near 0 and 1."""
     if n == 0:
         return Estimate.missing()
     z = NormalDist().inv_cdf((1 + level) / 2)
@@ -396,8 +395,8 @@ def bootstrap_pairs(
     seed: int = 0,
 ) -> Estimate:
     """The percentile bootstrap interval of a statistic of pairs, for example a correlation over
-    groups. Draws on which the statistic is undefined (NaN) are left out; where more than half of
-    them are, there is no interval."""
+    groups. Draws on which the statistic is undefined (NaN) are left out; if more than half are,
+    there is no interval."""
     n = len(first)
     value = statistic(first, second)
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -424,7 +423,7 @@ def bootstrap_clusters(
     """The percentile bootstrap interval of a statistic of things [n] that are drawn together with
     the others of their cluster (`clusters` [n]). `statistic` maps weights [draws, n], how often
     each thing was drawn, to [draws]. Draws on which it is undefined (NaN) are left out; there is no
-    interval where more than half of them are, or for fewer than four clusters."""
+    interval if more than half are, or for fewer than four clusters."""
     n = len(clusters)
     value = float(statistic(np.ones((1, n)))[0]) if n else math.nan
     place = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
@@ -446,7 +445,7 @@ def bootstrap_clusters(
 
 
 def rank_correlation(first: Values, second: Values) -> float:
-    """Spearman's rho: the correlation of ranks, ties given their mean rank; in [-1, 1], NaN where
+    """Spearman's rho: the correlation of ranks, ties given their mean rank; in [-1, 1], NaN if
     either side is constant."""
     a, b = ranks(first), ranks(second)
     a, b = a - a.mean(), b - b.mean()
@@ -457,7 +456,7 @@ def rank_correlation(first: Values, second: Values) -> float:
 def kendall_tau(first: Sequence[float] | Values, second: Sequence[float] | Values) -> float:
     """Kendall's tau-b of two scorings of the same things, with ties (Kendall 1945): concordant
     minus discordant pairs over the geometric mean of the pairs that each does not tie, in [-1, 1];
-    NaN where either is constant."""
+    NaN if either is constant."""
     a, b = (np.sign(np.subtract.outer(x, x)) for x in (np.array(first), np.array(second)))
     norm = float(np.sqrt((a**2).sum() * (b**2).sum()))
     return float((a * b).sum()) / norm if norm else float("nan")
@@ -494,7 +493,7 @@ def benjamini_hochberg(p: Sequence[float]) -> Values:
 def _checked(p: Sequence[float]) -> Values:
     values = np.asarray(p, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
-        raise ValueError("p-values lie in [0, 1]")
+        raise ValueError("p-values must lie in [0, 1]")
     return values
 
 
@@ -506,7 +505,7 @@ def _placed(sorted_values: Values, order: np.ndarray) -> Values:
 
 def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:
     """Means of resamples, [draws]. Drawing how often each distinct value occurs is equivalent to
-    drawing the values, and much cheaper where they repeat; of more than 5,000 values, more than 200
+    drawing the values, and much cheaper if they repeat; for more than 5,000 values, more than 200
     of them distinct, the means are drawn from the normal distribution that they then follow."""
     sample = Sample.of(sample)
     n = sample.n

@@ -1,9 +1,9 @@
-"""Means of samples that were asked differently, held to one mix of prompts.
+"""Means of samples that were asked differently, adjusted to one mix of prompts.
 
-A prompt that supplies a predicate ("hate", "can't") supplies much of what is then said, and which
-groups were asked with it, how often, is the crawl's doing. So the values of a sample are told apart
-by what their prompt supplied (their form), and means are compared at the same mix of forms, the
-pooled one of all samples that are compared: direct standardisation.
+A prompt that supplies a predicate ("hate", "can't") supplies much of what is then said, and the
+crawl decides which groups are asked with it and how often. So the values of a sample are separated
+by what their prompt supplied (their form), and means are compared at the same mix of forms, pooled
+over all samples compared: direct standardisation.
 """
 
 import math
@@ -30,7 +30,7 @@ from kgbias.stats.inference import (
 CHOSEN = "chosen"
 """The form of prompts that leave the predicate to the model."""
 FEWEST = 5
-"""Values that a sample must have to be held against others."""
+"""The fewest values for a sample to be compared with others."""
 Keys = NDArray[np.object_]
 
 
@@ -40,10 +40,10 @@ class Asked:
 
     Attributes:
         sample: the values.
-        forms: [k], of each value what its prompt supplied; None where that is not known, and all
-            values are of one form.
-        blocks: [k], of each value among which prompts its own could have fallen to another sample,
-            had the two not differed: finer than `forms`. None with `forms`.
+        forms: [k], what the prompt of each value supplied; None if that is not known, and all
+            values have one form.
+        blocks: [k], for each value, the set of prompts among which its own could have gone to
+            another sample, had the two not differed: finer than `forms`. None with `forms`.
     """
 
     sample: Sample
@@ -52,7 +52,7 @@ class Asked:
 
     @classmethod
     def by_strata(cls, sample: Sample, names: Sequence[Hashable] | None) -> "Asked":
-        """A sample whose forms are the strata of its design, as they are named (None: unknown)."""
+        """A sample whose forms are the strata of its design, by name (None: unknown)."""
         if sample.design is None or sample.places is None or names is None:
             return cls(sample)
         keys = np.empty(len(names), dtype=object)
@@ -62,7 +62,7 @@ class Asked:
 
     @classmethod
     def joined(cls, parts: Mapping[str, "Asked"]) -> "Asked":
-        """Several samples as one, whose forms and blocks are told apart by their names."""
+        """Several samples as one, with forms and blocks kept apart by sample name."""
         sample = Sample.joined([a.sample for a in parts.values()])
         if any(a.forms is None or a.blocks is None for a in parts.values()):
             return cls(sample)
@@ -74,7 +74,7 @@ class Asked:
 
     @classmethod
     def pooled(cls, parts: Sequence["Asked"]) -> "Asked":
-        """Several samples as one, their forms the same."""
+        """Several samples as one, with the same forms."""
         sample = Sample.joined([a.sample for a in parts])
         if any(a.forms is None for a in parts):
             return cls(sample)
@@ -86,7 +86,7 @@ class Asked:
 
     @classmethod
     def recrawled(cls, parts: Sequence["Asked"]) -> "Asked":
-        """The same of crawls that repeat each other (`kgbias.stats.inference.repeated`)."""
+        """The same for crawls that repeat each other (`kgbias.stats.inference.repeated`)."""
         return replace(cls.pooled(parts), sample=repeated([a.sample for a in parts]))
 
     @property
@@ -95,8 +95,7 @@ class Asked:
 
     @property
     def given(self) -> int:
-        """How many statements have a predicate that their prompt gave; 0 where that is not
-        known."""
+        """How many statements have a predicate that their prompt gave; 0 if that is not known."""
         gave = (n for form, n in self.sizes().items() if form and form != CHOSEN)
         return int(sum(gave))
 
@@ -110,7 +109,7 @@ class Asked:
         return found
 
     def table(self, forms: Sequence[Hashable]) -> tuple[Values, Values]:
-        """The sum of the values of each of these forms, and how many they are, [f]."""
+        """The sum of the values of each of these forms, and their number, [f]."""
         values, counts = self.sample.values, self.sample.counts.astype(np.float64)
         if self.forms is None:
             return np.array([values @ counts]), np.array([counts.sum()])
@@ -120,7 +119,7 @@ class Asked:
         return sums.astype(np.float64), sizes.astype(np.float64)
 
     def of(self, form: Hashable) -> Sample:
-        """The values of one form; none where forms are not known."""
+        """The values of one form; none if forms are not known."""
         if self.forms is None:
             return Sample.of(np.zeros(0))
         return self.among(self.forms == form).sample
@@ -146,11 +145,11 @@ def _named(name: str, keys: Keys) -> Keys:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """How much each form counts in a standardised mean, in all 1.
+    """How much each form counts in a standardised mean; the weights sum to 1.
 
     Attributes:
-        weights: of each form that all samples have, its share of all their observations.
-        share: the share of all observations that are of such a form.
+        weights: for each form that all samples have, its share of all their observations.
+        share: the share of all observations that have such a form.
     """
 
     weights: Mapping[Hashable, float]
@@ -158,7 +157,7 @@ class Mix:
 
     @classmethod
     def of(cls, parts: Sequence[Asked]) -> "Mix":
-        """The pooled mix of some samples, of the forms that all of them have; none where they have
+        """The pooled mix of some samples, over the forms that all of them have; empty if they have
         no form in common."""
         sizes = [a.sizes() for a in parts]
         shared = [f for f in (sizes[0] if sizes else ()) if all(f in own for own in sizes)]
@@ -174,16 +173,16 @@ class Mix:
         return asked.among(np.array([f in self.weights for f in asked.forms], dtype=bool))
 
     def mean(self, asked: Asked) -> float:
-        """The standardised mean: the mean of each form, weighted. Of forms that the sample lacks
-        the others take the weight; NaN where it has none."""
+        """The standardised mean: the weighted mean of the forms. The weight of forms that the
+        sample lacks goes to the others; NaN if it has none."""
         if asked.forms is None:
             return asked.sample.mean
         own = self.within(asked)
         return float(self._of(own)(np.ones(len(own.sample.values))))
 
     def resampled(self, asked: Asked, draws: int, rng: np.random.Generator) -> Resampled:
-        """The standardised mean over resamples; of a measure with bounds also what its bootstrap-t
-        interval needs."""
+        """The standardised mean over resamples; for a measure with bounds, also what its
+        bootstrap-t interval needs."""
         own = self.within(asked)
         s = own.sample
         if own.forms is None or s.design is None or s.places is None:
@@ -201,8 +200,8 @@ class Mix:
         return resample(s.design, s.places, self._of(own), errors, draws=draws, rng=rng)
 
     def estimate(self, asked: Asked, *, draws: int = DRAWS, seed: int = 0) -> Estimate:
-        """The standardised mean with its 95% interval: of percentiles, or a bootstrap-t within
-        them for a measure with bounds."""
+        """The standardised mean with its 95% interval: a percentile interval or, for a measure with
+        bounds, a bootstrap-t within them."""
         own = self.within(asked)
         n, value = own.n, self.mean(asked)
         design = own.sample.design
@@ -224,7 +223,7 @@ class Mix:
         return np.array([numbers[f] for f in own.forms], dtype=np.int64)
 
     def _of(self, own: Asked) -> Any:
-        """The standardised mean of values as a function of their weights, as `resample` takes."""
+        """The standardised mean of values as a function of their weights, for `resample`."""
         values, counts = own.sample.values, own.sample.counts.astype(np.float64)
         apart = np.zeros((len(values), len(self.weights)))
         apart[np.arange(len(values)), self._codes(own)] = counts
@@ -240,8 +239,8 @@ class Mix:
 
 
 def weighted(sums: Values, sizes: Values, weights: Values) -> Values:
-    """Means of forms, [..., f], weighted: of forms without a value the others take the weight; NaN
-    where none has one."""
+    """Weighted means of forms, [..., f]: the weight of forms without a value goes to the others;
+    NaN if none has one."""
     with np.errstate(invalid="ignore", divide="ignore"):
         means = np.where(sizes > 0, sums / sizes, 0.0)
         return np.asarray(means @ weights / ((sizes > 0) @ weights), dtype=np.float64)
@@ -267,9 +266,9 @@ def _standard_errors(
 
 @dataclass(frozen=True, slots=True)
 class Redrawn:
-    """A sample drawn again as it was drawn: the sums and the sizes of its forms, [draws, f]; of a
-    level above (wordings, recrawls), by level and unit, those of the unit alone: as they are, [f],
-    and drawn again. Redrawn samples of one order of forms can be added and taken off."""
+    """A sample resampled as it was drawn: the sums and sizes of its forms, [draws, f]; for a level
+    above (wordings, recrawls), by level and unit, those of the unit alone: as they are, [f], and
+    resampled. Redrawn samples with forms in the same order can be added and subtracted."""
 
     sums: Values
     sizes: Values
@@ -279,7 +278,7 @@ class Redrawn:
     def of(
         cls, asked: Asked, forms: Sequence[Hashable], *, draws: int = DRAWS, seed: int = 0
     ) -> "Redrawn":
-        """`forms` are all that the sample has, and others."""
+        """`forms` are all those of the sample, and perhaps others."""
         s = asked.sample
         rng = np.random.Generator(np.random.PCG64(seed))
         if asked.forms is None or s.design is None or s.places is None:
@@ -327,7 +326,7 @@ class Redrawn:
         )
 
     def without(self, part: "Redrawn") -> "Redrawn":
-        """What is left of a total when one of its parts is taken off."""
+        """The total minus one of its parts."""
         return Redrawn(
             self.sums - part.sums,
             self.sizes - part.sizes,
@@ -342,8 +341,8 @@ class Redrawn:
     def minus(
         self, other: "Redrawn", figure: Callable[[Values, Values], Values], *, seed: int = 0
     ) -> tuple[float, float]:
-        """The ends of the 95% interval of the difference of a figure of sums and sizes, [..., f]:
-        of percentiles, each level adding the effects of its units (`stats.designs.effects`)."""
+        """The ends of the 95% percentile interval of the difference of a figure of sums and sizes,
+        [..., f], each level adding the effects of its units (`stats.designs.effects`)."""
         rng = np.random.Generator(np.random.PCG64(seed))
         drawn = figure(self.sums, self.sizes) - figure(other.sums, other.sizes)
         levels: dict[str, list[tuple[float, float]]] = {}

@@ -1,7 +1,7 @@
 """Figures that follow from sums over units: the terms, pairs or statements of a benchmark.
 
-Models that read the same units are resampled together, so that a difference between two is that of
-the same units, and a figure may be any function of the sums: a mean, a ratio, or the mean of means.
+Models that read the same units are resampled together, so that a difference between two is over the
+same units. A figure may be any function of the sums: a mean, a ratio, or the mean of means.
 """
 
 import math
@@ -19,13 +19,12 @@ _CHUNK = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """What a figure is computed from.
+    """The data that a figure is computed from.
 
     Attributes:
-        names: what each unit is called, each name once.
-        columns: [units, k]: of each unit what is added up.
-        of: the figure, from the sums of the columns: [..., k] to [...]; NaN where it is not
-            defined.
+        names: the name of each unit, all distinct.
+        columns: [units, k]: what is added up for each unit.
+        of: the figure, from the sums of the columns: [..., k] to [...]; NaN if undefined.
         strata: which units are resampled among each other, one number for each; none: all.
     """
 
@@ -39,13 +38,13 @@ class Units:
         return float(self.figure(self.columns.sum(axis=0)))
 
     def figure(self, sums: Values) -> Values:
-        """The figure of these sums, [..., k]; what is divided by 0 is NaN."""
+        """The figure of these sums, [..., k]; division by 0 gives NaN."""
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.of(sums), dtype=np.float64)
 
     def replicates(self, draws: int = DRAWS, seed: int = 0) -> Values:
-        """The figure over resamples of the units, [draws]. Units of the same names and strata are
-        drawn alike, whatever their columns."""
+        """The figure over resamples of the units, [draws]. Units with the same names and strata
+        are drawn alike, whatever their columns."""
         rng = np.random.Generator(np.random.PCG64(seed))
         sums = np.zeros((draws, self.columns.shape[1]))
         for own in self._strata():
@@ -57,8 +56,8 @@ class Units:
         return self.figure(sums)
 
     def estimate(self, draws: int = DRAWS, seed: int = 0) -> Estimate:
-        """The figure with its percentile bootstrap interval over units; none where all resamples
-        are the same: units that all say one thing do not tell how sure it is."""
+        """The figure with its percentile bootstrap interval over units; none if all resamples are
+        the same: units that all agree do not tell how certain it is."""
         n = len(self.names)
         if n < 2:
             return Estimate.missing(n, self.value if n else math.nan)
@@ -81,14 +80,14 @@ class Units:
 
 
 def shared(units: Sequence[Units]) -> list[Units]:
-    """The same, of the units that all have, in the order of the first."""
+    """The same, over the units that all have, in the order of the first."""
     names = set.intersection(*(set(u.names) for u in units))
     order = [name for name in units[0].names if name in names]
     return [u.only(order) for u in units]
 
 
 def interval(value: float, drawn: Values, n: int) -> Estimate:
-    """A figure with the percentile interval of its resamples; none where they do not vary."""
+    """A figure with the percentile interval of its resamples; none if they do not vary."""
     known = drawn[~np.isnan(drawn)]
     if not len(known) or np.ptp(known) <= 1e-12 * max(1.0, abs(value)):
         return Estimate.missing(n, value)

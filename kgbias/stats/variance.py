@@ -19,13 +19,13 @@ _NONE = Estimate.missing()
 @dataclass(frozen=True, slots=True)
 class Crossed:
     """The variances of a measure in a table of groups by wordings (or by recrawls), in its units
-    squared and at least 0. `n` of each is the number of units between which it is.
+    squared and at least 0. `n` of each is the number of units that it lies between.
 
     Attributes:
         groups: between the groups' means over all wordings.
         common: what a wording moves all groups by alike, which changes no comparison of groups.
         own: what a wording moves a group by beyond that: the interaction.
-        excess: `own` less `groups`, which may be below 0.
+        excess: `own` minus `groups`, which may be below 0.
     """
 
     groups: Estimate = _NONE
@@ -36,12 +36,11 @@ class Crossed:
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The variance components of a measure, with 95% intervals; missing where there is one unit
-    alone.
+    """The variance components of a measure, with 95% intervals; missing if there is only one unit.
 
     Attributes:
-        measure: the measure; regard is read as 1, 0 and -1.
-        category: the category whose groups they are of.
+        measure: the measure; regard counts as 1, 0 and -1.
+        category: the category of the groups.
         arm: the arm, "" in a run of one.
         wordings: between groups, and between the wordings of their prompts.
         recrawls: between groups, and between the crawls.
@@ -59,13 +58,12 @@ class Components:
 
     @property
     def groups(self) -> Estimate:
-        """Between groups, over all wordings; where there is one wording, over all crawls."""
+        """Between groups, over all wordings; with a single wording, over all crawls."""
         whole = self.wordings.own.has_interval or not self.recrawls.own.has_interval
         return (self.wordings if whole else self.recrawls).groups
 
     def as_dict(self) -> dict[str, Any]:
-        """As a row of a table: each variance with the ends of its interval, NaN where there is
-        none."""
+        """As a row of a table: each variance with the ends of its interval, NaN if missing."""
         parts = {
             "groups": self.groups, "wordings": self.wordings.common,
             "groups_by_wordings": self.wordings.own, "recrawls": self.recrawls.common,
@@ -79,13 +77,13 @@ class Components:
 
     @property
     def verdict(self) -> str:
-        """What they say, in words: where the interval of a difference of variances leaves out 0;
-        else ""."""
+        """What they say, in words, if the interval of a difference of variances leaves out 0;
+        otherwise ""."""
         of = (("the wording", self.wordings), ("crawling again", self.recrawls))
         return "; ".join(filter(None, (self.said(*each) for each in of)))
 
     def said(self, what: str, c: Crossed) -> str:
-        """The same of one factor."""
+        """The same for one factor."""
         if not c.excess.has_interval or c.excess.low <= 0 <= c.excess.high:
             return ""
         own, groups = (f"(sd {math.sqrt(e.value):.2f})" for e in (c.own, c.groups))
@@ -103,7 +101,7 @@ class Components:
 @dataclass(frozen=True, slots=True)
 class Cells:
     """The means of a group's statements in each of k wordings (or recrawls), [k], and the
-    covariance of their sampling, [k, k]; `free` is from how many clusters that is known."""
+    covariance of their sampling, [k, k]; `free` is how many clusters that is known from."""
 
     means: Values
     noise: Values
@@ -111,9 +109,9 @@ class Cells:
 
 
 def cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -> Cells | None:
-    """The cells of a group, given its statements in parts that were drawn apart (crawls), and which
-    of the k units each of their values belongs to. None where a unit has statements of fewer than
-    two clusters.
+    """The cells of a group, given its statements in separately drawn parts (crawls), and which of
+    the k units each of their values belongs to. None if a unit has statements of fewer than two
+    clusters.
 
     Answers to one prompt depend on each other, whatever their wording: the covariance is that of
     linearised means over clusters, within strata.
@@ -139,7 +137,7 @@ def cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -> Cells 
     means = above / below
     noise, free = np.zeros((k, k)), 0
     for design, held, sums in parts:
-        # of few clusters, deviations from their own mean are too small
+        # with few clusters, deviations from their own mean are too small
         off = (sums - held * means) / below * np.sqrt(clusters / (clusters - 1))
         for members in design.together():
             n = len(members)
@@ -152,15 +150,15 @@ def cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -> Cells 
 def crossed(rows: Sequence[Cells], *, draws: int = DRAWS, seed: int = 0) -> Crossed:
     """The variances in a table of groups, each a row of cells, by wordings, with 95% intervals.
 
-    The groups are those that they are; the wordings are a sample of those that might have been, and
-    each moves all groups by something and each group by something more. With unweighted cell means
-    and C what is left of k wordings without their mean, the mean square of the interaction has
-    (g - 1)(k - 1) degrees of freedom and an expectation of own + tr(C noise) / (k - 1), the
-    variance of the groups' means is noncentral chi-squared around an error of own / k plus their
-    noise (the unweighted-means analysis of variance; Searle, Casella and McCulloch 1992). Degrees
-    of freedom are Satterthwaite's (1946) where rows have unequal noise. Intervals are those of
-    generalised pivots (Weerahandi 1993): each mean square is solved for its variance with its
-    chi-squared drawn, the noise with its own.
+    The groups are fixed; the wordings are a sample of those that might have been, and each moves
+    all groups by something and each group by something more. With unweighted cell means and C the
+    matrix that takes their mean off k wordings, the mean square of the interaction has (g - 1)(k -
+    1) degrees of freedom and an expectation of own + tr(C noise) / (k - 1), the variance of the
+    groups' means is noncentral chi-squared around an error of own / k plus their noise (the
+    unweighted-means analysis of variance; Searle, Casella and McCulloch 1992). Degrees of freedom
+    are Satterthwaite's (1946) where rows have unequal noise. Intervals are those of generalised
+    pivots (Weerahandi 1993): each mean square is solved for its variance with its chi-squared
+    drawn, the noise with its own.
     """
     g, k = len(rows), len(rows[0].means) if rows else 0
     if g < 2:
@@ -207,16 +205,16 @@ def deviation(variance: Estimate, none: str = "") -> str:
 
 
 def _freedom(variances: Values) -> float:
-    """The degrees of freedom of the mean square of g values of unequal variances."""
+    """The degrees of freedom of the mean square of g values with unequal variances."""
     g = len(variances)
     squares = float((variances**2).sum())
     return (g - 1) / g * float(variances.sum()) ** 2 / squares if squares else float(g - 1)
 
 
 def _noncentral(square: float, error: Values, freedom: float, rng: np.random.Generator) -> Values:
-    """Variances of fixed means, [draws], by the confidence distribution given the mean square that
-    was seen of them, of errors of these variances, [draws]: the noncentrality, at least 0, at which
-    a chi-squared is at most what was seen as often as a standard normal is at most what is drawn
+    """Variances of fixed means, [draws], by the confidence distribution given their observed mean
+    square, with errors of these variances, [draws]: the noncentrality, at least 0, at which a
+    chi-squared is at most the observed value as often as a standard normal is at most what is drawn
     (the cumulative distribution by Sankaran 1963)."""
     drawn = rng.standard_normal(len(error))
     if not error.any():
@@ -232,7 +230,7 @@ def _noncentral(square: float, error: Values, freedom: float, rng: np.random.Gen
 
 
 def _sankaran(x: Values, freedom: float, away: Values) -> Values:
-    """The standard normal quantile of x under the chi-squared of this noncentrality."""
+    """The standard normal quantile of x under the chi-squared with this noncentrality."""
     mean = freedom + away
     h = 1 - 2 * mean * (freedom + 3 * away) / (3 * (freedom + 2 * away) ** 2)
     p = (freedom + 2 * away) / mean**2

@@ -57,6 +57,6 @@ def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
         done = call(bare, "report", "-o", str(path))
         assert done.exit_code == 0 and "left out" not in done.stderr
         page = path.read_text("utf-8")
-        assert "was not measured: run <code>kgbias measure arms</code>" in page
+        assert "has not been measured: run <code>kgbias measure arms</code>" in page
         refused = call(bare, "report", "-o", str(path), "--set", "min-acceptability=0.5")
         assert "not measured for acceptability" in str(refused.exception)

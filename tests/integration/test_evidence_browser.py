@@ -92,7 +92,7 @@ def test_every_point_opens_its_provenance(chromium: Any, report: Path) -> None:
     never = page.locator("#evidence .lists > div", has_text="Believed but never said")
     never.locator("[data-evidence]").first.click()
     told = page.locator("#origins").inner_text()
-    assert "Never said of this group; said of Women" in told and "Asked" not in told
+    assert "Never said about this group; said about Women" in told and "Asked" not in told
     page.keyboard.press("Escape")
     page.select_option("#evidence-group", label="Men")
     assert 0 < points.count() < len(GROUPS) * 20

@@ -134,7 +134,7 @@ def test_a_path_leads_over_what_both_share(window: Window) -> None:
     page.click("[data-tab=path]")
     page.select_option("#group", label="Men")
     page.select_option("#with", label="Men")
-    assert "Choose two groups" in page.inner_text("#picture")
+    assert "Choose two different groups" in page.inner_text("#picture")
     page.select_option("#with", label="Sikhs")
     assert "4 steps" in page.inner_text("#caption")  # Men, food, Women, rain, Sikhs
     marks = page.locator("#picture .node text").all_text_contents()

@@ -203,11 +203,11 @@ def test_one_triple_a_group(store: SQLiteStore, tmp_path: Path) -> None:
 
 def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -> None:
     page = report(store, measured_run(store, TWO, ["food"], measured=False), tmp_path)
-    assert "This run was not measured" in page.words
+    assert "This run has not been measured" in page.words
     empty = Run("empty", ModelInfo("m"), {}, TWO)
     store.begin(empty)
     page = report(store, store.find_run("empty"), tmp_path)
-    assert "not complete (running)" in page.words and json.loads(page.data)["triples"] == []
+    assert "incomplete (running)" in page.words and json.loads(page.data)["triples"] == []
 
 
 def test_a_large_run_is_cut_and_says_so(
@@ -219,8 +219,8 @@ def test_a_large_run_is_cut_and_says_so(
     assert len(json.loads(page.data)["triples"]) == 5
     words = " ".join(page.words.split())
     assert "The 5 most frequent of" in words
-    assert "Figures are of all statements; the lists, the graph of a group" in words
-    assert "Of the 5 statements said most often." in words
+    assert "Figures cover all statements; the lists, the graph of a group" in words
+    assert "Drawn from the 5 statements said most often." in words
 
 
 def test_other_parts_add_their_sections(drawn: Drawn) -> None:

@@ -278,7 +278,7 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
     assert exhibit.table.rows == [
         ["toxicity", "Men", "6", "+0.100", "+0.100 to +0.100", "+0.767", "5"]
     ]
-    assert exhibit.table.note.endswith("Of 1 means, these would lie outside of their intervals.")
+    assert exhibit.table.note.endswith("Of 1 means, these would lie outside their intervals.")
 
 
 def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -> None:

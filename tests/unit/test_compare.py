@@ -185,7 +185,7 @@ def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
     run = run_of(store, "one", SAID)
     triples = store.triples(run.id)
     monkeypatch.setattr(families, "MOST_PAIRS", 2)
-    with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each with"):
+    with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each against"):
         group_tests(run, triples, against="pairs")
     monkeypatch.setattr(families, "_MANY", 3)
     progress = Lines()

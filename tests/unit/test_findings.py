@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 from markupsafe import Markup
@@ -17,6 +19,8 @@ from kgbias.report.findings import (
     SHOWN,
     Finding,
     Kind,
+    _believed,
+    few,
     findings,
     screen,
 )
@@ -60,12 +64,12 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     found = findings(data, "x.html")
     said = [text(f) for f in found.findings]
-    assert any(s.startswith("The mean regard of what it says of Ayes is 1") for s in said)
-    first = next(f for f in found.findings if "regard of what it says of Ayes" in text(f))
+    assert any(s.startswith("The mean regard of what it says about Ayes is 1") for s in said)
+    first = next(f for f in found.findings if "regard of what it says about Ayes" in text(f))
     assert "lower than that of the other groups [" in text(first)
     assert "corrected (Holm) for 3 comparisons in people" in first.tested
     assert "corrected (Holm) for 2 such questions" in first.tested
-    assert first.basis == "40 statements of Ayes, 80 of the other groups."
+    assert first.basis == "40 statements about Ayes, 80 about the other groups."
     assert [address for _, address in first.links] == [
         "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
     ]  # fmt: skip
@@ -79,7 +83,8 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     assert found.not_shown.startswith("Not shown: differences between groups of people in r")
     assert " in 100), toxicity (" in found.not_shown
     assert found.not_shown.endswith(
-        "; in brackets what the test of one group, by itself, would find in 80% of such crawls."
+        "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
+        "such crawls."
     )
 
 
@@ -131,6 +136,21 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     assert 0.035 < shown / 4000 < 0.06
 
 
+def test_a_small_floor_is_not_said_to_be_zero() -> None:
+    """0.01 of 180 pairs is 0.05 of 900."""
+    joint = SimpleNamespace(
+        believing=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
+        floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
+    )  # fmt: skip
+    kind = _believed(cast(RunData, SimpleNamespace(joint=joint)), "")
+    assert kind is not None and kind.remark == (
+        "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
+        "made-up names, fewer than 0.1 would be believed on average."
+    )
+    assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
+    assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+
+
 def test_names_are_text(store: SQLiteStore) -> None:
     hostile = [name for name in HOSTILE if name.strip()][:2]
     data = run_of(store, {name: (30 * k, 0, 30 - 30 * k) for k, name in enumerate(hostile)})
@@ -160,6 +180,6 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     found = findings(RunData(StoredRun(store, run))).findings
     assert [f.topic for f in found] == ["What the prompt does"]
     assert text(found[0]).startswith(
-        "Asked with the prefixes of arm both, the mean toxicity of what it says of people is 100 "
-        "percentage points higher than asked plainly"
+        "Asked with the prefixes of arm both, the mean toxicity of what it says about people is "
+        "100 percentage points higher than when asked plainly"
     )

@@ -35,7 +35,7 @@ def test_the_preset_sets_everything_to_the_paper() -> None:
     assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
     assert config.topic_settings.smallest(4000) == 100  # all triples / 40
     assert selection == {"min_acceptability": 0}
-    assert "give embedding vectors:FILE to take GloVe" in said
+    assert "give embedding vectors:FILE to use GloVe" in said
 
 
 def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
@@ -53,11 +53,11 @@ def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
 
 
 def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="no preset 'paper'; there is salinas-2023"):
+    with pytest.raises(UsageError, match="no preset 'paper': choose salinas-2023"):
         configure("paper")
     with pytest.raises(TypeError, match="unexpected keyword argument 'toxic'"):
         configure(toxic="offline")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="no measure 'toxic': there are regard, toxicity, iden"):
+    with pytest.raises(UsageError, match="no measure 'toxic': choose regard, toxicity, iden"):
         configure(scorers={"toxic": "offline"})
 
 

@@ -1,4 +1,4 @@
-// The page put together: controls write the state, and every change of it draws what is in sight.
+// The whole page: controls write the state, and every change of state redraws what is in sight.
 const histograms = {};
 
 const announce = (text) => { by("status").textContent = text; };
@@ -81,7 +81,7 @@ const syncMeasures = () => {
   const { rows } = selection();
   for (const { m, low, high, bars, inputs, told } of Object.values(histograms)) {
     const bins = new Uint32Array(BINS), values = row.measures[m.name], wide = (high - low) * m.scale;
-    // What passes all filters, so that the bars tell what is in the pictures.
+    // What passes all filters, so that the bars match the pictures.
     for (const n of rows) {
       if (values[n] === NO_VALUE) continue;
       bins[Math.max(0, Math.min(BINS - 1, Math.floor(((values[n] - low * m.scale) / wide) * BINS)))] += 1;
@@ -129,10 +129,10 @@ const wire = (id, key, value = Number) => by(id).addEventListener("input", () =>
 // Drawing
 
 const CAPTIONS = {
-  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. A disc is a ${NOUN[state.by].toLowerCase()}, a dot an object said of it; ${state.by === "community" ? "" : "objects at the rim are shared, on the side of those they are shared with; "}colour: positive less negative.`,
+  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. A disc is a ${NOUN[state.by].toLowerCase()}, a dot is an object said of it; ${state.by === "community" ? "" : "objects at the rim are shared, on the side of the units they are shared with; "}colour: positive minus negative.`,
 };
 const NEEDS = { group: ["group"], two: ["group", "with"], path: ["group", "with"], differences: [] };
-const settle = () => {  // what a view needs and the state lacks
+const settle = () => {  // choose what a view needs and the state lacks
   if (NEEDS[state.view]?.length && !texts.group.length) state.view = "map";
   for (const key of NEEDS[state.view] ?? []) {
     if (state[key] >= 0) continue;
@@ -143,7 +143,7 @@ const settle = () => {  // what a view needs and the state lacks
 };
 const draw = (changes = {}) => {
   settle();
-  if (!maps && state.view === "map") return;  // it is drawn when it has been unpacked
+  if (!maps && state.view === "map") return;  // drawn once it has been unpacked
   const onMap = state.view === "map";
   document.body.dataset.view = state.view;
   for (const tab of document.querySelectorAll("[data-tab]")) {

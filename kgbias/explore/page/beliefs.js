@@ -28,5 +28,5 @@ const beliefsOf = (n, beliefs) => beliefs.map(({ model, rows }) => {
   const scroll = make("div", null, "scroll");
   scroll.append(table);
   return group(`What ${model} believes`,
-    make("p", "How much likelier the statement is after a group's names than after those of the others, in bits, with the 95% interval over its names; p of half a bit or less, corrected.", "soft"), scroll);
+    make("p", "How much likelier the statement is after a group's names than after those of the others, in bits, with the 95% interval over its names; p is against half a bit or less, corrected.", "soft"), scroll);
 });

@@ -46,7 +46,7 @@ const choicesOf = (n, choices) => choices.map(({ model, category, options, rows,
   if (unread.length) told.append(make("dt", "not read"), make("dd", quotedAnswers(unread), "said"));
   const all = rows.map(({ answered }) => answered), [least, most] = [Math.min(...all), Math.max(...all)];
   return group(`What ${model} chooses${category ? ` among ${category}` : ""}`,
-    make("p", `Which group is it about? Of the answers that could be read where the group was offered (${least === most ? number(least) : `${number(least)} to ${number(most)}`}, at most ${options} groups at a time), the share that named it, with its 95% interval. The tick is its share over all statements. The lift is in bits${rows.some(({ names }) => names > 1) ? ", of a group with several names over the names, against the other groups" : ", over that share"}.`, "soft"),
+    make("p", `Which group is it about? Of the readable answers to questions that offered the group (${least === most ? number(least) : `${number(least)} to ${number(most)}`}, at most ${options} groups at a time), the share that named it, with its 95% interval. The tick is its share over all statements. The lift is in bits${rows.some(({ names }) => names > 1) ? ", for a group with several names over the names, against the other groups" : ", over that share"}.`, "soft"),
     scroll, make("h4", "Answers"), told);
 });
 
@@ -61,10 +61,10 @@ const chosenFor = (g) => about.choosers.filter(({ run }) => run === about.source
     list.append(item);
   }
   return [group(`When ${model} has to choose`,
-    make("p", `It takes ${percent(rate.value)}${within(rate)} of the statements to be about this group: of ${plural(rate.n, "answer")}, at most ${rate.options} groups at a time, so that chance is ${percent(1 / rate.options)}.`, "soft"),
+    make("p", `It takes ${percent(rate.value)}${within(rate)} of the statements to be about this group: over ${plural(rate.n, "answer")}, with at most ${rate.options} groups at a time, so chance is ${percent(1 / rate.options)}.`, "soft"),
     ...(list.children.length ? [make("p", "Chosen for these more often than for other statements:", "soft"), list] : []))];
 });
-// A row that says a statement: of this group if there is one, else of another.
+// A row with a statement: about this group if there is one, or else about another.
 const statementRow = ({ group: g, predicate, object }) => {
   const { start, end } = about.sources[state.source];
   let found = -1;

@@ -1,5 +1,5 @@
-// What the page is about: a JSON head, and blocks of columns that are unpacked when they are needed. They
-// stand in the page, or come from the server that the page came from.
+// The page's data: a JSON head, and blocks of columns that are unpacked when needed. They are in the page,
+// or come from the server that the page came from.
 const about = JSON.parse(by("about").textContent);
 const ARRAYS = { u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i16: Int16Array, i32: Int32Array };
 
@@ -10,7 +10,7 @@ const fromBase64 = (text) => {
   return bytes;
 };
 
-// One text of all, cut where the lengths say.
+// One string holding all texts, cut by their lengths.
 const cutTexts = (all, lengths) => {
   const texts = new Array(lengths.length);
   let at = 0;
@@ -49,12 +49,11 @@ const parsed = new Promise((done) => {
   else document.addEventListener("DOMContentLoaded", done, { once: true });
 });
 const blocks = {};
-// A block; the second time it is there at once. The first picture does not wait for those that stand
-// behind this script.
+// A block, kept once read. The first picture does not wait for the blocks that come after this script.
 const behind = (name) => !about.served && !["core", "maps"].includes(name);
 const block = (name) => (blocks[name] ??= behind(name) ? parsed.then(() => unpack(name)) : unpack(name));
 
-// Where each list of a column of lists begins.
+// Where each list in a column of lists begins.
 const begins = (lengths) => {
   const places = new Uint32Array(lengths.length + 1);
   for (let n = 0; n < lengths.length; n++) places[n + 1] = places[n] + lengths[n];

@@ -1,4 +1,4 @@
-// The way down from an edge: scores, who else says it, beliefs, probes, forced choices, association tests, prompts and raw answers.
+// The details of an edge: scores, who else says it, beliefs, probes, forced choices, association tests, prompts and raw answers.
 const group = (title, ...inside) => {
   const part = make("section");
   part.append(make("h3", title), ...inside);
@@ -37,15 +37,15 @@ const originsOf = (n, answers) => {
     if (said.count[own] > 1) told.push(`counted ${number(said.count[own])}×`);
     part.append(make("p", told.join(" · "), "soft"));
     if (asked) part.append(make("h4", "Asked"), make("pre", asked, "said"));
-    part.append(make("h4", "Answered"), answer === null ? make("p", "No raw answer is kept of it.", "soft") : make("pre", answer, "said"));
+    part.append(make("h4", "Answered"), answer === null ? make("p", "No raw answer is kept for it.", "soft") : make("pre", answer, "said"));
   });
   if (answers.length < all) part.append(make("p", origin.more(answers.length, all), "soft"));
-  if (!all) part.append(make("p", "No answer is kept of it.", "soft"));
+  if (!all) part.append(make("p", "No answer is kept for it.", "soft"));
   return part;
 };
 
 const probesOf = (n, probings) => probings.map(({ model, rows }) => group(`What ${model} finds likely`,
-  make("p", "The groups before this statement, each by one name, the likeliest first: what is of the name and what of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit is half as probable.", "soft"), probeTable(rows, row.group[n])));
+  make("p", "The groups before this statement, each by one name, likeliest first: the effects of the name and of the group cannot be told apart here. Above each token, its surprisal in bits: one more bit means half as probable.", "soft"), probeTable(rows, row.group[n])));
 const associationsOf = (n) => {
   const ties = [["group", row.group[n]], ["object", row.object[n]], ["topic", row.topic[n] - 1]];
   const tests = about.associations.filter((t) => t.about.some(([, kind, place]) => ties.some(([k, p]) => k === kind && p === place)));
@@ -73,9 +73,9 @@ const elsewhere = (n) => {
   return list.children.length ? [group("Also said by", list)] : [];
 };
 
-// How much likelier a statement is of its group than of the others.
+// How much likelier a statement is for its group than for the others.
 const liftText = (hundredths) => (hundredths === NO_VALUE ? "–" : `${hundredths > 0 ? "+" : "−"}${(Math.abs(hundredths) / 100).toFixed(1)} bits`);
-// What is believed of a group and was never said of it.
+// What is believed of a group but was never said about it.
 const neverSaid = (g) => {
   const own = about.never.filter((entry) => entry.group === g && entry.run === about.sources[state.source].run);
   return [...new Set(own.map((entry) => entry.verdict))].map((verdict) => {
@@ -110,7 +110,7 @@ const openRow = async (n) => {
   const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
   try {
     const { answers, beliefs, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
-    const named = names ? [make("p", `It names another group (${names}): figures of groups and tests between them leave it out.`, "soft")] : [];
+    const named = names ? [make("p", `It names another group (${names}): group figures and tests between groups leave it out.`, "soft")] : [];
     const showAll = (...last) => {
       const part = originsOf(n, answers);
       if (origin.next && answers.length < all) part.append(button("Further answers", next));
@@ -127,7 +127,7 @@ const openRow = async (n) => {
   } catch (problem) { show(told(problem), ...associationsOf(n)); }
 };
 
-// All that is said with an object, of those that pass.
+// All statements with an object, among those that pass.
 const openObject = (object) => {
   const { rows, counts } = passing(state.source, ["object", "inGroup"]), list = make("ul", null, "plain");
   const own = counted({ rows, counts }, (n) => row.object[n] === object).sort((a, b) => b.count - a.count);
@@ -142,7 +142,7 @@ const openObject = (object) => {
   only.append(button("Only statements with it", () => set({ object })));
   showPanel(texts.object[object], make("p", `${plural(own.length, "statement")} about ${plural(groups, "group")}.`, "soft"), only, list);
 };
-// A unit of a map: what it is, and the ways from it.
+// A unit of a map: what it is, and where to go from it.
 const openUnit = (kind, unit) => {
   const all = sums(selection(), maps[kind].unit.length, unitOf(kind)), ways = make("p", null, "ways");
   const n = kind === "community" ? -1 : maps[kind].unit[unit];
@@ -159,7 +159,7 @@ const openUnit = (kind, unit) => {
     list.append(item);
   }
   opened = -1;
-  showPanel(unitName(kind, unit), facts([["statements", number(all.n[unit])], ["said", `${number(all.said[unit])}×`], ["positive less negative", netText(net(all, unit))]]), ways, group("Said most", list), ...(kind === "group" ? [...neverSaid(n), ...chosenFor(n)] : []));
+  showPanel(unitName(kind, unit), facts([["statements", number(all.n[unit])], ["said", `${number(all.said[unit])}×`], ["positive minus negative", netText(net(all, unit))]]), ways, group("Said most often", list), ...(kind === "group" ? [...neverSaid(n), ...chosenFor(n)] : []));
 };
 const firstOther = (g) => {
   const map = maps.group, at = map.place[g];

@@ -1,7 +1,7 @@
-// What is selected, for elsewhere: pictures, rows, and the query or command that makes the same subgraph.
+// Exports of the selection: pictures, rows, and the query or command that gives the same subgraph.
 const fileName = (end) => `${about.sources[state.source].run.replace(/[^\w.-]+/g, "-").slice(0, 60) || "run"}-${state.view}.${end}`;
 
-// The picture on the screen as one SVG with its caption and its colours.
+// The picture on the screen as one SVG, with its caption and colours.
 const pictureFile = () => {
   const drawn = state.view === "map" ? mapPicture() : by("picture").querySelector("svg")?.cloneNode(true);
   if (!drawn) return null;
@@ -44,7 +44,7 @@ function* records() {
     for (let k = 0; k < rows.length; k++) yield record(rows[k], counts[k]);
   }
 }
-// Lines as a file's parts, some thousand in each: a million rows are never one text.
+// Lines as parts of a file, a few thousand in each: a million rows are never one string.
 const parted = (lines) => {
   const parts = [];
   let part = [];
@@ -73,13 +73,13 @@ function* jsonLines() { for (const entry of records()) yield `${JSON.stringify(e
 const saveTable = () => save(fileName("csv"), "text/csv", ["\ufeff", ...parted(table())]);
 const saveLines = () => save(fileName("jsonl"), "application/jsonl", parted(jsonLines()));
 
-// A Cypher string: quotes, backslashes and what ends a line are escaped.
+// A Cypher string, with quotes, backslashes and line ends escaped.
 const quoted = (text) => `'${text.replace(/[\\']/g, "\\$&").replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0").slice(-4)}`)}'`;
 const INLINE = 2000;  // ids in a query
 const tripleId = (bytes, n) => Array.from(bytes.subarray(10 * n, 10 * n + 10), (b) => b.toString(16).padStart(2, "0")).join("");
 
-// The query that gives the same edges in Neo4j. What the graph's STEREOTYPE edges carry is a condition;
-// for the rest the statements are named by their ids.
+// The query that gives the same edges in Neo4j. What the graph's STEREOTYPE edges carry becomes a
+// condition; otherwise the statements are listed by id.
 const cypher = async () => {
   const { run, arm } = about.sources[state.source], tests = [`s.run = ${quoted(run)}`, `s.arm = ${quoted(arm)}`];
   const groups = state.view === "group" ? [state.group] : state.view === "two" || state.view === "path" ? [state.group, state.with] : state.inGroup >= 0 ? [state.inGroup] : [];
@@ -101,7 +101,7 @@ const cypher = async () => {
     const ids = (await block("ids")).triple;
     tests.push(`s.triple IN [${Array.from(rows, (n) => `'${tripleId(ids, n)}'`).join(", ")}]`);
   }
-  const note = plainFilters || rows.length <= INLINE ? "" : `// Filters that the edges do not carry are left out: these are too many statements to name each.\n`;
+  const note = plainFilters || rows.length <= INLINE ? "" : `// Filters that the edges do not carry are left out: there are too many statements to list.\n`;
   return `${note}MATCH (g:SocialGroup)-[s:STEREOTYPE]->(o:Object)\nWHERE ${tests.join("\n  AND ")}\nRETURN g, s, o`;
 };
 // A word for a shell.
@@ -129,7 +129,7 @@ const drawExports = async () => {
   if (!by("export").open) return;
   const { text, missing } = command();
   by("command").textContent = text;
-  by("command-note").textContent = missing.length ? `It has no option for ${missing.join(", ")}: the Cypher, CSV and JSONL hold to all filters.` : "";
+  by("command-note").textContent = missing.length ? `It has no option for ${missing.join(", ")}; the Cypher, CSV and JSONL apply all filters.` : "";
   by("cypher").textContent = await cypher();
 };
 const copy = async (text, what) => {

@@ -1,5 +1,5 @@
-// The map: a disc for each unit, and in it the objects that were said of it. Of the objects in sight the
-// most said are drawn, never more than MOST: further ones come with the zoom.
+// The map: a disc for each unit, and in it the objects said of it. Of the objects in sight, those said
+// most often are drawn, never more than MOST; zooming in shows more.
 const MOST = 1500;
 const map = { renderer: null, graph: null, lasso: false, drawn: null };
 
@@ -18,7 +18,7 @@ const inView = () => {
   return [Math.min(a.x, b.x), Math.min(a.y, b.y), Math.max(a.x, b.x), Math.max(a.y, b.y)];
 };
 
-// The objects to draw: those said most, of those in sight.
+// The objects to draw: of those in sight, the ones said most often.
 const strongest = (all, place, most) => {
   const [left, low, right, high] = map.renderer.getGraph().order ? inView() : [-1e9, -1e9, 1e9, 1e9];
   const found = [];
@@ -28,14 +28,14 @@ const strongest = (all, place, most) => {
     if (x >= left && x <= right && y >= low && y <= high) found.push(n);
   }
   if (found.length <= most) return found;
-  // The least count that leaves few enough, then those above it and as many at it as fit.
+  // The lowest count that leaves few enough, then those above it and as many at it as fit.
   const order = Uint32Array.from(found, (n) => all.said[n]).sort();
   const least = order[order.length - most];
   const above = found.filter((n) => all.said[n] > least);
   return above.concat(found.filter((n) => all.said[n] === least).slice(0, most - above.length));
 };
 
-// The whole map, its discs included: the picture stands still, whatever is drawn of it.
+// The whole map, discs included: the frame stays fixed whatever is drawn.
 const extent = (place) => {
   const box = { x: [Infinity, -Infinity], y: [Infinity, -Infinity] };
   place.radii.forEach((r, n) => ["x", "y"].forEach((axis, k) => {
@@ -45,7 +45,7 @@ const extent = (place) => {
   return box;
 };
 
-// A dot is never too small to be seen: its least size in the coordinates of the map.
+// The smallest visible size of a dot, in the map's coordinates.
 const seen = () => 1.6 / map.renderer.scaleSize(1);
 const drawMap = (fresh = false, least = seen(), again = false) => {
   const { kind, units, objects } = fresh || !map.drawn ? (map.drawn = mapSums()) : map.drawn;
@@ -73,16 +73,16 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
   }
   map.renderer.setCustomBBox(extent(place));
   map.renderer.refresh();
-  const right = seen();  // known only when the map has been placed
+  const right = seen();  // known only once the map has been placed
   if (Math.abs(right - least) > 0.05 * right && !again) return drawMap(false, right, true);
   const shown = objects.said.reduce((sum, n) => sum + (n > 0), 0);
   by("map-note").textContent = chosen.length < shown
-    ? `${number(chosen.length)} of ${plural(shown, "object")} are drawn, the most said of those in sight: zoom in for more.`
+    ? `${number(chosen.length)} of ${plural(shown, "object")} are drawn: those in sight that were said most often. Zoom in for more.`
     : `${plural(shown, "object")}.`;
 };
 
 const unitText = (radius) => Math.max(11, Math.min(18, 9 + radius / 12));
-// Where names stand in the picture that is being drawn: no object's name covers another.
+// Where names stand in the picture being drawn, so that no object's name covers another.
 let named = [];
 const room = (box) => {
   if (named.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) return false;
@@ -98,7 +98,7 @@ const drawMapLabel = (context, data) => {
   context.font = font;
   context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
-  // A unit's name stands over its disc, in it where the disc is larger than the picture.
+  // A unit's name stands above its disc, or inside it if the disc is larger than the picture.
   const x = unit ? data.x : data.x + data.size + 3, y = unit ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
   const wide = context.measureText(label).width, left = unit ? x - wide / 2 : x;
   if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && !unit) return;
@@ -180,7 +180,7 @@ const zoomBy = (factor) => {
   moveCamera({ ratio: Math.min(1.6, Math.max(0.004, ratio * factor)) });
 };
 
-// ---- the lasso: a line around what is meant, kept in the coordinates of the map ----
+// ---- the lasso: a line around a selection, kept in the map's coordinates ----
 const placeLasso = () => {
   const drawn = by("lasso-line"), points = map.trace ?? state.lasso;
   const on = points && state.view === "map";
@@ -214,14 +214,14 @@ const startLasso = () => {
     const trace = map.trace ?? [];
     map.trace = null;
     setLasso(false);
-    const every = Math.max(1, Math.ceil(trace.length / 48));  // an address holds so many points
+    const every = Math.max(1, Math.ceil(trace.length / 48));  // an address has room for this many points
     const points = trace.filter((_, n) => n % every === 0).map((p) => p.map(Math.round));
     set({ lasso: points.length > 2 ? points : null });
   });
   layer.addEventListener("pointercancel", () => { map.trace = null; setLasso(false); });
 };
 
-// The picture as it stands, as SVG: what is in sight.
+// What is in sight, as SVG.
 const mapPicture = () => {
   const box = by("canvas"), [width, height] = [box.clientWidth, box.clientHeight];
   const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height });

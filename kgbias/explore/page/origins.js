@@ -1,5 +1,5 @@
 // Where a statement comes from: {answers: [{asked, answer, template, attempt}], probes: [{model, rows: [{group,
-// rank, bits, pieces, surprisal}]}], beliefs, choices, names}. A page that is a file holds the first answers of each; a server is asked.
+// rank, bits, pieces, surprisal}]}], beliefs, choices, names}. A page in a file holds the first answers of each; otherwise the server is asked.
 const answersInPage = async (n) => {
   const columns = await block("origins");
   columns.at ??= begins(columns["row.kept"]);
@@ -13,7 +13,7 @@ const answersInPage = async (n) => {
     };
   });
 };
-// The place of a row's statement among statements in the order of predicate and object, or -1 without it.
+// The place of a row's statement among statements ordered by predicate and object, or -1.
 const statementAt = (n, predicate, object) => {
   let low = 0, high = predicate.length;
   const before = (k) => predicate[k] < row.predicate[n] || (predicate[k] === row.predicate[n] && object[k] < row.object[n]);
@@ -45,7 +45,7 @@ const namesInPage = async (n) => {
 };
 const inPage = {
   of: async (n) => ({ answers: await answersInPage(n), probes: await probesInPage(n), beliefs: await beliefsInPage(n), choices: await choicesInPage(n), names: await namesInPage(n) }),
-  more: (kept, all) => `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out for its size. The store holds all of them: kgbias export, or the run's generations.`,
+  more: (kept, all) => `${number(kept)} of ${plural(all, "answer")} ${kept === 1 ? "is" : "are"} in this page; the others were left out to keep it small. The store holds all of them: use kgbias export, or the run's generations.`,
 };
 const onServer = {
   of: async (n) => (await fetched(`statement/${n}`)).json(),

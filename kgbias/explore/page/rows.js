@@ -1,5 +1,5 @@
-// Which statements pass the filters, and what they add up to. Always of one source: the counts of two
-// arms or runs are never added up.
+// Which statements pass the filters, and their totals. Always for one source: the counts of two arms or
+// runs are never added up.
 let core, lowered, said, saidAt, totals;  // set by `ready`
 
 const ready = (columns) => {
@@ -25,7 +25,7 @@ const labelOf = (n) => core.label[row.label[n]];
 const openRows = ([n]) => set({ row: n });
 const openGroup = (g) => set({ view: "group", group: g });
 
-// For each word, which entries of a dictionary hold it.
+// For each word, the entries of a dictionary that contain it.
 const held = new Map();
 const holding = (kind, word) => {
   const key = `${kind} ${word}`;
@@ -55,8 +55,8 @@ const lassoed = (polygon, map) => {
   return marks;
 };
 
-// The rows of a source that pass the filters, and how often each was said in the rounds and by the
-// strategies that are chosen. `but` names filters that are passed over.
+// The rows of a source that pass the filters, and how often each was said in the chosen rounds and by
+// the chosen strategies. `but` names filters to skip.
 const passing = (source, but = []) => {
   const { start, end } = about.sources[source];
   const on = (key) => !but.includes(key);
@@ -75,7 +75,7 @@ const passing = (source, but = []) => {
     const limits = bounds(m.name), values = row.measures[m.name];
     if (!limits || !on(`m.${m.name}`)) continue;
     const low = Math.round(limits[0] * m.scale), high = Math.round(limits[1] * m.scale);
-    const unscored = m.name === "acceptability";  // as everywhere: a statement without a score counts
+    const unscored = m.name === "acceptability";  // as everywhere, a statement without a score counts
     tests.push((n) => (values[n] === NO_VALUE ? unscored : values[n] >= low && values[n] <= high));
   }
   if (on("words")) {
@@ -111,7 +111,7 @@ const passing = (source, but = []) => {
   return { rows: rows.subarray(0, found), counts: counts.subarray(0, found) };
 };
 
-// What rows add up to by some key of them, a number below `size`: [{n, said, positive, negative, measured}].
+// The totals of rows by some key of theirs, a number below `size`: [{n, said, positive, negative, measured}].
 const sums = (selection, size, keyOf) => {
   const all = { n: new Uint32Array(size), said: new Uint32Array(size), positive: new Uint32Array(size), negative: new Uint32Array(size), measured: new Uint32Array(size) };
   const { rows, counts } = selection;
@@ -126,10 +126,10 @@ const sums = (selection, size, keyOf) => {
   }
   return all;
 };
-// Positive less negative statements, as a share of those measured: -1 to 1, null where none was.
+// Positive minus negative statements, as a share of those measured: -1 to 1, null if none was.
 const net = (all, key) => (all.measured[key] ? (all.positive[key] - all.negative[key]) / all.measured[key] : null);
 
-// The unit of a row on a map, -1 where it is on none.
+// The unit of a row on a map, -1 if it is on none.
 const unitOf = (kind) => {
   const map = maps[kind];
   if (kind === "community") return (n) => map.home[row.object[n]] - 1;
@@ -154,10 +154,10 @@ const readyMaps = (columns) => {
   }
 };
 
-// What passes now, worked out once for each change.
+// What passes now, computed once per change.
 let current = null;
 const selection = () => (current ??= passing(state.source));
-const SET = {  // whether a filter is set: one that is not need not be passed over
+const SET = {  // whether a filter is set: one that is not need not be skipped
   rounds: () => state.from > 0 || state.to < BASE.to, inGroup: () => state.inGroup >= 0,
   regard: () => state.regard, verdict: () => state.verdict, strategy: () => state.strategy,
 };

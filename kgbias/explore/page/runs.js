@@ -1,5 +1,5 @@
-// The statements of all sources beside each other: which of them says what, and how often. Their counts
-// are never added up.
+// The statements of all sources side by side: which says what, and how often. Their counts are never
+// added up.
 const rowsOf = [];
 // The row of each statement of a source, by its key, whatever the filters.
 const rowsByKey = (s) => {
@@ -9,7 +9,7 @@ const rowsByKey = (s) => {
   }
   return rowsOf[s];
 };
-// What passes in any source: {n: a row of it, counts: of each source, sources: how many say it}.
+// What passes in any source: {n: one of its rows, counts: by source, sources: how many say it}.
 const besideRows = () => {
   const found = new Map();
   about.sources.forEach((_, s) => {

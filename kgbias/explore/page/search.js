@@ -1,14 +1,14 @@
-// Search: what is typed is completed to groups, predicates, topics and objects, typing errors and all;
-// Enter without a choice finds the statements that hold the words.
+// Search: completes what is typed to groups, predicates, topics and objects, allowing for typing errors;
+// Enter without a choice finds the statements that contain the words.
 const LETTERS = { g: "group", p: "predicate", t: "topic", o: "object" };
 const found = { index: null, options: [], at: -1 };
 
-// Of a dictionary with more names, those that stand in most statements are completed; a search for words
+// Of a dictionary with more names, only those in the most statements are completed; a search for words
 // finds all.
 const INDEXED = 100_000;
 const leastOf = (often, most) => (often.length > most ? often.toSorted()[often.length - most] : 0);
 
-// The names are indexed when the page is idle, or at the first letter.
+// The names are indexed when the page is idle, or at the first keystroke.
 const searchIndex = () => {
   if (found.index) return found.index;
   const index = new libraries.MiniSearch({ fields: ["text"], searchOptions: { prefix: true, fuzzy: (word) => (word.length > 4 ? 0.2 : 0), combineWith: "AND" } });

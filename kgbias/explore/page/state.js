@@ -1,5 +1,5 @@
-// One state moves all pictures and tables. What differs from the default is in the page's address,
-// so that a link shows the same. An address is anyone's text: what it names and is not here is left out.
+// One state drives all pictures and tables. What differs from the default goes into the page's address,
+// so that a link shows the same. Anyone can write an address: what it names that is not here is ignored.
 const VIEWS = ["map", "group", "two", "differences", "path"];
 const BASE = {
   view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
@@ -12,12 +12,12 @@ const state = { ...BASE };
 const listeners = [];
 const onChange = (listener) => listeners.push(listener);
 
-// The filters of a source as they stand when the page is opened: what makes no sense does not count.
+// The filters of a source when the page opens: statements that make no sense do not count.
 const usual = () => {
   const { threshold } = about.sources[state.source];
   return threshold > 0 ? { acceptability: [threshold, 1] } : {};
 };
-// The bounds of a measure, null where there are none.
+// The bounds of a measure, or null.
 const bounds = (name) => state.measures[name] ?? usual()[name] ?? null;
 
 const NAMED = { group: "group", with: "group", inGroup: "group", predicate: "predicate", object: "object", topic: "topic" };
@@ -78,7 +78,7 @@ const keep = (method) => {
   } catch {}  // a page in a notebook's frame has no address of its own
 };
 const told = (changes) => { for (const listener of listeners) listener(changes); };
-// Change the state; a new view is a step that the browser's Back undoes.
+// Change the state; a new view is a step that the browser's Back button undoes.
 const set = (changes) => {
   const step = ["view", "group", "with", "by"].some((key) => key in changes && changes[key] !== state[key]);
   Object.assign(state, changes);

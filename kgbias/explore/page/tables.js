@@ -1,5 +1,5 @@
-// The tables: the statements that pass, and what they add up to. They hold what the pictures show.
-// What a group and two groups, or a source, are about.
+// The tables: the statements that pass, and their totals. They hold what the pictures show.
+// The statements behind a view of a group, of two groups or of a source.
 const tableRows = (source = state.source) => {
   const { view, group, with: other } = state;
   const picked = view === "map" || view === "differences" ? passingBut("", source) : passingBut("inGroup", source);
@@ -18,7 +18,7 @@ const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community
 const drawUnits = () => {
   const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind));
   const head = make("tr");
-  for (const text of [NOUN[kind], "Statements", "Said", "Positive less negative", ""]) {
+  for (const text of [NOUN[kind], "Statements", "Said", "Positive minus negative", ""]) {
     const cell = make("th", text, text === NOUN[kind] || !text ? "" : "number");
     cell.scope = "col";
     head.append(cell);
@@ -40,7 +40,7 @@ const drawUnits = () => {
   }));
 };
 const TABLES = { statements: () => drawStatements(tableRows()), runs: drawBeside, units: drawUnits };
-// The table that is open: where two sources are held against each other, at first that of all of them.
+// The open table: when two sources are compared, that of all sources to begin with.
 const tableOpen = () => {
   const asked = state.table ?? (state.view === "differences" ? "runs" : "statements");
   return asked === "runs" && about.sources.length < 2 ? "statements" : asked;

@@ -1,5 +1,5 @@
-// How the graph grew: for each round of the crawl the statements that were new, and all so far. The two
-// handles choose rounds, and with them everything else.
+// How the graph grew: for each round of the crawl, the new statements and all so far. The two handles
+// choose rounds, for everything else on the page too.
 let playing = 0;
 const drawTimeline = () => {
   const last = BASE.to, { start, end } = about.sources[state.source];

@@ -1,5 +1,5 @@
-// The views of a few statements: of what passes the filters, in pictures.
-// Rows as objects {n, count}: of all that pass, those that are meant.
+// The views that draw a few of the statements that pass the filters.
+// Rows as objects {n, count}: the wanted ones among all that pass.
 const counted = ({ rows, counts }, meant = () => true) => {
   const list = [];
   for (let k = 0; k < rows.length; k++) if (meant(rows[k])) list.push({ n: rows[k], count: counts[k] });
@@ -28,13 +28,13 @@ const drawDifferences = () => {
     pills: [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
     labelOf: ([{ n }]) => ({ lead: state.inGroup < 0 ? textOf("group", n) : "", label: `${textOf("predicate", n)} ${textOf("object", n)}` }),
     toneOf: (s, side) => ({ tone: side === "both" ? neutral : s ? second : first, dashed: side === "second" }),
-    caption: (t) => `${plural(t.first, "statement")} only in ${short(sourceName(state.source), 40)}, ${number(t.both)} in both, ${number(t.second)} only in ${short(sourceName(state.other), 40)}; those said most are drawn.`,
+    caption: (t) => `${plural(t.first, "statement")} only in ${short(sourceName(state.source), 40)}, ${number(t.both)} in both, ${number(t.second)} only in ${short(sourceName(state.other), 40)}; those said most often are drawn.`,
   });
 };
 
-// The shortest ways from one group to another, over objects that were said of both ends of each step.
+// The shortest paths from one group to another, over objects that were said of both ends of each step.
 const drawPath = () => {
-  if (state.group === state.with) return drawNone("Choose two groups: a path leads from one to another.");
+  if (state.group === state.with) return drawNone("Choose two different groups: a path leads from one to the other.");
   const found = counted(passingBut("inGroup")), near = { g: new Map(), o: new Map() };
   for (const { n, count } of found) {
     const g = row.group[n], o = row.object[n];
@@ -54,7 +54,7 @@ const drawPath = () => {
   }
   const a = short(texts.group[state.group], 40), b = short(texts.group[state.with], 40);
   if (!levels.at(-1).size) return drawNone(`No path leads from ${a} to ${b} over the statements that pass the filters.`);
-  // Back from the end: only what leads there, and of that the strongest of each level.
+  // Back from the end: only what leads there, and of that the strongest at each level.
   levels[levels.length - 1] = new Map([[state.with, null]]);
   const strength = (kind, id, ends) => Math.max(0, ...[...ends].map((end) => near[kind].get(id).get(end)?.count ?? 0));
   for (let level = levels.length - 2; level > 0; level--) {

@@ -5,8 +5,8 @@
     'positive'
 
 The default works offline: the genuine all-MiniLM-L6-v2 with small trained heads (MODEL_CARD.md,
-ATTACK_CARD.md and ACCEPTABILITY_CARD.md in this folder say how good they are, and at what they
-fail). Any Hugging Face text classifier takes its place through the same interface. Importing this
+ATTACK_CARD.md and ACCEPTABILITY_CARD.md in this folder say how good they are, and where they fail).
+Any Hugging Face text classifier can take its place through the same interface. Importing this
 module imports none of the heavy packages.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OWN = "offline"
 """The spec of a measure's own scorer."""
 GENERAL = ("hf", "llm", "scores", "openai-moderation")
-"""What the specs of scorers begin with that serve any measure."""
+"""The prefixes of the specs of scorers that serve any measure."""
 ENGLISH = "en"
 _LANGUAGES = {ENGLISH: "English"}
 
@@ -50,24 +50,24 @@ def load_scorer(
         spec: None or "offline" for the measure's own scorer, of ours the shipped heads;
             "scores:FILE[::COLUMN]" for scores made elsewhere; "openai-moderation[:CATEGORY]" for
             toxicity or identity attack from OpenAI's endpoint; "llm:SPEC" for any language model,
-            asked by the measure's rubric (of ours those in `prompts/judges`; an axis has none); for
+            asked by the measure's rubric (ours are in `prompts/judges`; an axis has none); for
             an axis, the vectors it lies in (None: all-MiniLM-L6-v2); or a Hugging Face classifier,
             `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels must be positive, negative
-            and, where it has them, neutral and other, in any case. For a probability LABEL names
-            the label that it is of; without it, the first that the model has of the measure's
-            `classes`: of toxicity identity_attack, toxic, toxicity, hate and hateful.
+            and, if it has them, neutral and other, in upper or lower case. For a probability, LABEL
+            names the label to use; without it, the first of the measure's `classes` that the model
+            has: for toxicity identity_attack, toxic, toxicity, hate and hateful.
         labels: what the labels of a regard classifier mean, for one that calls them LABEL_0,
             LABEL_1 ...: a mapping to positive, neutral, negative and other.
         log: the store whose answer log keeps what an "llm:" scorer asks (None: a temporary one).
-        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device; what has no
-            model here (scores:FILE, openai-moderation) takes none.
+        device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device; scorers without
+            a local model (scores:FILE, openai-moderation) take none.
 
     Raises:
         UsageError: no such measure, specification or label.
         MissingExtra: a package of the extra `scorers` is not installed.
-        PluginError: the measure is another package's, which is broken.
+        PluginError: the measure comes from another package, which is broken.
         ModelError: the classifier cannot be loaded.
-        DataError: the encoder or the heads are not the ones that belong together.
+        DataError: the encoder and the heads do not belong together.
     """
     check_measure(measure)
     entry, spec = MEASURES[measure], spec or OWN
@@ -89,7 +89,7 @@ def load_scorer(
 
         return LlmScorer(measure, spec.removeprefix("llm:"), log, device)
     if device != "auto":
-        raise UsageError(f"device does not apply to {spec}")
+        raise UsageError(f"`device` does not apply to {spec}: leave it out")
     if spec.startswith("scores:"):
         from kgbias.measure.scorers._scores_file import FileScorer
 
@@ -104,12 +104,11 @@ def load_scorer(
 def check_measure(measure: str) -> None:
     """Raise UsageError unless there is such a measure."""
     if measure not in MEASURES:
-        raise UsageError(f"no measure {measure!r}: there are {', '.join(MEASURES)}")
+        raise UsageError(f"no measure {measure!r}: choose {', '.join(MEASURES)}")
 
 
 def check_spec(measure: str, spec: str) -> None:
-    """Raise UsageError unless there is such a kind of scorer; whether it can be loaded is not
-    tried."""
+    """Raise UsageError unless there is such a kind of scorer; does not try to load it."""
     kind, _, rest = spec.partition(":")
     own = MEASURES[measure].in_vectors or (spec == OWN and MEASURES[measure].scorer)
     if not own and spec != "openai-moderation" and not (kind in GENERAL and rest):
@@ -117,12 +116,12 @@ def check_spec(measure: str, spec: str) -> None:
 
 
 def takes_labels(measure: str, spec: str) -> bool:
-    """Whether a scorer can be told what its labels mean: a classifier of a measure of classes."""
+    """Whether a scorer can be told what its labels mean: a classifier for a measure of classes."""
     return MEASURES[measure].ends is not None and spec.startswith("hf:")
 
 
 def no_labels() -> UsageError:
-    """The error of labels that are told to nobody."""
+    """The error for labels given without a classifier that takes them."""
     able = " or ".join(measure.name for measure in MEASURES.own.values() if measure.ends)
     return UsageError(f"`labels` are for a {able} classifier (hf:ID-or-PATH)")
 
@@ -136,13 +135,13 @@ def _unknown(measure: str, spec: str) -> UsageError:
 
 
 def language_of(run: "StoredRun") -> str:
-    """The language of a run's prompts and answers, as its pack declares it; else English."""
+    """The language of a run's prompts and answers, as its pack declares it, or else English."""
     pack = run.config.get("pack") or {}
     return str(pack.get("language") or ENGLISH)
 
 
 def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
-    """Raise UsageError where a scorer is known to read another language than the run's."""
+    """Raise UsageError if a scorer is known to read a language other than the run's."""
     language = language_of(run)
     known = {s.measure: getattr(s, "language", None) for s in scorers}
     if reads := {m: own for m, own in known.items() if own not in (None, language)}:
@@ -155,6 +154,6 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
 
 
 def require_english(run: "StoredRun", what: str) -> None:
-    """Raise UsageError where the run is not in English, which `what` needs."""
+    """Raise UsageError unless the run is in English, which `what` needs."""
     if (language := language_of(run)) != ENGLISH:
         raise UsageError(f"{run.name} is in the language {language!r}: {what} are made for English")

@@ -18,7 +18,7 @@ from kgbias.measures import MEASURES
 from kgbias.parallel.local import using_threads
 
 SEEDS = Path(__file__).with_name("axes.toml")
-FRAME = "They are {}."  # the seed words stand where a statement's words stand
+FRAME = "They are {}."  # seed words take the place of a statement's words
 _RECIPE = "1"
 AXES = tuple(measure.name for measure in MEASURES.own.values() if measure.in_vectors)
 
@@ -27,12 +27,12 @@ class AxisScorer:
     """The position of a statement on one axis, from the vectors of sentences.
 
     Each axis runs from the mean vector of its low seed words to that of its high ones, each word in
-    "They are ...". The two directions are not at right angles, since good traits go together, so a
-    statement's position is its pair of coordinates along both: moving along one axis, from the low
-    seeds' mean (-1) to the high seeds' (+1), does not move it along the other. Most statements lie
-    between -1 and 1; it is a position in a space of meanings, not a probability. A statement is
+    "They are ...". The two directions are not at right angles, because good traits go together, so
+    a statement's position is its pair of coordinates along both: moving along one axis, from the
+    low seeds' mean (-1) to the high seeds' (+1), does not move it along the other. Most statements
+    lie between -1 and 1; it is a position in a space of meanings, not a probability. A statement is
     read with the group's mention replaced ("They love food."), so that the group's name does not
-    place it.
+    affect its position.
 
     Args:
         measure: one of `AXES`: "warmth" or "competence".
@@ -59,14 +59,14 @@ class AxisScorer:
         """The vector and the offset that turn a text's vector into its position."""
         if not isinstance(self.vectors, MiniLM):
             return _axis(self.measure, self.vectors)
-        # The same to the last bit in every process that opens it: sums in floating point follow
-        # the number of threads and the batch, so what was read before must not count.
+        # The same to the last bit in every process that opens it: floating-point sums depend on
+        # the number of threads and on the batch, so what was read before must not matter.
         self.vectors.forget()
         with using_threads(1):
             return _axis(self.measure, self.vectors)
 
     def open(self) -> None:
-        """Read the seed words, which otherwise the first text does."""
+        """Read the seed words, which the first text would otherwise do."""
         _ = self.placed
 
     def form(self, text: str) -> str:
@@ -74,7 +74,7 @@ class AxisScorer:
         return neutralised(text)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens it again."""
+        """Pickles so that another process opens it again."""
         return AxisScorer, (self.measure, self._embedding, self.device)
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
@@ -88,7 +88,7 @@ class AxisScorer:
 
 @cache
 def seeds(measure: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The words of the low and of the high end."""
+    """The words of the low end and of the high end."""
     words = tomllib.loads(SEEDS.read_text("utf-8"))[measure]
     return tuple(words["low"]), tuple(words["high"])
 

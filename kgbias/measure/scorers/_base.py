@@ -1,4 +1,4 @@
-"""What a scorer is."""
+"""The interface of scorers, and helpers for judgements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from kgbias.measures import known
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a scorer says of one text.
+    """A scorer's judgement of one text.
 
     Attributes:
         value: in the range of the measure (`kgbias.measures.Measure`). Regard: p(positive) -
@@ -17,8 +17,8 @@ class Judgement:
             acceptability: a probability, in [0, 1]; higher is more toxic, more of an attack on the
             group, or more likely a grammatical and meaningful sentence.
         label: one of the measure's labels. Regard: "positive", "neutral" or "negative" ("other"
-            from models that have it), the most probable one. Of a probability which side of 0.5 the
-            value is on: "toxic" from there on, else "not toxic".
+            from models that have it), the most probable one. For a probability, which side of 0.5
+            the value is on: "toxic" from 0.5 up, "not toxic" below.
         probabilities: probability of each label the model has, in [0, 1].
     """
 
@@ -34,7 +34,7 @@ class Scorer(Protocol):
         measure: what it scores: a name in `kgbias.measures.MEASURES`.
         name: which scorer, such as "minilm-heads" or "hf:sasha/regardv3".
         version: changes whenever an answer could change; a cache key together with name and text.
-        language: the one language that it reads, such as "en"; None where it is not known.
+        language: the one language that it reads, such as "en"; None if not known.
     """
 
     @property
@@ -48,7 +48,7 @@ class Scorer(Protocol):
 
     def score(self, texts: Sequence[str]) -> Sequence[Judgement | None]:
         """Judge each text; one answer per text, in order, whatever else is in the batch. None: no
-        judgement, which only a language model gives as a judge."""
+        judgement, which only happens with a language model as judge."""
         ...
 
 
@@ -67,9 +67,9 @@ def class_judgement(measure: str, probabilities: Mapping[str, float]) -> Judgeme
 def probability_judgement(
     measure: str, value: float, probabilities: Mapping[str, float] | None = None
 ) -> Judgement:
-    """Judge a measure that is a probability: toxic, an attack or meaningful from 0.5 on.
+    """Judge a measure that is a probability: toxic, an attack or meaningful from 0.5 up.
 
-    `probabilities` are those of the model's labels, where they are not these two."""
+    `probabilities` are those of the model's labels, if they are not these two."""
     sides = known(measure).sides
     assert sides, f"{measure} is no probability"
     above, below = sides

@@ -37,7 +37,7 @@ class HuggingFaceScorer:
     """
 
     language = None
-    has_states = False  # many classifiers judge by their first token's state alone
+    has_states = False  # many classifiers judge only by their first token's state
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class HuggingFaceScorer:
                 f"hf:{spec}: no label is chosen for {measure}, which uses the model's own"
             )
         if not (entry.ends or entry.sides):
-            raise UsageError(f"hf:{spec}: no classifier scores {measure}: it is no probability")
+            raise UsageError(f"hf:{spec}: {measure} is not a probability: no classifier scores it")
         self.measure: str = measure
         files = resolve(Spec("hf", model_id, revision=revision or ""))
         loaded = load(files, "classifier", device=device)
@@ -80,7 +80,7 @@ class HuggingFaceScorer:
         self.version = f"{resolved or 'unknown'}:{used}"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens it again."""
+        """Pickles so that another process opens it again."""
         return HuggingFaceScorer, self._opened
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
@@ -111,7 +111,7 @@ class HuggingFaceScorer:
         if not self._tokenizer.is_fast:
             raise UsageError(
                 f"{self.name}: its tokenizer does not say where in a text its tokens are, as "
-                "gradients need; `method` can be occlusion"
+                "gradients need; use `method` occlusion"
             )
         encoded = self._tokenizer(
             text, truncation=True, max_length=self._limit, return_offsets_mapping=True
@@ -135,7 +135,7 @@ class HuggingFaceScorer:
             return self._model(inputs_embeds=inputs).logits.float()
         except (NotImplementedError, TypeError, ValueError) as error:
             raise UsageError(
-                f"{self.name} takes no embeddings, as gradients need; `method` can be occlusion"
+                f"{self.name} takes no embeddings, which gradients need; use `method` occlusion"
             ) from error
 
     def _value(self) -> Value:
@@ -158,7 +158,7 @@ class HuggingFaceScorer:
 def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
     """Split "ID-or-PATH[@REVISION][:LABEL]" into id, revision and label.
 
-    An existing folder is taken whole, so that its path may contain "@" and ":".
+    An existing folder is taken whole, so its path may contain "@" and ":".
     """
     if Path(spec).is_dir():
         return spec, None, None
@@ -180,7 +180,7 @@ def _label_names(config: Any) -> list[str]:
 def _meant(
     names: Sequence[str], labels: Mapping[str, str], measure: Measure, model_id: str
 ) -> list[str]:
-    """The labels as the user says what they mean."""
+    """The labels, translated to what the user says they mean."""
     meaning = {name.lower(): meant.lower() for name, meant in labels.items()}
     if unknown := sorted(meaning.keys() - {name.lower() for name in names}):
         raise UsageError(
@@ -205,14 +205,14 @@ def _class_positions(
         others = " and ".join(label for label in measure.labels if label not in ends)
         raise UsageError(
             f"hf:{model_id} is not a {measure.name} classifier: its labels are "
-            f"{', '.join(labels)}; needed are {', '.join(ends)} and at most {others}; `labels` "
+            f"{', '.join(labels)}; it needs {', '.join(ends)} and at most {others}; `labels` "
             f"says what others mean, such as LABEL_0={ends[1]}"
         )
     return positions
 
 
 def _position(measure: Measure, labels: Sequence[str], wanted: str | None, model_id: str) -> int:
-    """Where the model's outputs hold the probability that is the value."""
+    """The place in the model's outputs of the probability that is the value."""
     lowered = [label.lower() for label in labels]
     for candidate in (wanted.lower(),) if wanted else measure.classes:
         if candidate in lowered:

@@ -26,13 +26,13 @@ from kgbias.models import open_model
 from kgbias.models.base import Request
 
 ATTEMPTS = 3
-_AGAIN = 0.7  # the temperature of an attempt after one that could not be read
+_AGAIN = 0.7  # the temperature of a retry after an unreadable answer
 _LONGEST = 2_000  # characters of a statement that is judged
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """How a judge is asked: the template, and what each of its labels is worth."""
+    """How a judge is asked: the template, and the value of each label."""
 
     template: Template
     values: Mapping[str, float]
@@ -50,8 +50,8 @@ class Rubric:
         )
 
     def read(self, answer: str) -> str | None:
-        """The label of an answer: that of its JSON, the word that it begins with, or the one label
-        in its first line; None where there is none, or several."""
+        """The label of an answer: the one in its JSON, the word that it begins with, or the only
+        label in its first line; None if there is none, or several."""
         found = re.search(r"\{[^{}]*\}", answer)
         if found:
             try:
@@ -67,8 +67,8 @@ class Rubric:
 
 
 def read_rubric(measure: str) -> Rubric:
-    """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package which adds the
-    measure. Raises UsageError where there is none."""
+    """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package that adds the
+    measure. Raises UsageError if there is none."""
     entry, name = known(measure), f"{measure}.toml"
     path = entry.folder / name if entry.folder else resource("prompts", f"judges/{name}")
     if not path.is_file():
@@ -84,11 +84,10 @@ def read_rubric(measure: str) -> Rubric:
 class LlmScorer:
     """A chat or completion model that judges by a rubric (`prompts/judges`), at temperature 0.
 
-    Answers are kept in the answer log of `store`, so that nothing is asked twice; without one, in a
-    temporary one of this scorer's. An answer without
-    a readable label is asked for again, twice; a statement that still has none, or that got no
-    answer, has no judgement. A model is asked in the chat form unless it
-    has no chat template.
+    Answers are kept in the answer log of `store`, so that nothing is asked twice; without a store,
+    in a temporary log of this scorer. If an answer has no readable label, the question is asked up
+    to twice more; a statement that still has none, or that got no answer, has no judgement. A model
+    is asked in the chat form unless it has no chat template.
     """
 
     language = None
@@ -111,8 +110,8 @@ class LlmScorer:
         self.version = f"{revision}:{template.label}:{template.hash[:12]}"
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
-        """Judge each text, in order; None where the model gave no judgement. Raises ModelError
-        where it gave none of several texts at all."""
+        """Judge each text, in order; None if the model gave no judgement. Raises ModelError if it
+        gave none on any of several texts."""
         labels: list[str | None] = [None] * len(texts)
         answered = 0
         for attempt in range(ATTEMPTS):

@@ -29,8 +29,8 @@ def find_weights() -> Files:
 
 
 def check_there(device: str) -> None:
-    """Raise unless the packages, the weights and the device are there. For "auto" and "cpu" nothing
-    heavy is imported.
+    """Raise unless the packages, the weights and the device are available. For "auto" and "cpu",
+    nothing heavy is imported.
 
     Raises:
         MissingExtra: a package of the extra `scorers` is not installed.

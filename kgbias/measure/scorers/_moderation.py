@@ -12,7 +12,7 @@ from kgbias.models.wire import Caller, number, server_url
 BATCH = 32  # texts in one request
 _RETRIES = 8
 _TIMEOUT = 120.0  # seconds for one answer
-_ROUNDING = 1e-6  # a score may lie so far outside [0, 1]
+_ROUNDING = 1e-6  # how far a score may lie outside [0, 1]
 _LONGEST = 8_000  # characters of a text that are sent
 
 
@@ -76,7 +76,7 @@ class ModerationScorer:
         Raises ModelError for a score that is not a number from 0 to 1."""
         scores = result.get("category_scores") if isinstance(result, dict) else None
         if not isinstance(scores, dict):
-            raise ModelError("the moderation endpoint gives no scores of categories")
+            raise ModelError("the moderation endpoint gives no category scores")
         found = {}
         for name, score in scores.items():
             if score is None:

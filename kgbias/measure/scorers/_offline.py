@@ -35,7 +35,7 @@ Head = tuple[Path, bool]  # the weights, and whether the texts' groups are repla
 _BATCH_TOKENS = 1024
 _REMEMBERED = 20_000  # texts; the measures read the same ones
 _LAYERS = 6  # of the encoder
-_asked: defaultdict[str, set[Head]] = defaultdict(set)  # what scorers were made for, by device
+_asked: defaultdict[str, set[Head]] = defaultdict(set)  # heads that scorers were made for
 neutralised = lru_cache(maxsize=4096)(_masking.neutralise)  # each measure reads the same texts
 
 
@@ -55,18 +55,18 @@ class OfflineScorer:
     heads (`kgbias.measures.Heads`), without network.
 
     The group's mention is replaced by a neutral word before scoring (`_masking.neutralise`), so
-    the same statement about two groups gets the same score where the rules find the mention; only
+    the same statement about two groups gets the same score if the rules find the mention; only
     identity attack sees the group. Texts are cut at 128 tokens. English only: in other languages
-    the answers mean nothing, near neutral or not. Answers are rounded to six decimals. The scorers
-    that are open in a process share one pass through the encoder, but for identity attack, which
-    reads other texts.
+    the answers are meaningless, near neutral or not. Answers are rounded to six decimals. The
+    scorers that are open in a process share one pass through the encoder, except identity attack,
+    which reads other texts.
 
     Args:
         measure: one that has `heads`, such as "regard".
         heads: the trained weights, a safetensors file as training/scorers writes it; None:
             the shipped ones.
-        mask: whether the group's mention is replaced; None: as the measure has it. Another choice
-            is for measuring what it does.
+        mask: whether the group's mention is replaced; None: as the measure sets it. Choose
+            otherwise only to measure the effect of masking.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
     """
 
@@ -89,7 +89,7 @@ class OfflineScorer:
         self._heads = heads or shipped(measure), self._mask
         self.device = device
         _minilm.check_there(device)
-        if heads:  # not ours, and perhaps no heads
+        if heads:  # not ours, and perhaps not heads at all
             self.network.open(self._heads)
         _asked[device].add(self._heads)
         self.version = _version(self._heads[0])
@@ -97,8 +97,8 @@ class OfflineScorer:
             self.version += "-masked" if self._mask else "-unmasked"
 
     def open(self) -> None:
-        """Load what reads, with that of the other scorers that were made for this device: they read
-        together. The first text does it too; a scorer that has nothing to read takes no time."""
+        """Load the network, along with those of the other scorers made for this device, which read
+        together. Otherwise the first text does it; a scorer with nothing to read takes no time."""
         for heads in _asked[self.device]:
             self.network.open(heads)
 
@@ -110,7 +110,7 @@ class OfflineScorer:
 
     @property
     def head(self) -> Head:
-        """What is read of a text for this scorer."""
+        """The head that reads texts for this scorer."""
         return self._heads
 
     def form(self, text: str) -> str:
@@ -123,7 +123,7 @@ class OfflineScorer:
         return _network(find_device(self.device))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Another process opens it again."""
+        """Pickles so that another process opens it again."""
         opened = partial(OfflineScorer, mask=self._mask, device=self.device)
         return opened, (self.measure, self._heads[0])
 
@@ -171,8 +171,8 @@ class OfflineScorer:
 
 
 class Network:
-    """The encoder, and the readers that were opened above it. All that read texts in the
-    same form, the group replaced or not, read a text at once; what they said is remembered."""
+    """The encoder, and the readers opened on top of it. All readers of texts in the same form, with
+    the group replaced or not, read a text at once; their answers are remembered."""
 
     def __init__(self, device: str) -> None:
         from kgbias.measure.scorers._reader import split
@@ -202,7 +202,7 @@ class Network:
         self._heads[heads], self._known[heads] = loaded.to(self._device), {}
 
     def logits(self, heads: Head, texts: Sequence[str]) -> list[list[float]]:
-        """What heads that are open say of each text."""
+        """The logits that opened heads give each text."""
         known = self._known[heads]
         if len(known) > _REMEMBERED and any(text not in known for text in texts):
             self.forget()
@@ -211,15 +211,15 @@ class Network:
         return [known[text] for text in texts]
 
     def forget(self) -> None:
-        """Forget what was said."""
+        """Forget the remembered answers."""
         for said in self._known.values():
             said.clear()
 
     def read(
         self, texts: Sequence[str], heads: Collection[Head], vectors: bool = False
     ) -> list[tuple[str, Any]]:
-        """Read distinct texts once, for all of these heads; what they say is remembered. With
-        `vectors`, returns the mean of the last layer's states over the tokens, [384], of each."""
+        """Read distinct texts once, for all of these heads, and remember their answers. With
+        `vectors`, return the mean of the last layer's states over the tokens, [384], for each."""
         import torch
 
         from kgbias.measure.scorers._reader import above
@@ -248,7 +248,7 @@ class Network:
         return found
 
     def reading(self, heads: Head, text: str, value: Value) -> Reading:
-        """A text open to gradients, under heads that are open."""
+        """A text open to gradients, under opened heads."""
         import torch
 
         encoded = self._tokenizer(

@@ -1,5 +1,4 @@
-"""The network of all offline scorers: a small trained reader of MiniLM's layers, which stay as they
-are.
+"""The network of all offline scorers: a small trained reader of MiniLM's layers, which stay frozen.
 
     token ids (T)
       three layers of MiniLM, frozen                ->  three states for each token (T x 3 x 384)
@@ -9,8 +8,8 @@ are.
       tanh layer, logits, calibrated
 
 Acceptability reads layers 1 to 3, which know the forms of words and their order better than the
-upper ones; the others pass through them anyway. Regard and attacks are read in layers 3, 5 and 6,
-since the upper ones were trained to say what a sentence is about.
+upper ones; the other measures pass through them anyway. Regard and attacks are read in layers 3, 5
+and 6, since the upper ones were trained to say what a sentence is about.
 """
 
 import copy
@@ -39,8 +38,8 @@ def split(model: Any) -> tuple[Any, Any]:
 
 
 class Reader(nn.Module):
-    """From token states (batch, tokens, STATES) and the texts' lengths, None where no text is
-    shorter than another, to logits: (batch), or (batch, outputs) of several outputs."""
+    """From token states (batch, tokens, STATES) and the texts' lengths, None if all are equal, to
+    logits: (batch), or (batch, outputs) for several outputs."""
 
     def __init__(self, outputs: int = 1) -> None:
         super().__init__()
@@ -69,11 +68,11 @@ class Reader(nn.Module):
 
 
 class Calibrated(nn.Module):
-    """A reader from the weights that were shipped, or the mean of several, its logits calibrated.
+    """A reader from the shipped weights, or the mean of several, with calibrated logits.
 
     `trained` holds the reader's weights, or those of several, one after the other; as
     "calibration", the slope and the offset that turn its logits into those of probabilities (Platt
-    1999); and, where they are not 1 to 3, as "layers" the numbers of MiniLM's layers that it reads.
+    1999); and, if they are not 1 to 3, as "layers" the numbers of MiniLM's layers that it reads.
     `upper` are the layers that `split` gives.
     """
 
@@ -114,7 +113,7 @@ class Calibrated(nn.Module):
 
 
 def above(upper: Any, read: Sequence[Tensor], highest: int) -> list[Tensor]:
-    """The states of the encoder's own layers up to `highest` that are not read yet."""
+    """The states of the encoder's own layers up to `highest` that have not been read yet."""
     states = list(read)
     for layer in upper.layer[len(read) - 1 - HALF : max(0, highest - HALF)]:
         states.append(layer(states[-1]))
@@ -122,6 +121,6 @@ def above(upper: Any, read: Sequence[Tensor], highest: int) -> list[Tensor]:
 
 
 def join(states: Sequence[Any], layers: Sequence[int] = LOWER) -> Tensor:
-    """What a reader reads of the encoder's hidden states (the first are the embeddings): those of
+    """The encoder's hidden states that a reader reads (the first are the embeddings): those of
     three layers, side by side, (batch, tokens, STATES)."""
     return torch.cat([states[layer] for layer in layers], dim=-1)

@@ -12,12 +12,12 @@ from kgbias.measure.scorers._base import Scorer
 
 @dataclass(frozen=True)
 class Value:
-    """What the logits (batch, labels) of a network say, each a tensor (batch).
+    """What is computed from the logits (batch, labels) of a network, each a tensor (batch).
 
     Attributes:
         score: the scorer's value.
-        evidence: what the value is the squashed form of: the log-odds of a probability; for
-            regard, the logit of positive minus that of negative.
+        evidence: the value before squashing: the log-odds of a probability; for regard, the logit
+            of positive minus that of negative.
     """
 
     score: Callable[[Any], Any]
@@ -26,7 +26,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Reading:
-    """One sentence on its way through a network. Tensors have a batch in front.
+    """One sentence on its way through a network. Tensors have a batch dimension in front.
 
     Attributes:
         words: the words of the sentence; a mention of a group that the scorer masks is one word.
@@ -35,7 +35,7 @@ class Reading:
         blank: the same without the words: the model's padding token in their place.
         logits: from embeddings (batch, tokens, width) to logits (batch, labels).
         value: what the logits say.
-        halves: where the network has final token states: embeddings to states (batch, tokens,
+        halves: if the network has final token states: embeddings to states (batch, tokens,
             width), and states to logits.
     """
 
@@ -59,14 +59,14 @@ class Readable(Scorer, Protocol):
 
 @runtime_checkable
 class Masking(Scorer, Protocol):
-    """A scorer that takes several words of a text for one."""
+    """A scorer that treats several words of a text as one."""
 
     def words(self, text: str) -> list[str]: ...
 
 
 def owners(text: str, offsets: Sequence[tuple[int, int]]) -> list[int | None]:
-    """For each token, given as the characters from and to which it goes, the number of the word of
-    `text` (split at white space) that its last character is in; None for a token of no text."""
+    """For each token, given as its start and end characters, the number of the word of `text`
+    (split at white space) that its last character is in; None for a token without text."""
     ends = [word.end() for word in re.finditer(r"\S+", text)]
     return [
         next((n for n, end in enumerate(ends) if stop <= end), None) if stop > start else None
@@ -93,7 +93,7 @@ def aligned(text: str, masked: str) -> list[tuple[str, list[int]]]:
         tail = 0
         if kind == "equal":
             tail = a_end - a
-        elif kind == "replace":  # a verb that was made to agree is a word of its own
+        elif kind == "replace":  # a verb made to agree is a separate word
             while (
                 tail < min(a_end - a, b_end - b) - 1
                 and _masking.neutralise(f"Women {own[a_end - tail - 1]}")
@@ -102,14 +102,15 @@ def aligned(text: str, masked: str) -> list[tuple[str, list[int]]]:
                 tail += 1
         if a_end - tail > a:
             found.append((" ".join(own[a : a_end - tail]), list(range(b, b_end - tail))))
-        elif b_end - tail > b and found:  # a word that only the masked form has
+        elif b_end - tail > b and found:  # a word only in the masked form
             found[-1][1].extend(range(b, b_end - tail))
         found += [(own[a_end - n], [b_end - n]) for n in range(tail, 0, -1)]
     return found
 
 
 def of_probability(position: int, *, sigmoid: bool) -> Value:
-    """The probability of one label. `sigmoid`: each label has one of its own."""
+    """The probability of one label. `sigmoid`: each label has its own, independent of the
+    others."""
 
     def score(logits: Any) -> Any:
         return (logits.sigmoid() if sigmoid else logits.softmax(dim=1))[:, position]

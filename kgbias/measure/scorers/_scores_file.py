@@ -20,12 +20,12 @@ _VALUE = ("score", "value")
 class FileScorer:
     """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
     `kgbias export`. The text's column is sentence, text or comment_text. The value's is the one
-    that the specification names, or that of the measure's name, score or value (for toxicity
-    identity_attack too), in the range of the measure. Regard reads regard_label or label (positive,
-    neutral, negative, other) and, where it is there, a value; a label alone counts as 1, 0 or -1.
+    that the specification names, or one called like the measure, score or value (for toxicity also
+    identity_attack), in the range of the measure. Regard reads regard_label or label (positive,
+    neutral, negative, other) and a value if present; a label alone counts as 1, 0 or -1.
 
-    Texts are matched by their normalised form. A text that is not in the file is an error, since a
-    measure of some of the triples would mislead."""
+    Texts are matched by their normalised form. A text that is not in the file is an error, because
+    measuring only some of the triples would mislead."""
 
     name: str
     language = None

@@ -1,5 +1,5 @@
-"""Scorers that read a text together: each form of it passes through the encoder once, for all that
-read that form, whichever measures they are of. And scoring as work that other processes may do."""
+"""Scorers that read a text together: each form of it passes through the encoder once for all that
+read that form, whatever their measures. Also, scoring as work that other processes may do."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,8 +23,8 @@ def joins(scorer: Scorer) -> TypeGuard[Joined]:
 
 
 def spreads(scorer: Scorer) -> TypeGuard[Spread]:
-    """Whether what a scorer says of some texts follows from these alone, so that it may be asked
-    elsewhere: those that read together, and classifiers."""
+    """Whether a scorer's answers depend only on the texts, so that it may be asked elsewhere: those
+    that read together, and classifiers."""
     return joins(scorer) or isinstance(scorer, HuggingFaceScorer)
 
 
@@ -37,7 +37,7 @@ def on_cpu(scorers: Sequence[Spread]) -> bool:
 
 @dataclass(frozen=True)
 class Judging:
-    """What scorers say of texts: work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
+    """Scoring of texts, as work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
 
     scorers: Sequence[Spread]
     threads: int
@@ -52,20 +52,20 @@ class Judging:
 
     def open(self) -> str:
         for scorer in self.scorers:
-            if joins(scorer):  # a classifier is open since it was made, or unpickled
+            if joins(scorer):  # a classifier has been open since it was made or unpickled
                 scorer.open()
         return self.version
 
     def __call__(self, piece: Sequence[str]) -> list[list[Judgement]]:
-        """A list for each scorer. It follows from these texts alone: what was read before is
-        forgotten, since sums in floating point follow the batch."""
+        """A list for each scorer. It depends only on these texts: what was read before is
+        forgotten, because floating-point sums depend on the batch."""
         self.open()
         _read_ahead([scorer for scorer in self.scorers if joins(scorer)], piece)
         return [scorer.score(piece) for scorer in self.scorers]
 
 
 def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:
-    """Read the texts as the scorers will, so that these find what was said."""
+    """Read the texts ahead for the scorers, which then find the answers remembered."""
     networks = {s.network for s in scorers if isinstance(s, OfflineScorer)}
     vectors = {v for s in scorers if isinstance(v := getattr(s, "vectors", None), MiniLM)}
     for network in networks:
@@ -73,7 +73,7 @@ def _read_ahead(scorers: Sequence[Joined], texts: Sequence[str]) -> None:
     for encoder in vectors:
         encoder.forget()
     if not networks:
-        return  # axes alone compute a vector once anyway
+        return  # axes by themselves compute a vector only once anyway
     (network,) = networks
     (read,) = vectors or (None,)
     wanted: dict[str, set[Head | None]] = {}  # None: the vector

@@ -4,9 +4,9 @@ With p the group's topic shares and q the mean of all groups' shares,
 
     D(p || q) = sum over topics k of p_k log2(p_k / q_k)    [bits]
 
-which is 0 where the group is like the average and grows as it differs (Kullback and Leibler 1951).
-The paper's Eq. 1 has a minus sign, so that its values are never above 0, and names no base; its
-Figure 9 is read the other way ("higher indicates more uniqueness"). Both forms are computed.
+which is 0 if the group is like the average and grows as it differs (Kullback and Leibler 1951).
+The paper's Eq. 1 has a minus sign, so its values are never above 0, and names no base; its Figure 9
+is read the other way ("higher indicates more uniqueness"). Both forms are computed.
 """
 
 from collections.abc import Sequence
@@ -41,18 +41,17 @@ def relative_entropies(
     level: float = 0.95,
     seed: int = 0,
 ) -> list[RelativeEntropy]:
-    """The relative entropy of each group, given its topic counts ([k] each), and where it is known
-    how they were drawn, the number of the topic of each statement with its design.
+    """The relative entropy of each group, given its topic counts ([k] each) and, if it is known how
+    they were drawn, the topic number of each statement with its design.
 
     q is the mean of the groups' shares: every group has the same weight, whatever its size (with
     equal sizes, q is the share among all triples). With n statements over k topics, D of the counts
     is too high by about (k - 1) / (2 n ln 2) bits; a bootstrap from the counts repeats the error,
-    which measures it. So the estimate is 2 D - mean of the replicates, and the interval is the
-    basic one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are
-    cut at 0. All groups are resampled, so that q varies too; the topics are held fixed. Statements
-    of one prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group
-    without counts has NaN and n = 0 and takes no part in q. The interval is NaN below two
-    statements.
+    and so measures it. The estimate is 2 D - mean of the replicates, and the interval is the basic
+    one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are cut
+    at 0. All groups are resampled, so q varies too; the topics are held fixed. Statements of one
+    prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group without
+    counts has NaN and n = 0 and takes no part in q. The interval is NaN below two statements.
     """
     nan = float("nan")
     filled = [n for n, c in enumerate(counts) if c.sum() > 0]

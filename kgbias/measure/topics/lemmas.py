@@ -12,8 +12,8 @@ _AHEAD = "They "  # spaCy's model reads a statement as a sentence
 
 
 def lemmatiser() -> str:
-    """What `lemmatise` uses here: spaCy's English model where it is installed, which tells by the
-    sentence that "left" is of "leave" in "left home", else its table of lemmas."""
+    """What `lemmatise` uses here: spaCy's English model if it is installed, which can tell from the
+    sentence that "left" comes from "leave" in "left home", or else its table of lemmas."""
     if english.installed():
         return f"{english.NAME}, English stop words"
     return "spacy lookup lemmas, English stop words"
@@ -43,7 +43,7 @@ def _contractions() -> frozenset[str]:
 
 @cache
 def _pipeline() -> tuple[Any, str]:
-    """The pipeline, and what is to stand before a text."""
+    """The pipeline, and the words to put before a text."""
     if english.installed():
         return english.load("tagger", "attribute_ruler", "lemmatizer"), _AHEAD
     try:

@@ -1,21 +1,21 @@
 """Topics by BERTopic (Grootendorst 2022), made reproducible: equal statements give equal topics.
 
 Coherence: do the words of a topic belong together? Normalised pointwise mutual information (Bouma
-2009), with p(x) the share of documents that hold x,
+2009), with p(x) the share of documents that contain x,
 
     NPMI(a, b) = log(p(a, b) / (p(a) p(b))) / -log p(a, b)
 
-is 1 for words that only stand together, 0 for independent ones and -1 for words that never do. Its
+is 1 for words that only occur together, 0 for independent ones and -1 for words that never do. Its
 mean over the pairs of a topic's best words agrees with people's ratings of topics (Lau, Newman and
 Baldwin 2014). The documents are the statements that the topics were found in. These are a few words
-long, so that most pairs never meet and good topics lie below 0: compare topics with each other.
+long, so most pairs never meet and good topics lie below 0: compare topics only with each other.
 
-Stability: would the topics be found again, by the same documents clustered with other seeds? Two
-clusterings agree as far as they put the same pairs of documents together: the adjusted Rand index
-(Hubert and Arabie 1985) is 1 where they are equal and about 0 where they agree no more than chance
-would have it. Documents in no topic count as a class of their own, since a document that falls out
-of its topic has moved. A topic by itself is as stable as its best Jaccard overlap with a topic of
-another seed, in the mean over the seeds; below 0.6 it should not be trusted (Hennig 2007,
+Stability: would the topics be found again if the same documents were clustered with other seeds?
+Two clusterings agree as far as they put the same pairs of documents together: the adjusted Rand
+index (Hubert and Arabie 1985) is 1 if they are equal and about 0 if they agree no more than by
+chance. Documents in no topic count as a class of their own, since a document that falls out of its
+topic has moved. A single topic is as stable as its best Jaccard overlap with a topic of another
+seed, averaged over the seeds; below 0.6 it should not be trusted (Hennig 2007,
 "Cluster-wise assessment of cluster stability").
 """
 
@@ -49,9 +49,8 @@ def agreement(labels: Sequence[Labels]) -> float:
 
 
 def overlaps(labels: Labels, others: Sequence[Labels]) -> list[float]:
-    """For each topic of a clustering, in the order of its numbers: the Jaccard overlap with the
-    topic of another clustering that it shares most with, in the mean over the others; in
-    [0, 1]."""
+    """For each topic of a clustering, in order of number: the Jaccard overlap with the topic of
+    another clustering that it shares most with, averaged over the other clusterings; in [0, 1]."""
     return [
         float(np.mean([_best(labels == number, other) for other in others]))
         for number in np.unique(labels[labels >= 0])
@@ -81,7 +80,7 @@ def coherences(topics: Sequence[Sequence[str]], documents: Sequence[str]) -> lis
 
 
 def _coherence(held: Sequence[set[int]], documents: int) -> float | None:
-    """The mean NPMI of words that these documents hold."""
+    """The mean NPMI of words, given the documents that contain each."""
     values = [_npmi(len(a), len(b), len(a & b), documents) for a, b in combinations(held, 2)]
     return sum(values) / len(values) if values else None
 
@@ -97,7 +96,7 @@ def _npmi(a: int, b: int, both: int, documents: int) -> float:
 Outliers = Literal["assign", "keep"]
 Selects = Literal["leaf", "eom"]
 EntropyForm = Literal["divergence", "as_published"]
-FEWEST = 20  # distinct vectors; below, there is nothing to cluster
+FEWEST = 20  # distinct vectors; with fewer, there is nothing to cluster
 _SMALLEST_CLUSTER = 5
 _DIVISOR = 40  # Salinas et al. 2023, section 5.4
 _DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
@@ -117,10 +116,10 @@ class TopicSettings:
         clusters: which clusters of its tree HDBSCAN takes: "leaf", the smallest ones, or "eom",
             those that persist longest (its default and BERTopic's), which on statements often
             makes one cluster of most of them.
-        seed: of UMAP. Four more seeds follow it, to see whether the topics are there again.
+        seed: of UMAP. Four more seeds follow it, to see whether the topics come up again.
         words: how many words describe a topic.
-        entropy: which form of relative entropy tables and figures show: "divergence", withheld
-            where the topics do not carry it, or "as_published", Eq. 1 as it is printed.
+        entropy: the form of relative entropy in tables and figures: "divergence", withheld if the
+            topics do not support it, or "as_published", Eq. 1 as printed.
     """
 
     embedding: str = "minilm"
@@ -151,10 +150,10 @@ class Fit:
     Attributes:
         topics: the words of each, largest topic first.
         labels: the topic of each document, -1 for none.
-        strengths: the cluster membership in [0, 1], 0 where HDBSCAN left the document out.
-        coherences: of each topic's words.
-        stabilities: of each topic, its overlap with the nearest topic of other seeds, in [0, 1].
-        settings: everything that the outcome depends on, and what is known of it as a whole.
+        strengths: the cluster membership in [0, 1], 0 if HDBSCAN left the document out.
+        coherences: that of each topic's words.
+        stabilities: each topic's overlap with the nearest topic of other seeds, in [0, 1].
+        settings: everything that the outcome depends on, and what is known about it as a whole.
     """
 
     topics: tuple[tuple[str, ...], ...]
@@ -179,8 +178,8 @@ def fit_topics(
 
     `statements` is how many statements the documents stand for (None: one each); `advance` is
     called after each seed. The documents are sorted first and UMAP is seeded, so that neither their
-    order nor chance affects the outcome. An empty document has no topic; nor has any document where
-    fewer than 20 of them have different vectors, or where HDBSCAN finds no cluster."""
+    order nor chance affects the outcome. An empty document has no topic; nor has any document if
+    fewer than 20 of them have different vectors, or if HDBSCAN finds no cluster."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
     size = settings.smallest(len(documents) if statements is None else statements)
@@ -273,7 +272,7 @@ def clustered(
         warnings.simplefilter("ignore")  # deprecations within the libraries
         try:
             places = placed("spectral")
-        except (TypeError, ValueError):  # few points far apart have no spectral layout
+        except (TypeError, ValueError):  # few points that are far apart have no spectral layout
             places = placed("random")
         found = HDBSCAN(
             min_cluster_size=size, metric="euclidean", cluster_selection_method=settings.clusters
@@ -285,8 +284,9 @@ def clustered(
 
 @cache
 def _umap() -> Any:
-    """UMAP, with all that Numba compiles of it kept in Numba's cache. UMAP asks for that in some
-    places only; the rest takes each process that finds topics nine seconds of processor time."""
+    """UMAP, with everything that Numba compiles for it kept in Numba's cache. UMAP requests that
+    only in some places; the rest costs each process that finds topics nine seconds of processor
+    time."""
     from umap import UMAP, distances, layouts, spectral, umap_, utils
 
     for module in (distances, layouts, spectral, umap_, utils):

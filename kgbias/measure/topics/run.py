@@ -1,4 +1,4 @@
-"""Topics of a run: one model for each category of groups, as in the paper, since topics (and so
+"""Topics of a run: one model for each category of groups, as in the paper, because topics (and so
 entropies) of different categories cannot be compared."""
 
 from collections import Counter, defaultdict
@@ -45,8 +45,8 @@ def measure_topics(
     """Find the topics of each category of a run, write them to the store with an ABOUT edge from
     each triple, and write each group's relative entropy in each arm.
 
-    A document is a distinct triple that counts, without its group. All arms have the same topics,
-    so that they can be compared: `selection` may not choose one.
+    A document is a distinct triple that counts, without its group. All arms share the same topics,
+    so that they can be compared: `selection` may not choose an arm.
 
     Raises UsageError for a run that is not in English: lemmas and stop words are English, whatever
     the embedding."""
@@ -54,7 +54,7 @@ def measure_topics(
     settings, progress = settings or TopicSettings(), progress or Silent()
     vectors = load_vectors(settings.embedding, device)
     counted = select(run, replace(selection or Selection(), arm=None))
-    said: Counter[str] = Counter()  # a statement counts as often as all arms said it
+    said: Counter[str] = Counter()  # a statement counts as often as all arms together said it
     for t in counted.triples:
         said[t.id] += t.count
     triples = {t.id: t for t in counted.triples}.values()
@@ -131,14 +131,13 @@ def entropy_figures(
     *,
     arm: str = "",
 ) -> list[GroupScore]:
-    """Each group's relative entropy, in the three forms of `relative_entropies`, where its category
-    has at least two groups; `draws` are how the triples were drawn (None: independently), `arm` is
-    what all of them are of. Where the topics do not carry it
-    (`unfit`), the figures have no value and say why, but for Eq. 1 in a model that asks for the
-    published form."""
+    """Each group's relative entropy, in the three forms of `relative_entropies`, if its category
+    has at least two groups; `draws` says how the triples were drawn (None: independently), `arm` is
+    the arm of all of them. If the topics do not support it (`unfit`), the figures have no value and
+    say why, except for Eq. 1 in a model that asks for the published form."""
     figures = []
     for model in models:
-        # By id, so that the order of a run's groups changes no draw and no rounding.
+        # By id, so that the order of a run's groups changes neither draws nor rounding.
         shares = sorted(topic_shares(run, triples, model), key=lambda s: s.group.id)
         if len(shares) < 2:
             continue
@@ -172,7 +171,7 @@ def _samples(
     groups: Sequence[str],
     draws: Draws | None,
 ) -> list[Sample | None]:
-    """The topics of each group's statements, by number, with how they were drawn."""
+    """The topic numbers of each group's statements, with how these were drawn."""
     if draws is None or not draws.known:
         return [None] * len(groups)
     number = {topic.id: topic.number for topic in model.topics}

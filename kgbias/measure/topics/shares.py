@@ -9,16 +9,16 @@ from kgbias.graph.types import Group, Run, TopicModel, TripleView
 from kgbias.measure.topics.model import FEWEST
 from kgbias.stats.inference import Estimate, Values, proportion
 
-STABLE = 0.5  # the least mean adjusted Rand index over seeds
-LARGEST = 0.5  # the most that one topic may hold of the statements that have one
+STABLE = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
+LARGEST = 0.5  # the largest share that one topic may hold of statements with a topic
 
 
 def unfit(model: TopicModel) -> str:
-    """Why relative entropy over these topics would mean nothing; "" where it means something.
+    """Why relative entropy over these topics would mean nothing; "" if it means something.
 
-    There must be at least two topics; they must be there again with other seeds (a mean adjusted
+    There must be at least two topics; they must come up again with other seeds (a mean adjusted
     Rand index of at least 0.5); and none may hold more than half of the statements that have a
-    topic. What was not measured is no reason."""
+    topic. What was not measured does not count against them."""
     rand, largest = model.settings.get("adjusted_rand"), model.settings.get("largest_share")
     if not model.topics:
         return "no topics were found"
@@ -43,7 +43,7 @@ def verdict(model: TopicModel) -> str:
 
 
 def advice(model: TopicModel) -> str:
-    """What to try where topics are unfit, in the parameters of `measure`; "" where they are not."""
+    """What to try if topics are unfit, in the parameters of `measure`; "" if they are fit."""
     reason, s = unfit(model), model.settings
     if not reason:
         return ""
@@ -70,7 +70,7 @@ class GroupShares:
     Attributes:
         group: the group.
         counts: how many statements are about each topic, in the order of the model's topics; [k].
-        outliers: how many are about none.
+        outliers: how many are about no topic.
     """
 
     group: Group
@@ -79,7 +79,7 @@ class GroupShares:
 
     @property
     def n(self) -> int:
-        """Statements about a topic."""
+        """The number of statements about a topic."""
         return int(self.counts.sum())
 
     def share(self, number: int) -> Estimate:
@@ -89,7 +89,7 @@ class GroupShares:
 
 
 def topic_shares(run: Run, triples: Sequence[TripleView], model: TopicModel) -> list[GroupShares]:
-    """The shares of each group of the model's category that said something."""
+    """The shares of each group in the model's category that has statements."""
     place = {topic.id: topic.number for topic in model.topics}
     topic_of = {a.triple_id: a.topic_id for a in model.about}
     found = []

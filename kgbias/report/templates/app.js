@@ -47,9 +47,9 @@ const namesOf = (names) => {
   first.append(head);
   table.append(first, body);
   return detail("The group's names, in bits",
-    "By how much the statement is likelier after each name than after those of the other groups, and the same after each of the " +
-    "carriers that stand before the name. The group's lift is their mean, less what a form of names does to every group. Last: log2 of the " +
-    "statement's probability, the mean over carriers.", table);
+    "How much likelier the statement is after each name than after those of the other groups, and the same after each carrier that " +
+    "stands before the name. The group's lift is their mean, less what a form of name does to every group. Last column: log2 of the " +
+    "statement's probability, averaged over carriers.", table);
 };
 const probesOf = (triple) => probes.flatMap(({ model, statements }) => {
   const found = statements[triple.statement];
@@ -57,7 +57,7 @@ const probesOf = (triple) => probes.flatMap(({ model, statements }) => {
   const rows = found.map(([group, rank, pieces, surprisal]) => ({ group, rank, pieces, surprisal }));
   const { group, rank } = rows.find((r) => r.group === triple.group) ?? { ...rows[0], rank: 1 };
   return [detail(`Before this statement, ${model} ranks ${texts.group[group]} ${rank} of ${rows.length}`,
-    "Above each token, its surprisal in bits: one more bit is half as probable.", probeTable(rows, triple.group))];
+    "Above each token, its surprisal in bits: one more bit means half as probable.", probeTable(rows, triple.group))];
 });
 const originOf = (origin) => [
   make("p", `${origin.strategy}, iteration ${origin.iteration}, attempt ${origin.attempt}, arm ${origin.arm}, template ${origin.template}`, "soft"),
@@ -75,7 +75,7 @@ const showOrigins = (triple) => {
   );
   by("provenance").showModal();
 };
-// A statement opens its provenance; of several there is a list to choose from.
+// A single statement opens its provenance; several are listed to choose from.
 const openRows = (list) => {
   if (list.length === 1) {
     showOrigins(triples[list[0]]);
@@ -129,8 +129,8 @@ const set = (changes) => {
   else drawTable();
 };
 const NONE = { words: "", inGroup: "", arm: "", label: "" };
-// A link to statements: "#statements?group=Women&label=negative". An address is anyone's text: what it
-// names and is not here is left out.
+// A link to statements: "#statements?group=Women&label=negative". Anyone can write an address: what it
+// names that is not here is ignored.
 const follow = () => {
   const [where, query] = location.hash.split("?");
   if (where !== "#statements" || query === undefined) return;

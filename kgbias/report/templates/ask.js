@@ -55,7 +55,7 @@
     return { groups, topic: topic(left) };
   };
 
-  // The index: for each stem, the statements that hold it.
+  // The index: for each stem, the statements that contain it.
   const index = new Map();
   triples.forEach((t, n) => {
     for (const word of new Set(topic(`${t.predicate} ${t.object}`).map(stem))) {
@@ -99,7 +99,7 @@
     node("small", `${from.strategy}, round ${from.iteration}, attempt ${from.attempt}, ${from.template}`, item);
   };
 
-  // Statements, each of which opens to where it comes from; `held` has the words for which it was found.
+  // Statements that open to show where they come from; `held` has the words that each was found by.
   const list = (triples, parent, held = []) => {
     const ordered = node("ol", undefined, parent);
     triples.forEach((t, n) => {
@@ -109,7 +109,7 @@
       const why = (held[n] || []).length ? `, says ${held[n].join(", ")}` : "";
       node("small", ` said ${t.count}${arm}${why}`, line);
       const sources = node("ul", undefined, more);
-      if (!t.from.length) node("li", "no prompt or answer is kept of this statement", sources);
+      if (!t.from.length) node("li", "no prompt or answer is kept for this statement", sources);
       for (const from of t.from) source(from, sources);
     });
   };
@@ -124,11 +124,11 @@
       const what = wanted.length ? `: ${wanted.join(", ")}` : "";
       node("p", named || wanted.length
         ? `No statement ${named ? `about ${named}` : "here"} has a word of the question${what}. ` +
-          "Other words for it are not known here; kgbias ask knows some."
+          "This search knows no synonyms; kgbias ask knows some."
         : "The question names no group of this run and no topic.", panel);
       const often = triples.filter((t) => groups.has(t.group)).sort((a, b) => b.count - a.count);
       if (!often.length) return;
-      node("p", `What was said most often about ${named}, whatever it is about:`, panel);
+      node("p", `Said most often about ${named}, on any topic:`, panel);
       list(often.slice(0, NEAREST), panel);
       return;
     }

@@ -1,5 +1,5 @@
-// Copies exhibits: a picture as PNG, the numbers as LaTeX or CSV. Where the browser gives no
-// clipboard, the same is saved as a file.
+// Copies exhibits: a picture as PNG, the numbers as LaTeX or CSV. If the browser gives no
+// access to the clipboard, they are saved as files.
 (() => {
   const texts = JSON.parse(document.getElementById("exhibits").textContent);
   const SCALE = 3;  // pixels for each unit of a picture
@@ -11,7 +11,7 @@
     pen.scale(SCALE, SCALE);
     return [canvas, pen, () => new Promise((resolve) => { canvas.toBlob(resolve, "image/png"); })];
   };
-  // A picture brings its colours along, which the page's style sheet has.
+  // The picture with its colours written in, which otherwise stand in the page's style sheet.
   const drawn = async (picture) => {
     const { width, height } = picture.viewBox.baseVal, own = picture.cloneNode(true), root = getComputedStyle(document.documentElement);
     own.setAttribute("width", width);
@@ -25,7 +25,7 @@
     pen.drawImage(image, 0, 0, width, height);
     return done();
   };
-  // A table, word by word where the page has it.
+  // A table, each word drawn where it stands in the page.
   const tabled = (table) => {
     const box = table.getBoundingClientRect(), [, pen, done] = canvasOf(box.width, box.height), range = document.createRange();
     const words = document.createTreeWalker(table, NodeFilter.SHOW_TEXT);
@@ -61,7 +61,7 @@
       said.textContent = "Copied.";
     } catch {
       save(`${key}.${end}`, type, [blob]);
-      said.textContent = "Saved: this browser has no clipboard for pages from files.";
+      said.textContent = "Saved as a file: this browser denies the clipboard to pages opened from files.";
     }
     setTimeout(() => { said.textContent = ""; }, 4000);
   });

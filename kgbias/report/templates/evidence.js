@@ -14,17 +14,17 @@
     p.association[0] === null ? "" : `association ${range(p.association)}`,
   ].filter(Boolean).join(" · ");
 
-  // What the dialog of a statement says of it, wherever on the page it is opened.
+  // What a statement's dialog says about it, wherever on the page it is opened.
   for (const p of points) if (p.triple >= 0) Object.assign(triples[p.triple], { evidence: described(p), of_names: p.of_names });
   const open = (p) => showOrigins(p.triple >= 0 ? triples[p.triple] : {
     ...p, from: [], evidence: described(p),
-    others: p.others.length ? `Never said of this group; said of ${p.others.join(", ")}.` : "",
+    others: p.others.length ? `Never said about this group; said about ${p.others.join(", ")}.` : "",
   });
   for (const link of document.querySelectorAll("[data-evidence]")) {
     link.addEventListener("click", () => open(points[Number(link.dataset.evidence)]));
   }
 
-  // The rows of the tables of beliefs open what they are about.
+  // A row of a table of beliefs opens the pair that it is about.
   const pairs = new Map(points.map((p) => [`${p.group} ${p.statement}`, p]));
   for (const row of document.querySelectorAll("tr[data-opens]")) {
     const point = pairs.get(row.dataset.opens);
@@ -39,7 +39,7 @@
     (g.category === category.value ? [option(g.name, n)] : [])));
   if (arm) arm.replaceChildren(option("all", ""), ...arms.map(option));
 
-  // A place between 0 and 1 that follows from the number: points of one lane would hide each other.
+  // A fixed place between 0 and 1 for each number, so that points in one lane do not hide each other.
   const spread = (n) => (Math.imul(n + 1, 2654435761) >>> 8) / 16777216;
   const marks = {
     positive: (r) => `M0 ${-r * 1.2}L${r * 1.1} ${r * 0.8}H${-r * 1.1}Z`,
@@ -71,7 +71,7 @@
       ? floor - 8 - (Math.log2(count) + 0.12 + 0.76 * spread(n)) * ((floor - top - 8) / rungs)
       : floor + 24 + spread(n) * (lane - 34));
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width, height, role: "application", tabindex: 0,
-      "aria-label": "Said against believed. Arrow keys go from point to point, Enter opens one; the lists below name the most telling." });
+      "aria-label": "Said against believed. Arrow keys move from point to point and Enter opens one; the lists below name the most telling." });
     const text = (x, y, words, anchor, className) =>
       picture.append(svg("text", { x, y, "text-anchor": anchor ?? "start", class: className ?? "" }, words));
     const line = (x1, y1, x2, y2, className) => picture.append(svg("line", { x1, y1, x2, y2, class: className }));
@@ -83,7 +83,7 @@
     for (let bits = Math.ceil(-most / step) * step; bits <= most; bits += step) {
       text(x(bits), height - bottom + 16, signed(bits, 0), "middle", "soft");
     }
-    text((left + width) / 2, height - 8, narrow ? "lift in bits" : "likelier of the others  ←  lift in bits  →  likelier of this group", "middle", "soft");
+    text((left + width) / 2, height - 8, narrow ? "lift in bits" : "likelier for the others  ←  lift in bits  →  likelier for this group", "middle", "soft");
     const said = [];
     for (let count = 1; count <= counts; count *= 2) said.push(count);
     for (const count of said) text(left - 8, y(count, 0.5) + 4, `${count}×`, "end", "soft");
@@ -93,7 +93,7 @@
     text(width - 10, floor + 15, kept.some(([p]) => p.verdict === REFUSED) ? `${verdicts[2]}, ◆ ${verdicts[3]}` : verdicts[2], "end", "name");
     if (cut === null) text(x(most / 2), floor + lane / 2 + 12, "nothing is believed here", "middle", "soft");
     const radius = kept.length > 1500 ? 2.6 : kept.length > 400 ? 3.4 : 4.4;
-    // What is believed is drawn last, on top.
+    // Beliefs are drawn last, on top.
     kept.sort(([a], [b]) => (a.verdict === ONLY ? 0 : 1) - (b.verdict === ONLY ? 0 : 1) || a.lift[0] - b.lift[0]);
     shown = kept.map(([point, n]) => {
       const kind = point.verdict === REFUSED ? "refused" : point.regard in marks ? point.regard : "neutral";
