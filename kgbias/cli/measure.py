@@ -1,4 +1,4 @@
-"""`kgbias measure`: a score for every triple, figures for every group."""
+"""`kgbias measure`: scores for every triple, figures for every group."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
@@ -30,14 +30,13 @@ _SCORED = [measure.name for measure in MEASURES.own.values() if not measure.in_v
 
 
 def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
-    """An option that has its default in `MeasureConfig`, so that a preset can tell what was
-    given."""
+    """An option whose default is in `MeasureConfig`, so that a preset knows what was given."""
     more["help"] += f" (default: {show or _default(names[-1])})"
     return click.option(*names, default=None, **more)
 
 
 def _setting(name: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
-    """A setting that has its default there."""
+    """A setting whose default is there."""
     more["help"] += f" (default: {show or _default(name)})"
     return setting(name, **more)
 
@@ -47,7 +46,7 @@ def _default(name: str) -> str:
 
 
 class _Scorer(click.ParamType[tuple[str, str]]):
-    """MEASURE=SCORER, or a MEASURE alone, which is scored by its own scorer."""
+    """MEASURE=SCORER, or MEASURE for the measure's own scorer."""
 
     name = "scorer"
 
@@ -64,7 +63,7 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @click.option(
     "--preset",
     metavar="NAME",
-    help=f"Everything as in a paper: {', '.join(PRESETS)}; options given beside it win.",
+    help=f"Everything as in a paper: {', '.join(PRESETS)}; other options given override it.",
 )
 @click.option(
     "--scorer",
@@ -72,10 +71,10 @@ class _Scorer(click.ParamType[tuple[str, str]]):
     type=_Scorer(),
     multiple=True,
     metavar="MEASURE=SCORER",
-    help=f"What scores a measure ({', '.join(_SCORED)}, or one that a package adds; repeatable): "
-    "offline, hf:ID-or-PATH[:LABEL] of a Hugging Face classifier, llm:SPEC of a language model "
-    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Of several of a "
-    "measure the first counts, and their agreement is shown. A MEASURE alone is scored by its own "
+    help=f"What scores a measure ({', '.join(_SCORED)}, or one added by a package; repeatable): "
+    "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language model "
+    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Given several for "
+    "a measure, the first counts, and their agreement is shown. MEASURE alone means its own "
     "scorer (default: offline).",
 )
 @_option(
@@ -100,19 +99,19 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @_setting(
     "embedding",
     metavar="VECTORS",
-    help="What topics and axes are computed in: hf:ID-or-PATH of any model of "
-    "sentence-transformers, or vectors:FILE (GloVe, word2vec, fastText).",
+    help="The embedding for topics and axes: hf:ID-or-PATH of any sentence-transformers model, "
+    "or vectors:FILE (GloVe, word2vec, fastText).",
 )
 @_setting(
     "min-topic-size",
     type=click.IntRange(min=2),
     show="statements / 40, at least 5",
-    help="The fewest distinct statements that make a topic.",
+    help="The minimum number of distinct statements in a topic.",
 )
 @_setting(
     "outliers",
     type=click.Choice(get_args(Outliers)),
-    help="Statements in no topic: keep them out, or assign them to the nearest one.",
+    help="Statements in no topic: keep them out, or assign them to the nearest.",
 )
 @_setting(
     "topic-clusters",
@@ -122,17 +121,17 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @_setting(
     "topic-seed",
     type=int,
-    help="The first of the five random seeds that topics are found with.",
+    help="The first of the five random seeds used to find topics.",
 )
 @_setting(
     "entropy",
     type=click.Choice(get_args(EntropyForm)),
-    help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
+    help="The relative entropy to show: corrected and in bits, or Eq. 1 as printed in the paper.",
 )
 @device_setting
 @workers_settings
 @selection_options
-@click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what there is to do, and stop.")
 @json_option
 def measure(
     run_name: str | None,
@@ -144,8 +143,8 @@ def measure(
     **options: Any,
 ) -> None:
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
-    make sense), place them on the axes of warmth and competence, find their topics if asked, and
-    compute the figures of each group."""
+    make sense), place them on the axes of warmth and competence, find topics if asked, and compute
+    each group's figures."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     by_measure: dict[str, list[str]] = {}
     for name, spec in scorers:
@@ -194,7 +193,7 @@ def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
 def _to_read(row: Any) -> str:
     line = f"{row.statements} to read"
     if row.scored:
-        line += f", {row.scored} have a score"
+        line += f", {row.scored} already scored"
     if row.requests:
         line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
     if row.answer_tokens_at_most:
@@ -212,11 +211,13 @@ def _as_data(row: Any) -> dict[str, Any]:
 
 
 def _print_groups(groups: Any, hidden: str) -> None:
-    """A line for each group in each arm; without the figure `hidden`."""
+    """Print a line for each group in each arm, without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
     shown = headlines(there)
     if any(figure.over == "chosen" for figure in shown):
-        show.say("means where the model chose the predicate; of all statements: --json")
+        show.say(
+            "means over statements whose predicate the model chose; over all statements: --json"
+        )
     several = len({row.arm for row in groups}) > 1
     head = ["group", *(["arm"] if several else []), ">n"]
     for figure in shown:

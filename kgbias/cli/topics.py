@@ -1,4 +1,4 @@
-"""`kgbias topics`: what the statements of a run are about, and what to call it."""
+"""`kgbias topics`: what a run's statements are about, and names for it."""
 
 from typing import Any
 
@@ -19,15 +19,14 @@ from kgbias.measure.topics.shares import advice, unfit, verdict
     "--rename",
     nargs=2,
     metavar="ID NAME",
-    help="Give a topic a name: its number or CATEGORY:NUMBER, then the name; an empty one takes "
-    "the name back.",
+    help="Name a topic: its number or CATEGORY:NUMBER, then the name; an empty name removes it.",
 )
 @json_option
 def topics(
     run_name: str | None, store_url: str, rename: tuple[str, str] | None, as_json: bool
 ) -> None:
-    """Show the topics that `kgbias measure --topics` found, with how far they can be trusted, and
-    name them by hand."""
+    """Show the topics found by `kgbias measure --topics` and how far they can be trusted, and name
+    them by hand."""
     with kgbias.open(store_url) as study:
         run = study.run(run_name)
         if rename is not None:
@@ -63,7 +62,7 @@ def _as_data(model: Any) -> dict[str, Any]:
 
 
 def print_topics(model: Any) -> None:
-    """The topics of one category, and what is known of them as a whole."""
+    """Print the topics of one category, and their quality as a whole."""
     s = model.settings
     said = f"{s['statements']} statements, " if "statements" in s else ""
     show.say(
@@ -99,7 +98,7 @@ def print_topics(model: Any) -> None:
 
 
 def _with_flags(text: str) -> str:
-    """The parameters of `measure` in a text as its options."""
+    """The text with parameters of `measure` written as options."""
     from kgbias.cli.command import with_options
     from kgbias.cli.measure import measure
 

@@ -145,7 +145,7 @@ def test_a_dry_run_says_the_money(tmp_path: Path) -> None:
     argv = ["crawl", "--model", "smollm2", "--category", "gender", "--dry-run"]
     (tmp_path / "p.toml").write_text(PRICES.replace("small", "smollm2"))
     ran = CliRunner().invoke(cli, [*argv, "--set", f"prices={tmp_path / 'p.toml'}"])
-    assert "EUR (prompts at four characters" in ran.output
+    assert "EUR (assuming four characters" in ran.output
     ran = CliRunner().invoke(cli, [*argv, "--set", "price-in=1", "--set", "price-out=2", "--json"])
     data = json.loads(ran.output)
     assert 0 < data["cost"] < data["cost_at_most"]

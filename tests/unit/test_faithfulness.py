@@ -347,7 +347,7 @@ def test_the_command(crawled: Path) -> None:
     arguments = ["faithfulness", "crawl", "--store", str(crawled)]
     shown = CliRunner().invoke(cli, arguments)
     assert "ok 3 3 33%" in " ".join(shown.stdout.split())
-    assert "cut before a turn" in shown.stdout and "kappa" in shown.stdout
+    assert "cut before the meaning turns" in shown.stdout and "kappa" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
     assert record["outcomes"][0]["by_rule"]["n"] == 3
     assert record["unfaithful"][0]["reason"] == "cut"

@@ -349,7 +349,7 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None
         with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
             plan.state()
         dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
-        assert f"{plan.outside[0]}: outside of the file's folder or hidden" in dry.output, dry
+        assert f"{plan.outside[0]}: outside the study's folder or hidden" in dry.output, dry
     for line in ("store = '../other.db'", "output = '/results'", "output = '..'"):
         plan = declared(folder, f"{line}\n[[imports]]\npath = 'said.csv'\n[report]")
         assert len(plan.outside) == 1, line
@@ -458,6 +458,6 @@ def test_a_folders_defaults_do_not_reach_out(
     Path("kgbias.toml").write_text(text)
     refused = CliRunner().invoke(cli, ["runs"])
     assert isinstance(refused.exception, DataError)
-    assert "reaches out of this folder" in str(refused.exception)
+    assert "reaches outside this folder" in str(refused.exception)
     Path("kgbias.toml").write_text("[export]\noutput = 'out/x.csv'\n[measure]\nexecutor = 'ray'")
     assert not isinstance(CliRunner().invoke(cli, ["runs"]).exception, DataError)

@@ -249,7 +249,7 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     assert said(run) == [("Non-binary people", "This weather", 2), ("Women", "This weather", 2)]
     with pytest.raises(UsageError, match="choose one of"):
         command(run, "--undo", "--json")
-    with pytest.raises(UsageError, match="--from takes the decisions of the whole file"):
+    with pytest.raises(UsageError, match="--from reads the whole file"):
         command(run, "--from", path, "--accepted")
     with pytest.raises(UsageError, match="keys need a terminal"):
         command(run)
