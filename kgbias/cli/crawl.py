@@ -364,7 +364,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         "stages": [asdict(stage) for stage in price.stages],
         "shows": {category: finite(found) for category, found in price.shows.items()},
     }
-    who = "every group that the model names"
+    who = "each group that the model names"
     if price.groups:
         more = " and those that the model names (each costs as much as one of them)"
         who = f"{price.groups} groups{more if named else ''}"

@@ -704,7 +704,7 @@ def test_the_command(opened: str) -> None:
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
     priced = json.loads(asked("--store", opened, "--dry-run", "--json").stdout)
     assert priced["probes"] > 1000 and len(priced["carriers"]) == 3
-    assert "names that mean nothing before" in asked("--store", opened, "--dry-run").stdout
+    assert "meaningless names before" in asked("--store", opened, "--dry-run").stdout
     found = json.loads(asked("--model", "openai:x", "--store", opened, "--json").stdout)
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
