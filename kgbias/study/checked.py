@@ -98,8 +98,8 @@ class Checked(OfStudy):
         toxicity: str = "offline",
         report: PathLike | None = None,
     ) -> Calibrated:
-        """Crawl and measure the reference model, whose beliefs are known, and compare what was found
-        with what was planted in it.
+        """Crawl and measure the reference model, whose beliefs are known, and compare what was
+        found with what was planted in it.
 
         Args:
             prompts: the prompt pack, of which only the prompts are used; everything else is as in
@@ -222,8 +222,8 @@ class Checked(OfStudy):
         **judging: Unpack[Judging],
     ) -> "list[Accuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
-        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty of
-        the reference world. Other parameters as in `ragas`."""
+        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty
+        of the reference world. Other parameters as in `ragas`."""
         from kgbias.faithfulness import pairwise, world_pairs
 
         check_judging(repeats, judge, judging)
@@ -262,8 +262,8 @@ def _judging(
 
 
 def coverage_store() -> Path:
-    """The store where the command line keeps the crawls of `Study.coverage` if none is named, so that
-    it can be stopped and continued."""
+    """The store where the command line keeps the crawls of `Study.coverage` if none is named, which
+    lets it be stopped and continued."""
     from kgbias.models.gguf import cache_folder
 
     folder = cache_folder()

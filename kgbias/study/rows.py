@@ -31,7 +31,7 @@ class Rows(Sequence[T], Generic[T]):
         record: Callable[[T], Record] | None = None,
         columns: Iterable[str] | None = None,
     ) -> None:
-        """`record` gives a row's cells by column (default: the fields of a dataclass, or the mapping
+        """`record` gives a row's cells by column (default: a dataclass's fields, or the mapping
         itself); `columns` are their names, needed if there may be no rows."""
         self._items: tuple[T, ...] = tuple(items)
         self._record = record or _fields

@@ -459,7 +459,7 @@ def test_what_cannot_be_scored_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (("--model", "reference"), "name a benchmark"),
+        (("--model", "reference"), "choose a benchmark"),
         (("--model", "reference", "--model", "reference", "--apx"), "is named twice"),
         (("--model", "reference", "--identities", "sofa"), "need `statements`|need --statements"),
         (

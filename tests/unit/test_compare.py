@@ -298,7 +298,7 @@ def test_the_command(store: SQLiteStore) -> None:
         (("one", "--measure", "charm"), "has no measure 'charm'; there is toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),
-        (("one", "--probes"), "one: probed by 0 models; two are compared"),
+        (("one", "--probes"), "one: probed by 0 models, not two or more"),
     ):
         with pytest.raises(UsageError, match=said):
             call(*wrong)

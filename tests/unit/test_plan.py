@@ -301,13 +301,13 @@ def test_steps_across_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[compare]]\nruns = ['said']", "needs two runs"),
+        ("[[compare]]\nruns = ['said']", "needs two or more"),
         ("[[compare]]\nruns = ['said', 'no']", "there is no run 'no'"),
         ("[[compare]]\nprobes = true", "cannot set 'probes'"),
         ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
         ("[[query]]\nname = 'no'", "no query 'no'"),
         ("[[query]]\nname = 'shared'\nparameters = {no = 1}", "no parameter 'no'"),
-        ("[[query]]", "needs a `name` of the library"),
+        ("[[query]]", "needs a library query's `name`"),
         ("[[query]]\ncypher = 'RETURN 1'\npath = 'a.txt'", "must end in .csv or .json"),
         ("[[query]]\ncypher = 'RETURN 1'\n[[query]]\ncypher = 'RETURN 2'", "two steps write"),
         ("[[benchmark]]\nstatements = 'a.txt'", "needs `models`"),
@@ -344,9 +344,9 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None
     ):
         plan = declared(folder, f"[[imports]]\npath = 'said.csv'\n{text}")
         assert len(plan.outside) == 1, text
-        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
             plan.carry_out(progress=False)
-        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
             plan.state()
         dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
         assert f"{plan.outside[0]}: outside the study's folder or hidden" in dry.output, dry
