@@ -715,7 +715,7 @@ def test_the_command(opened: str) -> None:
     shown = asked("--store", opened).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
     assert "refused but believed: " in shown and "Kendall tau-b" in shown
-    assert "of names that mean nothing 0.0" in shown
+    assert "of meaningless names 0.0" in shown
 
 
 def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> None:

@@ -90,7 +90,7 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[crawls]\nmodel = 'x'", r"'crawls' must be tables, \[\[crawls\]\]"),
         ("[[crawl]]\nmodel = 'x'", r"'crawl' must be a table, \[crawl\]"),
         ("store = 3", "'store' must be a text"),
-        ("[mesure]", "there is no 'mesure'"),
+        ("[mesure]", "unknown entry 'mesure'"),
         ("[crawl]\nmodels = 'smollm2'", "must be a list of specs"),
         ("[crawl]\nmodels = ['smollm2']\nsample = 2", r"\[crawl\] cannot set 'sample'"),
         ("[[crawls]]\nsamples = 2", "needs a `model`"),
@@ -302,7 +302,7 @@ def test_steps_across_runs(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[[compare]]\nruns = ['said']", "needs two or more"),
-        ("[[compare]]\nruns = ['said', 'no']", "there is no run 'no'"),
+        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; the runs are"),
         ("[[compare]]\nprobes = true", "cannot set 'probes'"),
         ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
         ("[[query]]\nname = 'no'", "no query 'no'"),

@@ -365,7 +365,7 @@ def test_an_import_cannot_be_made_again(tmp_path: Path) -> None:
         study.import_file(tmp_path / "a.csv").publish(tmp_path / "out")
     assert "cannot be made again" in (tmp_path / "out/README.md").read_text("utf-8")
     assert kgbias.reproduce(tmp_path / "out", check=True).same
-    with pytest.raises(UsageError, match="no crawl made its statements"):
+    with pytest.raises(UsageError, match="not a crawl"):
         kgbias.reproduce(tmp_path / "out")
 
 

@@ -223,7 +223,7 @@ def test_a_bad_row_leaves_everything_as_it_was(
     assert said(run) == [] and len(review.history()) == 0
     rows[2] = rows[0]
     write(path, rows)
-    with pytest.raises(DataError, match="line 4: this answer is decided about twice"):
+    with pytest.raises(DataError, match="line 4: this answer has two decisions"):
         review.read_sheet(path)
 
 
