@@ -120,7 +120,7 @@ class Encoder:
         notify: Notify | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         self.spec = spec
         self.info = files.info
         self.settings: Settings = (("dtype", dtype),)
@@ -151,7 +151,7 @@ class Encoder:
         for encoding, _ in places:
             if encoding not in get_args(Encoding):
                 listed = ", ".join(get_args(Encoding))
-                raise UsageError(f"no encoding {encoding!r}; there is {listed}")
+                raise UsageError(f"no encoding {encoding!r}; choose from {listed}")
         rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(

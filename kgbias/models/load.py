@@ -118,9 +118,9 @@ def load(
             which transformers would fill with random numbers.
     """
     if dtype not in DTYPES:
-        raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+        raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
     if as_ not in get_args(As):
-        raise UsageError(f"no kind {as_!r}; there is {', '.join(get_args(As))}")
+        raise UsageError(f"no kind {as_!r}; choose from {', '.join(get_args(As))}")
     files = weights(spec, revision) if isinstance(spec, str) else spec
     place = find_device(device)
     if dtype in QUANTISED:
@@ -183,7 +183,7 @@ def find_device(device: str = "auto") -> str:
             return device
     except (RuntimeError, AssertionError, NotImplementedError):  # torch without such a backend
         pass
-    raise UsageError(f"no device {device!r} on this machine; there is auto, {_devices()}")
+    raise UsageError(f"no device {device!r} on this machine; choose from auto, {_devices()}")
 
 
 def float64(tensor: Any) -> Any:

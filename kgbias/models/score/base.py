@@ -379,7 +379,7 @@ class CausalScorer(LeftToRight):
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     if begin not in BEGINNINGS:
-        raise UsageError(f"no begin {begin!r}; there is {', '.join(BEGINNINGS)}")
+        raise UsageError(f"no begin {begin!r}; choose from {', '.join(BEGINNINGS)}")
     has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
         begin = next((name for name, token in has.items() if token is not None), "none")

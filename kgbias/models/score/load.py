@@ -88,7 +88,7 @@ def open_local_scorer(
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
     if kind not in ("auto", *_SCORED):
-        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(_SCORED)}")
+        raise UsageError(f"no kind {kind!r}; choose from auto, {', '.join(_SCORED)}")
     files = resolve(spec, revision)
     if kind == "auto":
         trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
