@@ -71,7 +71,7 @@ def test_without_it_a_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (lambda: open_encoder(HERE), "is read by vLLM, which writes and scores text"),
+        (lambda: open_encoder(HERE), "is read by vLLM, which only writes and scores text"),
         (lambda: open_predictor(HERE), "is read by vLLM"),
         (lambda: load(HERE, "encoder"), "is read by vLLM"),
         (lambda: open_model(HERE, batch_size=4), "has no option batch_size; it has dtype"),
