@@ -1,5 +1,5 @@
-"""What a worker of a cluster does: it opens work once, and then does piece after piece. Nothing is
-raised there: an error comes back as the outcome of its piece, so that the others go on."""
+"""A worker of a cluster: it opens work once, then does piece after piece. Nothing is raised there:
+an error comes back as the outcome of its piece, and the others go on."""
 
 import pickle
 import sys
@@ -19,8 +19,8 @@ _PAUSE = 0.5  # seconds before the next attempt
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a piece was not done, as text: an error may not survive being pickled. `final`: no other
-    piece can be done either."""
+    """Why a piece was not done, as text, since an error may not survive being pickled. `final`: no
+    other piece can be done either."""
 
     kind: str
     message: str
@@ -37,16 +37,16 @@ class Failure:
         return kind.get(self.kind, ModelError)(self.message)
 
 
-Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and what was made of it
+Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and its result
 
 
 def packed(work: Work[Any, Any]) -> bytes:
-    """Work as it is sent, with what it must be where it is opened."""
+    """Work as it is sent, and what it must be when opened."""
     return pickle.dumps((__version__, work.version, work))
 
 
 class Worker:
-    """Does pieces of the work that it is sent with each, packed; it is opened when it is new."""
+    """Does pieces of work. The packed work is sent with each piece, and opened when it is new."""
 
     def __init__(self) -> None:
         self._packed = b""
@@ -54,7 +54,7 @@ class Worker:
         self._failure: Failure | None = None
 
     def failure(self, work: bytes) -> Failure | None:
-        """Why no piece of the work can be done; None where it is open."""
+        """Why no piece of the work can be done; None if it is open."""
         if work != self._packed:
             self._failure = None
             try:
@@ -75,7 +75,7 @@ class Worker:
             try:
                 return number, self._work(pickle.loads(piece)), None
             except Exception as error:
-                if not left or isinstance(error, KgbiasError):  # which would say the same again
+                if not left or isinstance(error, KgbiasError):  # it would fail the same way again
                     return number, None, Failure.of(error)
                 time.sleep(_PAUSE)
         raise AssertionError("there is at least one attempt")
@@ -90,8 +90,8 @@ def _opened(work: bytes) -> Work[Any, Any]:
         torch.set_num_threads(opened.threads)
     if (version, wanted) != (__version__, found):
         raise ModelError(
-            f"a worker has kgbias {__version__} and {found}, where kgbias {version} and "
-            f"{wanted} were asked for: install the same on all nodes"
+            f"a worker has kgbias {__version__} and {found}, not kgbias {version} and "
+            f"{wanted}: install the same on all nodes"
         )
     return opened
 

@@ -115,7 +115,7 @@ def reproduce(
 
     folder = Path(folder)
     if not folder.is_dir():
-        raise UsageError(f"no folder {folder}")
+        raise UsageError(f"there is no folder {folder}")
     if not rounding >= 0:
         raise UsageError("`rounding` cannot be negative")
     files = [Difference("file", name, how) for name, how in altered(folder).items()]

@@ -261,7 +261,7 @@ def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
 
 @pytest.mark.parametrize("spec", ["ray://", "dask", "ray:10001", "local://"])
 def test_no_such_executor(spec: str) -> None:
-    with pytest.raises(UsageError, match=r"there is local, ray .* and ray://ADDRESS"):
+    with pytest.raises(UsageError, match=r"choose from local, ray .* and ray://ADDRESS"):
         check_executor(spec)
 
 

@@ -163,7 +163,9 @@ def test_what_cannot_be_decided(run: kgbias.Run) -> None:
         review.decide(nothing, "restore")
     with pytest.raises(UsageError, match="no answer 'x'"):
         review.decide("x", "reject")
-    with pytest.raises(UsageError, match="no decision 'perhaps'; there is restore, reject, undo"):
+    with pytest.raises(
+        UsageError, match="no decision 'perhaps'; use restore, reject, undo or none"
+    ):
         review.decide(nothing, "perhaps")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="who decides"):
         run.review(by=" ")
