@@ -203,7 +203,7 @@ def joined_ray(address: str, folder: str = "") -> Iterator[Any]:
         names |= {
             "RAY_AUTH_TOKEN": secrets.token_hex(32),  # required of all who speak to its ports
             "RAY_worker_niceness": "0",  # 15 would rank them behind everything else
-            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # not 60: a head here does not come back
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # 60: no head returns
         }
     with ExitStack() as held:
         held.enter_context(_environment(names))

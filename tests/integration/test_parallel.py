@@ -273,7 +273,7 @@ def test_no_cluster_there_is_one_line() -> None:
 
 
 def test_processes_are_of_this_machine() -> None:
-    with pytest.raises(UsageError, match="`processes` are of this machine"):
+    with pytest.raises(UsageError, match="`processes` applies to this machine"):
         configure(processes=2, executor="ray")
     assert configure(executor="ray://auto")[0].executor == "ray://auto"
 
@@ -293,7 +293,7 @@ def test_a_command_says_where_an_executor_would_not_help(
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
     for command in (["measure"], ["probe", "--model", "reference"]):
         said = refusal(command[0], RUN.name, *command[1:], "--set", "processes=2", *there)
-        assert "are of this machine" in said
+        assert "applies to this machine" in said
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
     assert "is on a server" in refusal(
         "probe", "apx", "--model", "openai:gpt", "--set", "executor=ray"

@@ -173,7 +173,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2:x", *GENDER, "--store", "DB"], "no model 'smollm2:x'"),
         (
             ["crawl", "--model", "smollm2", "--samples", "2"],
-            "say whom to ask about: a --category (gender, ethnicity, nationality, religion), or groups of your own",
+            "a --category (gender, ethnicity, nationality, religion), or groups of your own",
         ),
         (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
         (
