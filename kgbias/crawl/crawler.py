@@ -240,7 +240,8 @@ def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Int
     why = str(stop) or "stopped"
     came = asker.asked - asker.failed
     return Interrupted(
-        f"{why}: the {came} answers so far are kept{held}; run this again to continue from there"
+        f"{why}: the {came} answers that came are kept{held}; running this again continues from "
+        "there"
     )
 
 

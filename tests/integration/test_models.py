@@ -345,7 +345,7 @@ def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) ->
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="gives no vectors of a text alone") as error:
+    with pytest.raises(ModelError, match="gives no vectors for a text by itself") as error:
         open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men")], "last")
     assert "\n" not in str(error.value)
     with pytest.raises(ModelError, match="is an encoder-decoder, not a causal language model"):
