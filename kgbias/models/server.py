@@ -76,7 +76,7 @@ class ServerModel:
         """The model of that id at `base_url` (default: from the environment, else the provider's
         own)."""
         if revision:
-            raise UsageError(f"{spec} is on a server, which does not state its model's revision")
+            raise UsageError(f"{spec} is on a server, which does not say its model's revision")
         return cls(spec.name, server_url(base_url, cls.api), concurrency, timeout, notify)
 
     def __init__(
