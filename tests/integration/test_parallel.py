@@ -266,7 +266,7 @@ def test_no_such_executor(spec: str) -> None:
 
 
 def test_no_cluster_there_is_one_line() -> None:
-    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*name auto"):
+    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*give auto"):
         joined_ray("127.0.0.1:1").__enter__()
     with pytest.raises(ModelError, match="no Ray cluster at nowhere"):
         joined_ray("nowhere").__enter__()

@@ -72,7 +72,7 @@ def test_prices_of_a_file(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"max_cost": 1.0}, "`max_cost` needs prices"),
-        ({"price_in": 1.0}, "belong together"),
+        ({"price_in": 1.0}, "must be given together"),
         ({"price_in": -1.0, "price_out": 1.0}, "`price_in` must be a number, at least 0"),
         ({"price_in": 1.0, "price_out": 1.0, "prices": "x"}, "either `price_in`"),
         ({"max_cost": float("nan"), "price_in": 1.0, "price_out": 1.0}, "`max_cost` must be"),
