@@ -120,7 +120,7 @@ def check_batch(model: str) -> None:
     able = abilities(model)
     if able is None or able.batch == "no":
         takers = forms(lambda kind: _abilities(kind).batch != "no")
-        raise UsageError(f"`batch` applies only to providers that take batches: {takers}")
+        raise UsageError(f"`batch` is for providers that take batches: {takers}")
 
 
 def check_structured(model: str) -> None:
@@ -128,4 +128,4 @@ def check_structured(model: str) -> None:
     able = abilities(model)
     if able is None or able.structured == "no":
         takers = forms(lambda kind: _abilities(kind).structured != "no")
-        raise UsageError(f"`structured` applies only to models that take a schema: {takers}")
+        raise UsageError(f"`structured` is for models that take a schema: {takers}")

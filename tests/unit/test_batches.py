@@ -50,7 +50,7 @@ def test_who_takes_batches() -> None:
         with pytest.raises(UsageError, match=r"`batch` is for .*openai:ID and anthropic:ID"):
             kgbias.price(model, category="gender", batch=True)
     with kgbias.open(None, progress=False) as study:
-        with pytest.raises(UsageError, match="`batch` applies only to providers that take batches"):
+        with pytest.raises(UsageError, match="`batch` is for providers that take batches"):
             study.crawl("reference", group=["Tealanders"], samples=1, iterations=0, batch=True)
         with pytest.raises(UsageError, match="`batch` is for"):
             study.price_profiles("google:m", limit=1, batch=True)

@@ -330,7 +330,7 @@ def test_what_profiles_cost() -> None:
         assert study.price_profiles("smollm2", attribute="religion", limit=1).requests == 120
         with pytest.raises(UsageError, match="no attribute 'x'; there is age"):
             study.price_profiles("smollm2", attribute="x")
-        with pytest.raises(UsageError, match="`structured` applies only to models that take"):
+        with pytest.raises(UsageError, match="`structured` is for models that take"):
             study.price_profiles("smollm2", structured=True, form="json")
 
 
