@@ -365,7 +365,7 @@ class ServerModel:
             key = f"; a file names the address, so it gets no key: --trust, or {self.api.variable}"
         what_to_do = {
             401: key,
-            403: "; this key is not allowed to use the model",
+            403: "; this key may not use the model",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }
         return what_to_do.get(code, "")
