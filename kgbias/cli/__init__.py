@@ -1,5 +1,5 @@
-"""The command line: a command calls the front door (`kgbias.open`) and prints what comes back. Its
-module is imported when it is called, so that `kgbias --help` is instant."""
+"""The command line: a command calls the front door (`kgbias.open`) and prints the result. Its
+module is imported only when the command is called, which keeps `kgbias --help` instant."""
 
 import errno
 import gc
@@ -29,7 +29,7 @@ from kgbias.errors import KgbiasError
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
 
-# name -> the line that --help shows, in the order of the work (a command's own help says more)
+# name -> the line in --help, in the order of the work (a command's own help says more)
 SECTIONS = {
     "Map what a model says": {
         "models": "List the kinds of models, and what each allows.",
@@ -39,7 +39,7 @@ SECTIONS = {
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out the study that a file declares.",
         "review": "Restore or reject answers of a run by hand.",
-        "merge": "Link a run's near-duplicates, reversibly.",
+        "merge": "Link a run's near-duplicates; this can be undone.",
         "measure": "Score a run's triples and compute group figures.",
     },
     "Look at it": {
@@ -48,19 +48,19 @@ SECTIONS = {
         "attribute": "Find which words drive the scores.",
         "ask": "Ask a run a question in plain words; answers have sources.",
         "query": "Ask the graph questions, in Cypher.",
-        "explore": "Write runs as a page to look around in.",
-        "serve": "Serve runs to look around in, to a browser or a team.",
-        "cost": "Show what a run took, by group.",
+        "explore": "Write runs as a page to explore.",
+        "serve": "Serve runs for a browser or a team to explore.",
+        "cost": "Show what a run cost, by group.",
     },
     "Compare": {
         "compare": "Test groups and arms of a run, or compare runs.",
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
         "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
         "evidence": "Join what was said, believed and embedded.",
-        "replicate": "Try again, by other names, what a model believes.",
-        "benchmark": "Compare models on benchmarks of bias.",
-        "sofa": "Build probes from a corpus of stereotypes, as SoFa was.",
-        "faithfulness": "Check how far texts are borne out by their sources.",
+        "replicate": "Test again, with other names, what a model believes.",
+        "benchmark": "Compare models on bias benchmarks.",
+        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
+        "faithfulness": "Check how far texts are supported by their sources.",
         "calibrate": "Test the method on a model whose beliefs are known.",
     },
     "Take out": {
@@ -68,21 +68,21 @@ SECTIONS = {
         "figures": "Write a run's figures and tables for a paper.",
         "export": "Write a run's triples for other tools.",
         "publish": "Write a run as a data set for others.",
-        "reproduce": "Make a published run again; say what differs.",
+        "reproduce": "Repeat a published run, and say what differs.",
     },
     "Keep": {
         "runs": "List the runs in a store.",
         "push": "Copy runs between stores.",
-        "delete": "Delete a run with what only it holds.",
+        "delete": "Delete a run and everything that only it holds.",
         "verify": "Check that a store is sound.",
-        "backup": "Copy a store that is in use to a file.",
-        "compact": "Make a store's file as small as its content.",
+        "backup": "Copy a store to a file, even while it is in use.",
+        "compact": "Shrink a store's file to the size of its content.",
     },
 }
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 
-# Commands that share a module; all others have one of their own name.
+# Commands that share a module; every other command has a module of its own name.
 _MODULES = {
     "models": "crawl",
     "plugins": "crawl",
@@ -107,7 +107,7 @@ _MODULES = {
 
 
 class LazyGroup(click.Group):
-    """Commands are functions of their name, imported when they are used; a name that is a Python
+    """Imports each command when it is used, as the function of its name; a name that is a Python
     keyword gets an underscore."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -127,7 +127,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command, with what --set and the folder's kgbias.toml give it."""
+        """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
             raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
         name, command, rest = super().resolve_command(ctx, args)
@@ -137,7 +137,7 @@ class LazyGroup(click.Group):
         given = ctx.meta.get(GIVEN, {})
         if data:
             ctx.default_map = {name: defaults(path, data, COMMANDS, name, command)}
-            if not os.environ.get(VARIABLE):  # found in the folder, which can be a stranger's
+            if not os.environ.get(VARIABLE):  # found in the folder, which may be a stranger's
                 refuse_reaching(path, data)
                 from kgbias.models.wire import withheld
 
@@ -165,7 +165,7 @@ class LazyGroup(click.Group):
     metavar="NAME=VALUE",
     callback=given_settings,
     expose_value=False,
-    help="A setting, for this call alone, such as --set device=cpu (repeatable, anywhere).",
+    help="A setting for this call only, such as --set device=cpu (repeatable, anywhere).",
 )
 @click.version_option(__version__)
 def cli() -> None:
@@ -179,8 +179,8 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line. An error that the user can fix is one line on stderr, no traceback."""
-    # Most that a command makes lives until it ends; to look it through every 700 objects is a tenth
-    # of a command's time.
+    # Most of what a command allocates lives until it ends: a collection every 700 objects costs a
+    # tenth of its time.
     gc.set_threshold(10_000)
     try:
         prepare()
@@ -193,15 +193,15 @@ def main() -> None:
     except KgbiasError as error:
         fail(str(error), error.exit_code)
     except BrokenPipeError:
-        end(1)  # the reader of our output is gone: nothing more to say
+        end(1)  # whoever read our output is gone: nothing more to say
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            fail(f"no file can have so long a name: {shortened(str(error.filename), 60)}", 2)
+            fail(f"the file name is too long: {shortened(str(error.filename), 60)}", 2)
         fail(f"cannot write the output: {error.strerror or error}", 2)
     except ValueError as error:
         if "null byte" not in str(error):
             raise
-        fail("no file can have a name with a NUL character in it", 2)
+        fail("a file name cannot contain a NUL character", 2)
     except MemoryError:
-        fail("there is not enough memory for this", 2)
+        fail("not enough memory", 2)
     end(code if isinstance(code, int) else 0)

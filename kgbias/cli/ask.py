@@ -1,4 +1,4 @@
-"""`kgbias ask`: questions to the graph in plain words."""
+"""`kgbias ask`: ask the graph questions in plain words."""
 
 from typing import Any, cast
 
@@ -26,7 +26,7 @@ from kgbias.query import write_result
 from kgbias.study.run import Asked
 
 _OF = kgbias.Run.ask
-_SECONDS = 60.0  # that a query which a model wrote may take
+_SECONDS = 60.0  # a time limit for queries written by a model
 
 
 @click.command(
@@ -35,24 +35,24 @@ _SECONDS = 60.0  # that a query which a model wrote may take
 @click.argument("question")
 @store_option
 @click.option("--run", "run_name", metavar="NAME", help="The run (default: the newest).")
-@click.option("--model", metavar="SPEC", help="Let a model write the answer from the statements.")
+@click.option("--model", metavar="SPEC", help="Have a model write the answer from statements.")
 @click.option(
     "--cypher",
     is_flag=True,
-    help="Instead, let the model write a read-only Cypher query, and run it.",
+    help="Instead, have the model write a read-only Cypher query, and run it.",
 )
 @click.option(
     "--top",
     type=click.IntRange(min=1),
     default=default(_OF, "top"),
     show_default=True,
-    help="At most so many statements about each group that is named, or in all.",
+    help="Maximum number of statements about each named group, or in all.",
 )
 @setting(
     "encoder",
     metavar="SPEC",
     default=default(_OF, "encoder"),
-    help="The sentence encoder that finds statements in other words; none: shared words alone.",
+    help="The sentence encoder that finds statements in other words; none: only shared words.",
 )
 @setting("prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
 @setting(
@@ -78,10 +78,10 @@ def ask(
 ) -> None:
     """Ask a run a question, such as "What does the model say about women and work?".
 
-    The answer is what the model said, never more: statements with how often each was said, why it
-    was found, and the figures of the groups with 95% intervals. With --model, a model writes
-    sentences from these statements, and each one that cites no statement is marked. Where the graph
-    holds nothing about the question, the answer says so.
+    The answer is what the model said, never more: statements, with how often each was said and why
+    it was found, and the groups' figures with 95% intervals. With --model, a model writes sentences
+    from these statements; any sentence that cites none is marked. If the graph holds nothing about
+    the question, the answer says so.
     """
     if not model:
         options = without_shared(options, ["dtype", "base-url"])
@@ -90,13 +90,13 @@ def ask(
     if cypher:
         options = without_shared(options, ["min-acceptability", "without-echoes"])
     if cypher and model is None:
-        raise UsageError("--cypher is written by a model: name one with --model")
+        raise UsageError("--cypher needs a model to write the query: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")
     asked = cast(Asked, said(**{name: options.pop(name) for name in names}))
     where = said(device=device)
     selection = said(**options)
     if cypher and selection:
-        raise UsageError(f"`{min(selection)}` does not apply to a query: say it in the question")
+        raise UsageError(f"`{min(selection)}` does not apply to --cypher: put it in the question")
     seconds = _SECONDS if cypher else None
     found: Answer | CypherAnswer
     with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
@@ -118,9 +118,9 @@ def _print_query(a: CypherAnswer) -> None:
     if a.query:
         show.block(f"{a.query}\n", err=True)
     if a.error:
-        raise UsageError(f"the model wrote no query that runs: {a.error}")
+        raise UsageError(f"the model's query cannot be run: {a.error}")
     show.block(write_result(a.result, "table"))
-    show.say("", f"The query of {a.model}: read it before its rows.", err=True)
+    show.say("", f"Query written by {a.model}: read it before its rows.", err=True)
 
 
 def _print(a: Answer) -> None:
@@ -159,7 +159,7 @@ def _print(a: Answer) -> None:
 
 
 def _statement(f: Found, *, arm: bool = False) -> str:
-    """A statement with its figures and why it was found."""
+    """A statement with its figures, and why it was found."""
     t = f.triple
     score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""
     return (
@@ -170,7 +170,7 @@ def _statement(f: Found, *, arm: bool = False) -> str:
 
 
 def _mark(cites: tuple[int, ...], wrong: tuple[int, ...]) -> str:
-    """What is said of a claim whose sources are not in order."""
+    """The mark after a claim whose sources are missing or wrong."""
     if wrong:
         numbers = ", ".join(map(str, wrong))
         return f"  (there is no statement {numbers})"

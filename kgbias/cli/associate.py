@@ -58,7 +58,7 @@ GRID = "The parameter study of Mind Your Bias"
     metavar="FORMAT",
     help="auto, word2vec, word2vec-binary, glove or fasttext-binary (default: auto).",
 )
-@setting("exact-case", type=bool, default=False, help="Do not look Amy up as amy in the vectors.")
+@setting("exact-case", type=bool, default=False, help="Do not look up Amy as amy in the vectors.")
 @_option(
     TESTED,
     "--model",
@@ -74,7 +74,7 @@ GRID = "The parameter study of Mind Your Bias"
     "tests",
     multiple=True,
     metavar="NAMES",
-    help="Tests by name, with commas: weat1 to weat10, C1, C3-term ..., or all.",
+    help="Tests by name, separated by commas: weat1 to weat10, C1, C3-term ..., or all.",
 )
 @_option(
     TESTED, "--tests-file", type=FILE, help="Your own tests (TOML, see docs/how-to/word-sets.md)."
@@ -86,39 +86,39 @@ GRID = "The parameter study of Mind Your Bias"
     multiple=True,
     metavar="NAMES",
     help="weat, s-seat, w-seat, ceat, lpbs, ceat-lpbs, and for word vectors rnd, rnsb, mac, ect, "
-    "ripa; with commas (default: weat for --vectors, w-seat for --model).",
+    "ripa; separated by commas (default: weat for --vectors, w-seat for --model).",
 )
 @setting(
     "spread",
     type=click.Choice(["sample", "population", "pooled"]),
-    help="The standard deviation under d: ddof 1, ddof 0, or Cohen's, which CEAT does not have "
+    help="The standard deviation in d: ddof 1, ddof 0, or Cohen's pooled, not for CEAT "
     "(default: sample).",
 )
 @setting(
     "tails",
     type=click.Choice(["one", "two"]),
-    help="Of the p-value (default: one for WEAT and SEAT, two for CEAT and LPBS).",
+    help="Tails of the p-value (default: one for WEAT and SEAT, two for CEAT and LPBS).",
 )
 @setting(
     "p",
     "how",
     type=click.Choice(["auto", "exact", "sampled", "normal"]),
-    help="How the permutation p-value is computed (default: auto, exact where the partitions can "
+    help="How to compute the permutation p-value (default: auto: exact if the partitions can "
     "be counted, else sampled).",
 )
 @setting(
     "samples",
     type=COUNT,
-    help="Partitions drawn where they are too many to count (default: 99999).",
+    help="Partitions to draw if there are too many to count (default: 99999).",
 )
 @settings("seed")
 @_option(
-    STATISTICS, "--as-published", is_flag=True, help="Each method's conventions as in its paper."
+    STATISTICS, "--as-published", is_flag=True, help="Use each method's conventions from its paper."
 )
 @setting(
     "unit",
     type=click.Choice(["word", "sentence"]),
-    help="SEAT and LPBS: what the permutations exchange (default: word).",
+    help="SEAT and LPBS: what permutations exchange (default: word).",
 )
 @_option(
     VECTORS,
@@ -137,7 +137,7 @@ GRID = "The parameter study of Mind Your Bias"
     VECTORS,
     "--search",
     is_flag=True,
-    help="s-SEAT and w-SEAT: the best of all layers (s-SEAT: and encodings), its p corrected for "
+    help="s-SEAT and w-SEAT: the best of all layers (s-SEAT: and encodings), with p corrected for "
     "the search.",
 )
 @_option(
@@ -149,17 +149,17 @@ GRID = "The parameter study of Mind Your Bias"
 @setting(
     "most",
     type=COUNT,
-    help="With --contexts: texts per word, for LPBS per pair of words (default: 1000).",
+    help="With --contexts: maximum texts per word, or for LPBS per pair of words (default: 1000).",
 )
 @setting(
     "window",
     type=click.IntRange(0),
-    help="With --contexts: words kept on either side of the word (default: the whole text).",
+    help="With --contexts: words to keep on either side of the word (default: the whole text).",
 )
 @setting(
     "apart",
     type=click.IntRange(0),
-    help="With --contexts and LPBS: words between target and attribute at most (default: 18).",
+    help="With --contexts and LPBS: maximum words between target and attribute (default: 18).",
 )
 @_option(
     CEAT, "--generate", type=COUNT, metavar="N", help="Let the model write N contexts per word."
@@ -173,23 +173,23 @@ GRID = "The parameter study of Mind Your Bias"
 @setting(
     "words",
     type=click.Choice(["full", "reduced", "simplified"]),
-    help="Which word sets (default: full).",
+    help="The word sets (default: full).",
 )
 @setting(
     "pool",
     type=click.Choice(["mean", "sum"]),
-    help="How the targets of a set are joined (default: mean; as published: sum).",
+    help="How to pool the targets of a set (default: mean; as published: sum).",
 )
 @setting(
     "kind",
     type=click.Choice(["auto", "masked", "causal"]),
-    help="The kind of model to insist on (default: auto).",
+    help="Require this kind of model (default: auto).",
 )
 @_option(
     GRAPH,
     "--groups",
     metavar="X,Y",
-    help="Test two groups of the run by their indicators, or every pair of a category: all.",
+    help="Test two groups of the run by their indicators; all: every pair within a category.",
 )
 @_option(
     GRAPH, "--every-group", is_flag=True, help="SC-WEAT of each group of the run, with its regard."
@@ -198,19 +198,19 @@ GRID = "The parameter study of Mind Your Bias"
     GRAPH,
     "--attributes",
     metavar="NAME",
-    help="What groups are tested against: pleasant, warmth, competence, career, science, "
+    help="The attributes to test groups on: pleasant, warmth, competence, career, science, "
     "mathematics, traits; or regard, the run's own words (default: pleasant).",
 )
 @_option(
     GRAPH,
     "--topics",
     metavar="A,B",
-    help="Instead: the words of two topics, each CATEGORY:NUMBER or one of its words.",
+    help="Instead: the words of two topics, each given as CATEGORY:NUMBER or by one of its words.",
 )
 @setting(
     "targets",
     type=click.Choice(["terms", "names", "paraphrases"]),
-    help="The kind of indicators (default: the first that both groups declare).",
+    help="The kind of indicators (default: the first that both groups have).",
 )
 @_option(
     GRAPH,
@@ -218,7 +218,7 @@ GRID = "The parameter study of Mind Your Bias"
     type=FILE,
     help="Your own indicators and attributes (TOML, see docs/how-to/word-sets.md).",
 )
-@_option(GRAPH, "--arm", metavar="NAME", help="The augmentation arm, in a run that has several.")
+@_option(GRAPH, "--arm", metavar="NAME", help="The augmentation arm, if the run has several.")
 @_option(
     GRAPH,
     "--store",
@@ -227,26 +227,26 @@ GRID = "The parameter study of Mind Your Bias"
     metavar="PATH-or-URL",
     help="Write the results to this graph store (default with --run: kgbias.db).",
 )
-@_option(GRAPH, "--run", "run_name", metavar="NAME", help="The run they belong to.")
+@_option(GRAPH, "--run", "run_name", metavar="NAME", help="The run that the results belong to.")
 @_option(
     GRID,
     "--grid",
     is_flag=True,
-    help="Every valid setting of every method on every test and model (see the methods page). -o "
-    "names a folder; --encoding, words and targets keep one value.",
+    help="Run every valid setting of every method on every test and model (see the methods page). "
+    "-o names a folder; --encoding, words and targets hold one value.",
 )
-@_option(GRID, "--dry-run", is_flag=True, help="Say what the grid would take, and stop.")
+@_option(GRID, "--dry-run", is_flag=True, help="Show the size of the grid, and stop.")
 @click.option(
     "-o",
     "--output",
     "outputs",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Write a comparison: .tex, .csv, .png, .pdf or .svg; repeatable. With --grid: a folder.",
+    help="Write a comparison: .tex, .csv, .png, .pdf or .svg (repeatable). With --grid: a folder.",
 )
 @model_settings
 @workers_settings
-@setting("cache", type=bool, default=True, help="Whether embeddings are kept on disk.")
+@setting("cache", type=bool, default=True, help="Whether to keep embeddings on disk.")
 @json_option
 def associate(
     as_json: bool,
@@ -260,9 +260,9 @@ def associate(
 ) -> None:
     """Run association tests: WEAT, s-SEAT, w-SEAT, CEAT and LPBS.
 
-    A positive effect ties the first target set to the first attribute set. p-values are exact where
+    A positive effect ties the first target set to the first attribute set. p-values are exact if
     the partitions can be counted, else sampled; p Holm and p BH correct for all tests of the call.
-    An option reaches the methods that it belongs to; one that belongs to none of them is an error.
+    An option applies to the methods that have it; if none of them does, it is an error.
     """
     if grid or dry_run:
         from kgbias.cli.associate import run
@@ -272,7 +272,7 @@ def associate(
     from kgbias.associate import associate as run_tests
 
     if not given["vectors"] and not given["models"]:
-        raise UsageError("name what to test: --vectors FILE or --model SPEC")
+        raise UsageError("say what to test: --vectors FILE or --model SPEC")
     for path in outputs:
         if not path.suffix:
             raise UsageError(f"{path} needs an extension: .tex, .csv, .png, .pdf or .svg")
@@ -307,7 +307,7 @@ def associate(
 
 
 def names(values: Sequence[str]) -> tuple[str, ...]:
-    """Names in a repeatable option with commas."""
+    """The names in a repeatable, comma-separated option."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
@@ -326,7 +326,7 @@ _TABLE = (
 
 
 def print_groups(agreement: "RegardAgreement | None") -> None:
-    """SC-WEAT of every group, where it was asked for."""
+    """Print every group's SC-WEAT, if asked for."""
     if agreement is None or not agreement.groups:
         return
     show.say()
@@ -352,13 +352,13 @@ def print_groups(agreement: "RegardAgreement | None") -> None:
 
 
 def print_left_out(found: "Associations") -> None:
-    """What was asked for and not tested, and why."""
+    """Print what was asked for but not tested, and why."""
     for line in found.left_out:
         show.say(f"left out: {line}")
 
 
 def print_tests(rows: Sequence[dict[str, Any]]) -> None:
-    """The table, then what a reader must know of it."""
+    """Print the table, then what a reader must know about it."""
     if not rows:
         return
     show.table(_TABLE, map(_cells, rows))
@@ -443,11 +443,11 @@ def run(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Run the grid, or say what it takes."""
+    """Run the grid, or print its size."""
     from kgbias.cli.associate import names
 
     if not grid:
-        raise UsageError("--dry-run belongs to --grid")
+        raise UsageError("--dry-run needs --grid")
     asked = said(**given)
     models = asked.pop("models", ())
     tests, methods = names(asked.pop("tests", ())), names(asked.pop("methods", ()))
@@ -456,7 +456,7 @@ def run(
     if asked:
         raise UsageError(f"`{min(asked)}` has no effect with --grid")
     if len(outputs) > 1 or (outputs and outputs[0].suffix):
-        raise UsageError("with --grid, -o names one folder")
+        raise UsageError("with --grid, -o takes one folder")
     with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)

@@ -43,8 +43,8 @@ def _defaults(name: str) -> str:
 @click.option(
     "--method",
     multiple=True,
-    help="How (repeatable): occlusion, which works for any scorer; integrated or gradient, by the "
-    "gradients of the offline scorers and of hf: ones; cam, of the offline ones alone. "
+    help="How (repeatable): occlusion, for any scorer; integrated or gradient, by the gradients of "
+    "offline and hf: scorers; cam, for offline scorers only. "
     f"{_defaults('method')}",
 )
 @click.option(
@@ -53,31 +53,31 @@ def _defaults(name: str) -> str:
 @click.option(
     "--top",
     type=click.IntRange(min=1),
-    help=f"How many of the most extreme statements of each measure. {_defaults('top')}",
+    help=f"How many of each measure's most extreme statements. {_defaults('top')}",
 )
 @click.option("--search", metavar="TEXT", help="Instead, the statements that contain this text.")
 @click.option("--all", "everything", is_flag=True, help="Instead, every statement.")
 @click.option(
     "--words",
     is_flag=True,
-    help="Show the words that drive the scores of each group most, in all that was attributed so "
-    "far, instead of the statements.",
+    help="Instead of statements, show the words that drive each group's scores most, over all that "
+    "was attributed so far.",
 )
 @click.option(
     "--against",
     metavar="SCORER",
-    help="Of --words: not by group but by what this other scorer of the run calls the statements.",
+    help="With --words: by what this other scorer of the run calls the statements, not by group.",
 )
 @click.option(
     "--deletion",
     is_flag=True,
-    help="Show how far the score falls when the most effective words are removed one by one, by "
-    "each method and in random order, instead of the statements.",
+    help="Instead of statements, show how far the score falls when the most effective words are "
+    "removed one by one, by each method and in random order.",
 )
 @setting(
     "removed",
     type=click.IntRange(min=1),
-    help=f"Of --deletion: up to how many words (default: {default(_CURVES, 'removed')}).",
+    help=f"With --deletion: remove up to this many words (default: {default(_CURVES, 'removed')}).",
 )
 @device_setting
 @json_option
@@ -90,8 +90,8 @@ def attribute(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find which words drive the scores of statements: what each word does to the score of its
-    sentence, by leaving it out or by the gradients of the scorer. The report shows them."""
+    """Find which words drive the scores of statements: the effect of each word on its sentence's
+    score, by leaving it out or by the scorer's gradients. The report shows them."""
     given = {name: value for name, value in options.items() if value not in (None, (), False)}
     _check(given, words, against, deletion)
     with kgbias.open(store_url, progress=True) as study:
@@ -126,11 +126,11 @@ def attribute(
 
 def _check(given: dict[str, Any], words: bool, against: str | None, deletion: bool) -> None:
     if words and deletion:
-        raise UsageError("--words and --deletion are two questions: ask one at a time")
+        raise UsageError("choose one of --words and --deletion")
     if against and not words:
-        raise UsageError("--against belongs to --words")
+        raise UsageError("--against needs --words")
     if "removed" in given and not deletion:
-        raise UsageError("removed belongs to --deletion")
+        raise UsageError("removed needs --deletion")
     if deletion and (stray := _INSTEAD.keys() & given.keys()):
         flag = _INSTEAD[min(stray)]
         raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")

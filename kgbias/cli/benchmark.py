@@ -1,4 +1,4 @@
-"""`kgbias benchmark`: several models on benchmarks of bias."""
+"""`kgbias benchmark`: several models on bias benchmarks."""
 
 import math
 from pathlib import Path
@@ -41,8 +41,8 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     metavar="SPEC",
     help=f"A model (repeatable): {SCORERS}.",
 )
-@click.option("--run", metavar="NAME", help="SoFa: the groups and statements of this run.")
-@click.option("--statements", type=FILE, help="SoFa: statements, one a line, or a CSV.")
+@click.option("--run", metavar="NAME", help="SoFa: use the groups and statements of this run.")
+@click.option("--statements", type=FILE, help="SoFa: statements, one per line, or a CSV file.")
 @click.option("--identities", metavar="NAME-or-FILE", help="SoFa: the groups (default: sofa).")
 @click.option("--apx", is_flag=True, help="APX: names before descriptors.")
 @click.option("--names", metavar="NAME-or-FILE", help="APX: the names (default: globalbias).")
@@ -70,10 +70,10 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     "--tables",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help="Also write the tables as CSV and LaTeX, and results as records of Every Eval Ever and "
-    "the Hugging Face hub.",
+    help="Also write the tables as CSV and LaTeX, and the results as records for Every Eval Ever "
+    "and the Hugging Face hub.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what it would take, and score nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what there is to score, and stop.")
 @base_url_option
 @settings("bos")
 @model_settings
@@ -95,11 +95,11 @@ def benchmark(
     processes: int | None,
     **given: Any,
 ) -> None:
-    """Score models on benchmarks of bias, and hold them against each other.
+    """Score models on bias benchmarks, and compare them.
 
-    The scores of every item are kept in the store: the same command continues where it was stopped,
-    and one with another model scores that one alone. Where the store has measured crawls of the
-    models, these are compared too.
+    The store keeps every item's scores: the same command continues where it stopped, and with
+    another model it scores only that one. If the store has measured crawls of the models, these are
+    compared too.
     """
     given = fitting(given, models, "scorer")
     opening: Any = said(**{name: given.pop(name) for name in _OPENING})
@@ -132,7 +132,7 @@ def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
 def _time(c: "Cost") -> str:
     if c.items == c.kept:
         return ""
-    return "how long is not known yet" if math.isnan(c.seconds) else f"about {duration(c.seconds)}"
+    return "time not known yet" if math.isnan(c.seconds) else f"about {duration(c.seconds)}"
 
 
 def _print(found: "Board") -> None:

@@ -1,4 +1,4 @@
-"""`kgbias calibrate`: the method on the reference model, planted against found."""
+"""`kgbias calibrate`: the method on the reference model, found against planted."""
 
 from pathlib import Path
 from typing import Any
@@ -27,13 +27,13 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     "--seeds",
     default=default(_OF, "seeds"),
     show_default=True,
-    help="How many crawls; their spread is shown.",
+    help="Number of crawls; their spread is shown.",
 )
 @click.option(
     "--iterations",
     type=click.IntRange(0),
     help="Rounds of expansion: 20 statements per group each, after the first 20. More than the "
-    "published 4 show what the method finds with more statements (default: "
+    "published 4 show what the method finds in more statements (default: "
     f"{default(_OF, 'iterations')}, with --coverage {default(_COVERAGE, 'iterations')}).",
 )
 @click.option(
@@ -43,9 +43,9 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     flag_value=default(_COVERAGE, "crawls"),
     type=click.IntRange(2),
     metavar="[N]",
-    help="Instead, measure whether 95% intervals hold what they promise, over N crawls (alone: "
-    f"{default(_COVERAGE, 'crawls')}). They are kept, in the cache folder where no --store is "
-    "named, and the same command goes on where it was stopped.",
+    help="Instead, measure how often 95% intervals cover the truth, over N crawls (default N: "
+    f"{default(_COVERAGE, 'crawls')}). The crawls are kept, in the cache folder unless --store is "
+    "given, and the same command continues where it stopped.",
 )
 @click.option(
     "--prompts",
@@ -64,7 +64,7 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     "--store",
     "store_url",
     metavar="PATH-or-URL",
-    help="Keep the crawls in this store (default: they are not kept, but for --coverage).",
+    help="Keep the crawls in this store (default: not kept, except with --coverage).",
 )
 @setting(
     "regard",
@@ -87,8 +87,8 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 )
 @json_option
 def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **options: Any) -> None:
-    """Crawl and measure the reference model with the paper's parameters, and hold what was found
-    against what was planted in it, with 95% intervals."""
+    """Crawl and measure the reference model with the paper's parameters, and compare what was
+    planted with what was found, with 95% intervals."""
     options = {name: value for name, value in options.items() if value not in (None, ())}
     if crawls is not None:
         return _cover(store_url, as_json, crawls, options)
@@ -115,8 +115,8 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
     show.say(
         f"reference world {found.world}, {found.crawls} crawls, {found.statements:.0f} statements "
         "of each group",
-        "share of 95% intervals that hold the long-run value (target 0.93 to 0.97), "
-        "and of those that take statements for independent",
+        "share of 95% intervals that contain the long-run value (target 0.93 to 0.97), "
+        "and of those that treat statements as independent",
         "",
     )
     show.table(

@@ -1,5 +1,5 @@
-"""What a command of kgbias is: its help has an example and its settings, an option that it does not
-have gets a hint, and the library's messages name its options."""
+"""The command class of kgbias: help shows examples and settings, an unknown option gets a hint, and
+the library's messages are worded in the command's options."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Command(click.Command):
     """A command.
 
     Attributes:
-        examples: command lines that work, as they are typed.
+        examples: working command lines, as typed.
     """
 
     def __init__(self, *args: Any, examples: tuple[str, ...] = (), **more: Any) -> None:
@@ -30,8 +30,8 @@ class Command(click.Command):
         write_examples(formatter, self.examples)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Options under their headings, then the command's own settings, and the names of those
-        that it shares."""
+        """Write the options under their headings, then the command's own settings and the names of
+        its shared ones."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(context):
             if not isinstance(parameter, click.Argument) and (
@@ -62,20 +62,20 @@ class Command(click.Command):
             raise
 
     def _instead(self, context: click.Context, option: str) -> str:
-        """Where an option that the command does not have is to be found: among its settings, or
-        with the commands beside it."""
+        """Where to find an option that the command lacks: among its settings, or on a sibling
+        command."""
         name = option.lstrip("-")
         if name in of_command(self):
             path = path_of(context)
             return (
-                f"{name} is a setting: kgbias --set {name}=VALUE {path} ..., or a line of "
+                f"{name} is a setting: kgbias --set {name}=VALUE {path} ..., or a line in "
                 "kgbias.toml"
             )
         where = takers(context, lambda part: _has(part, option))
         return where and f"{path_of(context)} does not take {option}: {where}"
 
     def invoke(self, context: click.Context) -> Any:
-        """Run the command; where the library's message names a parameter, it names the option."""
+        """Run the command; parameters named in the library's messages become options."""
         try:
             return super().invoke(context)
         except ParameterError as error:
@@ -87,8 +87,8 @@ class Command(click.Command):
 
 
 class Parts(click.Group):
-    """A command of several parts, in the order in which they are defined. Of these, `run` is what
-    is meant where no part is named: by an option, or by an argument if it takes one."""
+    """A command with several parts, in the order of their definition. `run` is the default part,
+    called when the line begins with an option, or with an argument that `run` takes."""
 
     command_class = Command
 
@@ -116,7 +116,7 @@ class Parts(click.Group):
 
 
 def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> None:
-    """The section of command lines that work."""
+    """Write the section of example command lines."""
     if lines:
         with formatter.section("Example" if len(lines) == 1 else "Examples"):
             for line in lines:
@@ -124,14 +124,14 @@ def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> No
 
 
 def with_options(message: str, command: click.Command | None) -> str:
-    """The message with parameters of the library as options of the command: `until_coverage`
-    becomes --until-coverage. Parameters that the command does not have stay as they are."""
+    """The message with the library's parameters as the command's options: `until_coverage` becomes
+    --until-coverage. Parameters that the command lacks stay as they are."""
     flags = dict(_flags(command)) if command else {}
     return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
 
 
 def _flags(command: click.Command) -> Iterator[tuple[str, str]]:
-    """The options and settings of a command: parameter and what is typed for it."""
+    """The command's options and settings: each parameter, and how it is typed."""
     for parameter in command.params:
         if isinstance(parameter, click.Option | Setting) and parameter.name:
             yield parameter.name, max(parameter.opts, key=len)
@@ -144,7 +144,7 @@ def _has(part: click.Command, option: str) -> bool:
 
 
 class Section(click.Option):
-    """An option that stands under `section` in the help."""
+    """An option listed under the heading `section` in the help."""
 
     def __init__(self, *args: Any, section: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -152,7 +152,7 @@ class Section(click.Option):
 
 
 class _Commas(click.ParamType[Any]):
-    """A list written with commas, as a tuple."""
+    """A comma-separated list, as a tuple."""
 
     name = "list"
 

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @store_option
 @click.option(
-    "--pairs", is_flag=True, help="One run: test every pair of groups, not each with the rest."
+    "--pairs", is_flag=True, help="One run: test every pair of groups, not each against the rest."
 )
 @click.option(
     "--groups",
     metavar="A,B",
-    help="Only these groups: one is held against the rest of its category, several against each "
-    "other. What is not asked is no part of a family.",
+    help="Only these groups: one is compared with the rest of its category, several with each "
+    "other. Groups left out are not part of a family.",
 )
 @click.option("--measure", metavar="NAMES", help="Only these measures, separated by commas.")
 @click.option(
@@ -56,17 +56,17 @@ if TYPE_CHECKING:
 @click.option(
     "--margin",
     type=float,
-    help="Several models: a difference below it counts as none, in units of the measure (default: "
-    "0.05 of its range, or 0.2 standard deviations where it has none).",
+    help="Several models: smaller differences count as none; in units of the measure (default: "
+    "0.05 of its range, or 0.2 standard deviations if it has no range).",
 )
 @click.option(
-    "--forms", is_flag=True, help="One run: its groups' means by what the prompts supplied, alone."
+    "--forms", is_flag=True, help="One run: only its groups' means, by what the prompts supplied."
 )
 @correction_setting
 @setting(
     "examples",
     default=default(kgbias.Study.compare, "examples"),
-    help="Several runs: how many statements to list that one run alone has.",
+    help="Several runs: how many of the statements found in only one run to list.",
 )
 @selection_options
 @json_option
@@ -85,17 +85,17 @@ def compare(
     arm: str | None,
     **leaving: Any,
 ) -> None:
-    """Test the groups and augmentation arms of one run (the newest where none is named), or compare
-    models: runs of several, or with --probes those that probed a run's statements.
+    """Test the groups and augmentation arms of one run (default: the newest), or compare models:
+    the models of several runs, or with --probes those that probed a run's statements.
 
-    Groups are tested within each arm; runs of several arms are compared by one, --arm. First: do
-    the groups of a category differ at all? Then each against the others, by the difference of
-    their means at one mix of prompts, p-values by permutation of whole prompts and corrected over
-    a family (one measure in one category). No group is named unless the first test finds something.
-    Beside it stand the differences of statements whose predicate the model chose, and of all.
-    Models: what one says and the other does not, how each group differs, whether they are the same
-    to within a margin, and which ranks highest how surely; one family over all models, groups and
-    measures.
+    Groups are tested within each arm; to compare runs with several arms, choose one with --arm.
+    First, do the groups of a category differ at all? Then each is tested against the others, by the
+    difference of their means at one mix of prompts, with p-values by permutation of whole prompts,
+    corrected over a family (one measure in one category). No group is named unless the first test
+    finds something. Alongside are the differences over statements whose predicate the model chose,
+    and over all. For models: what one says and the other does not, how each group differs, whether
+    they are the same to within a margin, and how surely each ranks highest; one family over all
+    models, groups and measures.
     """
     asked: dict[str, Any] = {"groups": _listed(groups), "measures": _listed(measure)}
     with kgbias.open(store_url, progress=True) as study:
@@ -152,7 +152,7 @@ def show_tests(
         return show.data({"run": run} | both | {"variance": table})
     if not groups and not arms:
         show.say(
-            f"run {run} has nothing to test: it takes two groups of a category, or two "
+            f"run {run} has nothing to test: that needs two groups of a category, or two "
             "arms, with scores (kgbias measure)",
             err=True,
         )
@@ -162,7 +162,7 @@ def show_tests(
 
 
 def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
-    """The means of groups by what prompts supplied."""
+    """Print the groups' means by what the prompts supplied."""
     if as_json:
         return show.data({"run": run, "forms": [finite(row) for row in means.records()]})
     if not means:
@@ -205,8 +205,8 @@ def _print_variance(variance: "Sequence[Components]") -> None:
             show.say(c.verdict)
     if any(c.wordings.own.has_interval or c.recrawls.own.has_interval for c in variance):
         show.say(
-            "intervals of differences resample the few wordings and crawls that there are: where "
-            "these matter, they are too narrow"
+            "intervals of differences resample only the few wordings and crawls at hand: where "
+            "these matter, the intervals are too narrow"
         )
 
 
@@ -254,7 +254,7 @@ def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
 
 
 def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
-    """The verdicts of a family: what differs, or what difference would have been seen."""
+    """Print a family's verdicts: what differs, or what difference would have been found."""
     for line in found[:_MOST_SAID]:
         show.say(f"-> {line}")
     if len(found) > _MOST_SAID:
@@ -312,7 +312,7 @@ def print_contrasts(found: "Contrasts") -> None:
     for t in told[:_MOST_CONTRASTS]:
         show.say(f"-> {t.verdict}")
     if len(told) > _MOST_CONTRASTS:
-        show.say(f"-> and {len(told) - _MOST_CONTRASTS} more: --json has them all")
+        show.say(f"-> and {len(told) - _MOST_CONTRASTS} more: --json shows all")
 
 
 def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:

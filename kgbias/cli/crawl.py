@@ -1,4 +1,4 @@
-"""`kgbias crawl`: ask a model, keep the graph."""
+"""`kgbias crawl`: ask a model and keep the graph; `models` and `plugins`: list what there is."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _HEADS = {"echo": "echoes"}
 
-WHOM = "Who is asked, and about whom"
+WHOM = "The model and the groups"
 RUN = "The run"
-HOW = "How it is asked, and how long"
+HOW = "How and how long to ask"
 
 
 def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
@@ -72,10 +72,10 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     "--intersect",
     multiple=True,
     metavar="A,B",
-    help="All combinations of the groups of categories, for example gender,religion.",
+    help="Every combination of the groups of these categories, for example gender,religion.",
 )
-@_option(WHOM, "--dynamic", metavar="CLASS", help="Let the model name the groups of a class first.")
-@_option(WHOM, "--plural", help="What several members of the class are called.")
+@_option(WHOM, "--dynamic", metavar="CLASS", help="First let the model name the groups of a class.")
+@_option(WHOM, "--plural", help="The plural of the class's name.")
 @setting(
     "seed-prompts",
     default=DynamicSeeds.prompts,
@@ -92,7 +92,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     "--repeat",
     type=click.IntRange(min=1),
     metavar="K",
-    help="Crawl K times with other seeds: the runs NAME, NAME~2 ...",
+    help="Crawl K times with different seeds: the runs NAME, NAME~2 ...",
 )
 @_option(RUN, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed.")
 @_option(
@@ -116,7 +116,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     "top-p",
     type=float,
     metavar="SHARE",
-    help="Draw from the fewest most probable tokens that hold this share (default: all).",
+    help="Draw from the most probable tokens that together hold this share (default: all).",
 )
 @setting(
     "min-p",
@@ -172,7 +172,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     type=float,
     default=CrawlConfig.min_acceptability,
     metavar="X",
-    help="Ask again where a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
+    help="Ask again if a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
 )
 @setting(
     "predicate-prompts",
@@ -205,19 +205,19 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     "--form",
     type=click.Choice(["completion", "chat"]),
     help="Whether the model completes a text or answers in a chat (default: "
-    f"{CrawlConfig.form}; chat where a model does nothing else).",
+    f"{CrawlConfig.form}; chat for models that only chat).",
 )
 @setting(
     "structured",
     type=bool,
     default=False,
-    help="Ask for JSON in a schema (chat servers; plain text where the server refuses).",
+    help="Ask for JSON in a schema (chat servers; plain text if the server refuses).",
 )
 @setting(
     "filters",
     type=COMMAS,
     metavar="LIST",
-    help="Which answers are rejected and asked for again, separated by commas, or none: "
+    help="Which answers to reject and ask for again, separated by commas, or none: "
     f"{', '.join((*FILTERS, ECHO))} (default: the pack's, refusal,echo for sentences).",
 )
 @setting(
@@ -229,8 +229,8 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
 @setting(
     "redraw",
     default=None,
-    help="Whether a rejected answer is drawn again from the same prompt, or asked for by a prompt "
-    "with other examples (default: the pack's, true for sentences).",
+    help="Whether to draw a rejected answer again from the same prompt, or to ask with other "
+    "examples (default: the pack's, true for sentences).",
     type=bool,
 )
 @model_settings
@@ -249,9 +249,9 @@ def crawl(
 ) -> int:
     """Crawl a model for stereotype triples.
 
-    The method is that of Salinas et al. 2023, and --preset salinas-2023 sets all of it; by default
-    the prompts are sentences. Running the same command again continues where it stopped, and asks
-    nothing that was answered before.
+    The method is that of Salinas et al. 2023; --preset salinas-2023 sets all of it, while the
+    default prompts are sentences. Run the same command again to continue where it stopped: nothing
+    is asked twice.
     """
     if options["filters"]:
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
@@ -332,11 +332,14 @@ def _print(run: kgbias.Run) -> None:
         ),
     )  # fmt: skip
     if result.unfilled:
-        show.say(f"{result.unfilled} places have no statement after their last attempt", err=True)
+        show.say(
+            f"{result.unfilled} places are still without a statement after their last attempt",
+            err=True,
+        )
 
 
 def _shown(shows: Mapping[str, float]) -> list[str]:
-    """What differences a crawl would find."""
+    """The differences that a crawl would find."""
     known = [
         f"{100 * found:.0f} in 100 ({category})"
         for category, found in shows.items()
@@ -388,10 +391,10 @@ _COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "
 def models(as_json: bool) -> None:
     """List the kinds of models by their specs, and what each allows.
 
-    crawl: writing text, for crawls, profiles, judges and questions. structured: answers held to a
-    JSON schema. seed: a random seed decides an answer. logprobs: log-probabilities of texts, for
-    benchmarks. probe: by these, or by forced choice alone. association: vectors and words, for
-    association tests. batch: requests left with the provider, for less.
+    crawl: writes text, for crawls, profiles, judges and questions. structured: answers follow a
+    JSON schema. seed: a random seed fixes the answer. logprobs: log-probabilities of texts, for
+    benchmarks. probe: by log-probabilities, or only by forced choice. association: vectors and
+    words, for association tests. batch: requests sent as batches, which cost less.
     """
     found = kgbias.model_kinds()
     if as_json:
@@ -405,7 +408,7 @@ def models(as_json: bool) -> None:
         rows += [(form, *can, extra, " or ".join(kind.keys)) for form in kind.specs]
     show.table(("spec", *_COLUMNS, "extra", "key"), rows)
     show.say(
-        "depends: on the model, or on the server that answers",
+        "depends: on the model or the server",
         "choice: by forced choice, kgbias probe choice",
     )
     missing = sorted({kind.extra for kind in found if not kind.installed})
@@ -419,7 +422,7 @@ def models(as_json: bool) -> None:
 @click.command(cls=Command, examples=("kgbias plugins",))
 @json_option
 def plugins(as_json: bool) -> None:
-    """List what installed packages add: measures, kinds of models, export formats and prompt packs,
+    """List what installed packages add (measures, kinds of models, export formats and prompt packs)
     and what is wrong with any of it. Imports these packages."""
     found = kgbias.plugins()
     if as_json:

@@ -1,5 +1,5 @@
-"""`kgbias evidence` and `replicate`: said, believed and embedded, in one row for each triple, and
-whether what was believed is found again."""
+"""`kgbias evidence` and `replicate`: what was said, believed and embedded, in one row per triple,
+and whether the beliefs are found again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,54 +41,54 @@ _ASKING = (
 @click.option(
     "--model",
     metavar="SPEC",
-    help="Probe the run with this model first, and put it into its vectors (default: read what "
+    help="First probe the run with this model, and embed the run with it (default: read what "
     "the store holds).",
 )
 @click.option(
     "--encoder",
     metavar="SPEC",
-    help="Take the vectors of this model, or of vectors:FILE (default: those of --model).",
+    help="Use the vectors of this model, or of vectors:FILE (default: those of --model).",
 )
 @click.option(
     "--indicators",
     metavar="FILE",
-    help="Your own words that stand for groups in the vectors (see docs/how-to/word-sets.md).",
+    help="Your own words for groups in the vectors (see docs/how-to/word-sets.md).",
 )
 @setting(
     "probes",
     type=click.IntRange(1),
     metavar="N",
-    help="Probes at most (default: 45,000); which statements are left out is a stated rule.",
+    help="Maximum number of probes (default: 45,000); a documented rule leaves statements out.",
 )
 @setting(
     "carrier",
     "carriers",
     multiple=True,
     metavar="TEXT",
-    help="What stands before names, three times or more; a header ends in a colon (default: "
-    "nothing, the header of the crawl's own prompts, and one of ours).",
+    help="The text before names; give three or more; a header ends in a colon (default: nothing, "
+    "the header of the crawl's own prompts, and one of ours).",
 )
 @click.option(
     "--statements",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Further statements: one a line, or CSV with the columns statement and category.",
+    help="More statements: one per line, or CSV with the columns statement and category.",
 )
 @setting(
     "floor",
     type=click.Choice(FLOORS),
-    help="With how many of the statements names that mean nothing are probed (default: a fifth).",
+    help="How many of the statements to probe with meaningless names (default: a fifth).",
 )
 @setting(
-    "placebo", type=bool, default=False, help="Also probe groups of which little is to be believed."
+    "placebo", type=bool, default=False, help="Also probe groups about which little is believed."
 )
 @setting(
     "marked",
     multiple=True,
     type=click.Choice(MARKS),
-    help="Names with this mark take part too; repeatable.",
+    help="Include names with this mark (repeatable).",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be asked, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")
 @workers_settings
 @settings("device")
 @base_url_option
@@ -102,12 +102,12 @@ def evidence(
 
     A statement is believed of a group if it is likelier after the group's names than after those of
     the other groups, by more than half a bit, beyond what each name makes likelier anyway, and by
-    more than its names differ (docs/methods/evidence.md). What the same test finds of names that
-    mean nothing stands beside it.
+    more than the names differ among themselves (docs/methods/evidence.md). Beside it is what the
+    same test finds with meaningless names.
     """
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
     if given["executor"] == LOCAL:
-        given["executor"] = None  # the library's own default, which needs no --model
+        given["executor"] = None  # the library's default, which needs no --model
     if given["model"]:
         given = fitting(given, [given["model"]], "scorer")
     else:
@@ -149,30 +149,30 @@ def _price(price: dict[str, Any], as_json: bool) -> None:
         names = sum(len(own) for own in part["names"].values())
         show.say(
             f"{part['category']}: {names} names of {len(part['names'])} groups before "
-            f"{part['statements']} statements ({part['not_probed']} are left out); "
-            f"{part['nonce_names']} names that mean nothing before {part['floor_statements']}"
+            f"{part['statements']} statements ({part['not_probed']} left out); "
+            f"{part['nonce_names']} meaningless names before {part['floor_statements']}"
         )
         if few := part["too_few_names"]:
             show.say(
-                f"  nothing can be said of {', '.join(few)}: fewer than {FEWEST} "
-                "names, or no other group to hold against; what is found is a belief of their names"
+                f"  nothing can be said about {', '.join(few)}: fewer than {FEWEST} "
+                "names, or no other group to compare; what is found is a belief about their names"
             )
 
 
 def _print_floor(floor: dict[str, Any]) -> None:
-    """What was found of names that mean nothing, beside what was found."""
+    """Print how much is believed of groups, beside how much of meaningless names."""
     if floor and floor["tested"]:
         show.say(
             f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; "
-            f"of names that mean nothing {floor['found']:.2f} of {floor['tested']:,} (the mean "
+            f"of meaningless names {floor['found']:.2f} of {floor['tested']:,} (the mean "
             "over deals)",
             "",
         )
 
 
 def _print_groups(rows: Any) -> None:
-    """The correlations that were shown: the corrected p is at most 0.05, and the interval leaves
-    out 0."""
+    """Print the correlations that were shown: corrected p at most 0.05, and an interval that
+    excludes 0."""
     shown = sorted(
         (r for r in rows if r["kind"] == "rho" and r["q_value"] <= 0.05 and _leaves_out_none(r)),
         key=lambda r: r["p_value"],
@@ -199,7 +199,7 @@ def _leaves_out_none(row: dict[str, Any]) -> bool:
 
 
 def _print_verdicts(rows: Sequence[Evidence]) -> None:
-    """The most telling statements of each verdict."""
+    """Print the most telling statements of each verdict."""
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]
         if not own:
@@ -214,8 +214,7 @@ def _print_verdicts(rows: Sequence[Evidence]) -> None:
 
 
 def _cells(row: Evidence) -> tuple[str, ...]:
-    """What was said, believed, embedded and chosen, "" where that is not known, and the
-    sentence."""
+    """What was said, believed, embedded and chosen, each "" if unknown, and the sentence."""
     lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
     return (
         f"said {row.count:>3}",
@@ -227,7 +226,7 @@ def _cells(row: Evidence) -> tuple[str, ...]:
 
 
 def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
-    """How far the three kinds agree, a line for each group."""
+    """Print how far the three kinds agree, a line for each group."""
     if not rows:
         return
     several = len({row.arm for row in rows}) > 1
@@ -248,8 +247,8 @@ def _tau(e: Estimate) -> str:
 
 
 _WAYS = {
-    "names": "believed by half of each group's names, tried with the other half",
-    "roots": "believed by the names of one root, tried with those of another",
+    "names": "believed with half of each group's names, tried with the other half",
+    "roots": "believed with the names of one root, tried with those of another",
     "carriers": "tried with other carriers",
     "crawl": "tried in the other run, where it probed the statement",
 }
@@ -261,22 +260,22 @@ _WAYS = {
 @click.option(
     "--model",
     metavar="SPEC",
-    help="Ask the model again with other carriers (default: nothing is asked).",
+    help="Ask the model again with other carriers (default: ask nothing).",
 )
 @setting(
     "carrier",
     "carriers",
     multiple=True,
     metavar="TEXT",
-    help="What stands before names, three times or more (default: three that were not used).",
+    help="The text before names; give three or more (default: three that were not used).",
 )
-@click.option("--other", metavar="RUN", help="Look findings up in another run of the store.")
+@click.option("--other", metavar="RUN", help="Look up the findings in another run of the store.")
 @settings("device")
 @base_url_option
 @workers_settings
 @json_option
 def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
-    """Try again what a model was found to believe: with names held out, with other carriers, in
+    """Test again what a model was found to believe: with held-out names, with other carriers, or in
     another crawl."""
     if given["executor"] == LOCAL:
         given["executor"] = None
@@ -324,7 +323,7 @@ def _ways(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]
     yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"
     if way.missed:
         head = (
-            "found again by less than half of the halves"
+            "found again in less than half of the halves"
             if way.by == "names"
             else ("not found again")
         )

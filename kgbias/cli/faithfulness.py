@@ -1,4 +1,4 @@
-"""`kgbias faithfulness`: how far texts are borne out by their sources."""
+"""`kgbias faithfulness`: how far texts are supported by their sources."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -30,12 +30,12 @@ from kgbias.study.opening import Judging
 _OF = kgbias.Run.faithfulness
 _WORLD = "world"
 _RELEVANCE = "answer_relevance"
-_OFFLINE = "not judged: it takes a judge that writes questions (--judge SPEC)"
+_OFFLINE = "not judged: this needs a judge that writes questions (--judge SPEC)"
 _REASONS = {
-    "words": "words that the answer lacks",
-    "negation": "negated otherwise",
-    "cut": "cut before a turn",
-    "attributed": "the answer gives it to others",
+    "words": "words not in the answer",
+    "negation": "negated differently",
+    "cut": "cut before the meaning turns",
+    "attributed": "the answer attributes it to others",
     "unfinished": "unfinished",
 }
 
@@ -46,25 +46,25 @@ _REASONS = {
 @click.option(
     "--judge",
     metavar="NAME-or-SPEC",
-    help="Who judges: rule or minilm (offline), or a model's spec (default: the rule alone).",
+    help="The judge: rule or minilm (offline), or a model's spec (default: only the rule).",
 )
 @click.option(
     "--repeats",
     type=click.IntRange(min=1),
     default=default(_OF, "repeats"),
     show_default=True,
-    help="How often the judge is asked the same.",
+    help="How many times to ask the judge the same.",
 )
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
-    help="Of a run: put so many statements, drawn at random, to the judge (default: all).",
+    help="For a run: judge this many statements, drawn at random (default: all).",
 )
 @click.option(
     "--text",
     "text",
     type=click.Path(path_type=Path),
-    help="Instead, hold this text against the run's statements.",
+    help="Instead, check this text against the run's statements.",
 )
 @click.option(
     "--records",
@@ -74,8 +74,8 @@ _REASONS = {
 @click.option(
     "--pairs",
     metavar="FILE",
-    help="Instead, pairwise accuracy on a copy of WikiEval; world: on fifty pairs of the reference "
-    "world.",
+    help="Instead, pairwise accuracy on your copy of WikiEval; world: on fifty pairs of the "
+    "reference world.",
 )
 @setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
 @setting(
@@ -100,18 +100,18 @@ def faithfulness(
     as_json: bool,
     **judging: Any,
 ) -> None:
-    """Check how far texts are borne out by their sources.
+    """Check how far texts are supported by their sources.
 
-    Of a run: whether each triple still says what the raw answer said that it was read from, by
-    outcome. --text, --records and --pairs judge other texts. A judge's own reliability is printed
-    beside what it says: its agreement with itself and with labelled cases.
+    For a run: whether each triple still says what its raw answer said, by outcome. --text,
+    --records and --pairs judge other texts. The judge's own reliability is printed too: its
+    agreement with itself and with labelled cases.
     """
     if sum(given is not None for given in (text, records, pairs)) > 1:
         raise UsageError("choose one of --text, --records and --pairs")
     if sample is not None and (text or records or pairs):
-        raise UsageError("--sample is of a run's statements")
+        raise UsageError("--sample applies only to a run's statements")
     if run_name is not None and (records or pairs):
-        raise UsageError("--records and --pairs are not about a run: leave the run out")
+        raise UsageError("--records and --pairs do not use a run: leave the run out")
     if judge is None or judge in LOCAL:
         judging = without_shared(judging, ["device", "dtype", "base-url"])
     else:
@@ -228,7 +228,7 @@ def _print_run(found: ParserFaithfulness) -> None:
         ]
     show.table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
     if found.without_answer:
-        show.say(f"{found.without_answer} statements have no raw answer: they were imported")
+        show.say(f"{found.without_answer} statements have no raw answer, since they were imported")
     if found.agreement.n:
         show.say(f"rule and judge agree on {_share(found.agreement)} of the statements")
     for c in found.unfaithful[:10]:

@@ -21,19 +21,22 @@ _OF = kgbias.Study.import_file
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
-    "--model", default=default(_OF, "model"), show_default=True, help="What said these statements."
+    "--model",
+    default=default(_OF, "model"),
+    show_default=True,
+    help="The source of the statements.",
 )
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
-    help="Default: by the file's extension. profiles: one character a row, attributes as columns. "
-    "ragas: a knowledge graph of RAGAS. documents: a folder of text files.",
+    help="Default: by the file's extension. profiles: a character per row, attributes as columns. "
+    "ragas: a knowledge graph from RAGAS. documents: a folder of text files.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
 @click.option("--predicate", default=default(_OF, "predicate"), show_default=True, metavar="COLUMN")
 @click.option("--object", default=default(_OF, "object"), show_default=True, metavar="COLUMN")
-@click.option("--category", metavar="COLUMN", help="Default: category, where there is one.")
-@click.option("--count", metavar="COLUMN", help="How often it was said; default: count.")
+@click.option("--category", metavar="COLUMN", help="Default: category, if there is one.")
+@click.option("--count", metavar="COLUMN", help="How often a statement was made; default: count.")
 @click.option("--arm", metavar="COLUMN", help="The augmentation arm; default: arm.")
 @click.option(
     "--category-name",
@@ -58,9 +61,9 @@ _OF = kgbias.Study.import_file
 def import_(
     file: Path, store_url: str, say: tuple[tuple[str, str], ...], as_json: bool, **options: Any
 ) -> None:
-    """Make a run of statements that were collected elsewhere, so that all of kgbias works on them:
-    CSV, TSV or JSON lines with the columns group, predicate and object, or character profiles; or
-    of the statements about groups in a folder of documents or a knowledge graph of RAGAS."""
+    """Make a run from statements collected elsewhere, to use all of kgbias on them: CSV, TSV or
+    JSON lines with the columns group, predicate and object; character profiles; or the statements
+    about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
         done, groups = run.imported, len(run.groups())
@@ -78,6 +81,6 @@ def import_(
     show.say(
         f"run {run.name}: {done.statements} statements, {done.triples} distinct, about "
         f"{groups} groups"
-        + (f"; {done.left_out} rows lack a part and were left out" if done.left_out else "")
+        + (f"; {done.left_out} incomplete rows were left out" if done.left_out else "")
         + (f"; {done.passages} nodes, {done.relations} relationships" if done.passages else "")
     )

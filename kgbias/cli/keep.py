@@ -1,4 +1,4 @@
-"""`kgbias runs`, `delete`, `verify`, `backup`, `compact` and `push`: what keeps a store."""
+"""`kgbias runs`, `delete`, `verify`, `backup`, `compact` and `push`: keep a store in order."""
 
 import sys
 from dataclasses import asdict
@@ -19,7 +19,7 @@ from kgbias.study.series import Series
 @click.option(
     "--series",
     metavar="NAME",
-    help="Instead, how much each figure moves between the crawls of this series.",
+    help="Instead, show how much each figure varies between the crawls of this series.",
 )
 @json_option
 def runs(store_url: str, series: str | None, as_json: bool) -> None:
@@ -53,7 +53,7 @@ def _print_series(series: Series, as_json: bool) -> None:
         return show.data({"series": series.name, "runs": names, "figures": found.records()})
     show.say(f"series {series.name}: {', '.join(r.name for r in series)}")
     if not found:
-        show.say("no figures yet: kgbias measure each of these runs", err=True)
+        show.say("no figures yet: run kgbias measure on each of these runs", err=True)
         return
     show.table(
         ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
@@ -77,10 +77,10 @@ def _print_series(series: Series, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @json_option
 def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
-    """Delete a run with what only it holds, from the answers of its model to the nodes that no
+    """Delete a run and everything that only it holds, from its model's answers to the nodes that no
     other run shares.
 
-    Says first what goes, and asks. `kgbias compact` gives the space back to the disk.
+    Lists what would go, and asks first. `kgbias compact` gives the space back to the disk.
     """
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run)
@@ -89,7 +89,7 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
                 show.say(f"{count:>14,}  {label}", err=True)
             what = f"run {found.name} of {found.model.name} ({found.status})"
             if not sys.stdin.isatty():
-                raise UsageError(f"{what} would go with all of this: give --yes to delete it")
+                raise UsageError(f"{what} would be deleted with all of this: confirm with --yes")
             show.confirm(f"Delete {what} with all of this?")
         gone = study.store.delete(found)
     if as_json:
@@ -103,8 +103,8 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
 @store_option
 @json_option
 def verify(store_url: str, as_json: bool) -> int:
-    """Check a store: damage, ids of nothing, ids that do not follow from their content, and a
-    backup against its checksum. Reads all of it; exit code 1 where something is wrong.
+    """Check a store for damage, dangling ids and ids that do not follow from their content, and a
+    backup against its checksum. Reads all of it; exits with 1 if something is wrong.
     """
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
@@ -119,9 +119,9 @@ def verify(store_url: str, as_json: bool) -> int:
 @click.argument("path", metavar="FILE")
 @store_option
 def backup(path: str, store_url: str) -> None:
-    """Copy a store to FILE, as it is at one moment, while a crawl may go on writing to it.
+    """Copy a store to FILE as it is at one moment, even while a crawl is writing to it.
 
-    FILE.sha256 has its checksum: `sha256sum --check` and `kgbias verify --store FILE` read it. Of a
+    FILE.sha256 has the checksum, for `sha256sum --check` and `kgbias verify --store FILE`. For a
     Neo4j server, dump the database (`neo4j-admin database dump`), or copy its runs to a file with
     `kgbias push --to FILE`.
     """
@@ -134,9 +134,9 @@ def backup(path: str, store_url: str) -> None:
 @store_option
 @json_option
 def compact(store_url: str, as_json: bool) -> None:
-    """Make a store's file as small as its content, for example after `kgbias delete`.
+    """Shrink a store's file to the size of its content, for example after `kgbias delete`.
 
-    Needs as much free disk as the store is large. A Neo4j server keeps house itself.
+    Needs as much free disk space as the store takes. A Neo4j server does this by itself.
     """
     with kgbias.open(store_url, progress=True) as study:
         done = study.store.compact()
@@ -168,7 +168,7 @@ def compact(store_url: str, as_json: bool) -> None:
 def push(source: str, target: str, runs: tuple[str, ...]) -> None:
     """Copy runs (default: all) from one store to another, with their answers, scores and tests.
 
-    What is there already stays as it is: the same command continues where it stopped.
+    What the target already has stays as it is: the same command continues where it stopped.
     """
     with kgbias.open(source, progress=True) as study:
         written = study.store.push(target, run=runs)

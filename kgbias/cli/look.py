@@ -1,4 +1,4 @@
-"""`kgbias structure`, `cost`, `explore` and `serve`: looking around in a run."""
+"""`kgbias structure`, `cost`, `explore` and `serve`: look around in a run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -34,7 +34,7 @@ def structure(
     run_name: str | None, store_url: str, seed: int, as_json: bool, **selection: Any
 ) -> None:
     """Find central groups and objects, communities, and the objects that bridge groups, and write
-    them to the graph. Of a run of several arms, --arm says in which."""
+    them to the graph. In a run with several arms, --arm selects one."""
     with kgbias.open(store_url, progress=True) as study:
         places = study.run(run_name).structure(seed=seed, **selection)
     if as_json:
@@ -68,9 +68,9 @@ def cost(
     prices: Path | None,
     as_json: bool,
 ) -> None:
-    """Show what the answers of a run took, by group: tokens and, at your prices, money.
+    """Show the cost of a run's answers, by group: in tokens and, at your prices, in money.
 
-    Before a crawl, `kgbias crawl --dry-run` says what it will take.
+    For an estimate before a crawl: `kgbias crawl --dry-run`.
     """
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
@@ -101,10 +101,10 @@ def cost(
 @output_option(kgbias.Study.explore, "path", "The page to write.")
 @selection_options
 def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
-    """Write the whole graph of one or several runs (default: the newest) as one page that works
+    """Write the whole graph of one or more runs (default: the newest) as one page that works
     offline: maps, groups, differences, search, filters, and the prompt and answer behind every
-    statement. All statements are in it; the settings min-acceptability and without-echoes are where
-    its filters stand at first."""
+    statement. It contains all statements; the settings min-acceptability and without-echoes only
+    set its filters at the start."""
     with kgbias.open(store_url, progress=True) as study:
         written = study.explore(runs, path, **selection)
     show.say(written.resolve())
@@ -117,21 +117,22 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     "--host",
     default=default(kgbias.Study.serve, "host"),
     show_default=True,
-    help="The address to listen on; others than this machine's own need a token.",
+    help="The address to listen on; any but this machine's own needs a token.",
 )
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=default(kgbias.Study.serve, "port"),
     show_default=True,
-    help="The port; 0 for any that is free.",
+    help="The port; 0 for any free one.",
 )
 @selection_options
 def serve(runs: tuple[str, ...], store_url: str, **options: Any) -> None:
-    """Serve what `kgbias explore` writes, until Ctrl-C: for graphs too large for a file, and for a
-    team. It only reads, and shows the runs (default: the newest) as they were when it began.
+    """Serve the page of `kgbias explore` until Ctrl-C: for graphs too large for a file, and for
+    teams. It only reads the store, and shows the runs (default: the newest) as they were at the
+    start.
 
-    Where KGBIAS_SERVE_TOKEN is set (at least 16 characters), a browser must show it: open the
-    address once with ?token=... at its end. Without it nobody but this machine is answered."""
+    If KGBIAS_SERVE_TOKEN is set (at least 16 characters), browsers must present it: open the
+    address once with ?token=... at its end. Without it, only this machine is served."""
     with kgbias.open(store_url, progress=True) as study:
         study.serve(runs, listening=show.say, **options)

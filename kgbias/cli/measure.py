@@ -1,4 +1,4 @@
-"""`kgbias measure`: a score for every triple, figures for every group."""
+"""`kgbias measure`: scores for every triple, figures for every group."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args
@@ -34,15 +34,14 @@ from kgbias.measures import MEASURES, headlines
     "--rename",
     nargs=2,
     metavar="ID NAME",
-    help="Give a topic a name: its number or CATEGORY:NUMBER, then the name; an empty one takes "
-    "the name back.",
+    help="Name a topic: its number or CATEGORY:NUMBER, then the name; an empty name removes it.",
 )
 @json_option
 def topics(
     run_name: str | None, store_url: str, rename: tuple[str, str] | None, as_json: bool
 ) -> None:
-    """Show the topics that `kgbias measure --topics` found, with how far they can be trusted, and
-    name them by hand."""
+    """Show the topics found by `kgbias measure --topics` and how far they can be trusted, and name
+    them by hand."""
     with kgbias.open(store_url) as study:
         run = study.run(run_name)
         if rename is not None:
@@ -78,7 +77,7 @@ def _topic_data(model: Any) -> dict[str, Any]:
 
 
 def print_topics(model: Any) -> None:
-    """The topics of one category, and what is known of them as a whole."""
+    """Print the topics of one category, and their quality as a whole."""
     s = model.settings
     said = f"{s['statements']} statements, " if "statements" in s else ""
     show.say(
@@ -114,7 +113,7 @@ def print_topics(model: Any) -> None:
 
 
 def _with_flags(text: str) -> str:
-    """The parameters of `measure` in a text as its options."""
+    """The text with parameters of `measure` written as options."""
     from kgbias.cli.command import with_options
 
     return with_options(text, measure)
@@ -125,14 +124,13 @@ _SCORED = [measure.name for measure in MEASURES.own.values() if not measure.in_v
 
 
 def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
-    """An option that has its default in `MeasureConfig`, so that a preset can tell what was
-    given."""
+    """An option whose default is in `MeasureConfig`, so that a preset knows what was given."""
     more["help"] += f" (default: {show or _default(names[-1])})"
     return click.option(*names, default=None, **more)
 
 
 def _setting(name: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
-    """A setting that has its default there."""
+    """A setting whose default is there."""
     more["help"] += f" (default: {show or _default(name)})"
     return setting(name, **more)
 
@@ -142,7 +140,7 @@ def _default(name: str) -> str:
 
 
 class _Scorer(click.ParamType[tuple[str, str]]):
-    """MEASURE=SCORER, or a MEASURE alone, which is scored by its own scorer."""
+    """MEASURE=SCORER, or MEASURE for the measure's own scorer."""
 
     name = "scorer"
 
@@ -159,7 +157,7 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @click.option(
     "--preset",
     metavar="NAME",
-    help=f"Everything as in a paper: {', '.join(PRESETS)}; options given beside it win.",
+    help=f"Everything as in a paper: {', '.join(PRESETS)}; other options given override it.",
 )
 @click.option(
     "--scorer",
@@ -167,10 +165,10 @@ class _Scorer(click.ParamType[tuple[str, str]]):
     type=_Scorer(),
     multiple=True,
     metavar="MEASURE=SCORER",
-    help=f"What scores a measure ({', '.join(_SCORED)}, or one that a package adds; repeatable): "
-    "offline, hf:ID-or-PATH[:LABEL] of a Hugging Face classifier, llm:SPEC of a language model "
-    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Of several of a "
-    "measure the first counts, and their agreement is shown. A MEASURE alone is scored by its own "
+    help=f"What scores a measure ({', '.join(_SCORED)}, or one added by a package; repeatable): "
+    "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language model "
+    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Given several for "
+    "a measure, the first counts, and their agreement is shown. MEASURE alone means its own "
     "scorer (default: offline).",
 )
 @_option(
@@ -195,19 +193,19 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @_setting(
     "embedding",
     metavar="VECTORS",
-    help="What topics and axes are computed in: hf:ID-or-PATH of any model of "
-    "sentence-transformers, or vectors:FILE (GloVe, word2vec, fastText).",
+    help="The embedding for topics and axes: hf:ID-or-PATH of any sentence-transformers model, "
+    "or vectors:FILE (GloVe, word2vec, fastText).",
 )
 @_setting(
     "min-topic-size",
     type=click.IntRange(min=2),
     show="statements / 40, at least 5",
-    help="The fewest distinct statements that make a topic.",
+    help="The minimum number of distinct statements in a topic.",
 )
 @_setting(
     "outliers",
     type=click.Choice(get_args(Outliers)),
-    help="Statements in no topic: keep them out, or assign them to the nearest one.",
+    help="Statements in no topic: keep them out, or assign them to the nearest.",
 )
 @_setting(
     "topic-clusters",
@@ -217,17 +215,17 @@ class _Scorer(click.ParamType[tuple[str, str]]):
 @_setting(
     "topic-seed",
     type=int,
-    help="The first of the five random seeds that topics are found with.",
+    help="The first of the five random seeds used to find topics.",
 )
 @_setting(
     "entropy",
     type=click.Choice(get_args(EntropyForm)),
-    help="The relative entropy that is shown: corrected and in bits, or Eq. 1 as it is printed.",
+    help="The relative entropy to show: corrected and in bits, or Eq. 1 as printed in the paper.",
 )
 @device_setting
 @workers_settings
 @selection_options
-@click.option("--dry-run", is_flag=True, help="Show what it will take, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show what there is to do, and stop.")
 @json_option
 def measure(
     run_name: str | None,
@@ -239,8 +237,8 @@ def measure(
     **options: Any,
 ) -> None:
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
-    make sense), place them on the axes of warmth and competence, find their topics if asked, and
-    compute the figures of each group."""
+    make sense), place them on the axes of warmth and competence, find topics if asked, and compute
+    each group's figures."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
     by_measure: dict[str, list[str]] = {}
     for name, spec in scorers:
@@ -289,7 +287,7 @@ def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
 def _to_read(row: Any) -> str:
     line = f"{row.statements} to read"
     if row.scored:
-        line += f", {row.scored} have a score"
+        line += f", {row.scored} already scored"
     if row.requests:
         line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
     if row.answer_tokens_at_most:
@@ -307,11 +305,13 @@ def _as_data(row: Any) -> dict[str, Any]:
 
 
 def _print_groups(groups: Any, hidden: str) -> None:
-    """A line for each group in each arm; without the figure `hidden`."""
+    """Print a line for each group in each arm, without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
     shown = headlines(there)
     if any(figure.over == "chosen" for figure in shown):
-        show.say("means where the model chose the predicate; of all statements: --json")
+        show.say(
+            "means over statements whose predicate the model chose; over all statements: --json"
+        )
     several = len({row.arm for row in groups}) > 1
     head = ["group", *(["arm"] if several else []), ">n"]
     for figure in shown:

@@ -1,4 +1,4 @@
-"""`kgbias merge`: link near-duplicates."""
+"""`kgbias merge`: link a run's near-duplicates."""
 
 from dataclasses import asdict
 from typing import Any
@@ -27,7 +27,7 @@ _OF = kgbias.Run.merge
     default=default(_OF, "threshold"),
     show_default=True,
     metavar="COSINE",
-    help="Link texts that are at least this similar.",
+    help="Link texts at least this similar.",
 )
 @click.option(
     "--encoder",
@@ -43,7 +43,7 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     """Link objects and predicates that say the same in other words.
 
     Nothing is merged: all triples stay as they were said. `kgbias export --merged` counts linked
-    ones as one, and `--undo` removes the links.
+    triples as one, and `--undo` removes the links.
     """
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)

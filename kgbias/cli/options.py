@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class HasPrices(Protocol):
-    """What something will cost."""
+    """An estimate of a cost."""
 
     @property
     def prices(self) -> Prices | None: ...
@@ -36,13 +36,13 @@ class HasPrices(Protocol):
 
 
 def default(function: Callable[..., Any], parameter: str) -> Any:
-    """The default that a library function gives a parameter: no command has one of its own."""
+    """The library function's default for a parameter: commands define none of their own."""
     return signature(function).parameters[parameter].default
 
 
 def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[F], F]:
-    """-o for where a library function writes if it is told nothing: a folder where its parameter
-    is called so, and otherwise a file."""
+    """-o, with the library function's own default: a folder if the parameter is called `folder`,
+    else a file."""
     kind = click.Path(
         file_okay=parameter != "folder", dir_okay=parameter == "folder", path_type=Path
     )
@@ -58,15 +58,15 @@ def output_option(function: Callable[..., Any], parameter: str, text: str) -> Ca
 
 
 WRITERS = forms(lambda kind: kind.completes, KINDS.own)
-"""How the specs of our models that write text are written."""
+"""The forms of spec for our models that write text."""
 
 SCORERS = forms(lambda kind: kind.scores, KINDS.own)
-"""How the specs of our models that say how probable a text is are written."""
+"""The forms of spec for our models that give the probability of a text."""
 
 
 def with_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
-    """A store's URL. For a server whose password is not in the environment, it is asked for; it
-    stays in this process."""
+    """The store's URL, unchanged. Asks for a server's password if the environment lacks it; the
+    password stays in this process."""
     server = url.startswith(("neo4j", "bolt")) and "://" in url
     if server and "NEO4J_PASSWORD" not in os.environ and sys.stdin.isatty():
         os.environ["NEO4J_PASSWORD"] = click.prompt(
@@ -93,32 +93,32 @@ def json_option(f: F) -> F:
 
 
 def runs_argument(f: F) -> F:
-    """Runs by name: the parameter `runs`, empty for the newest."""
+    """Runs by name: the parameter `runs`, empty for the newest run."""
     return click.argument("runs", nargs=-1, metavar="[RUN]...")(f)
 
 
 def run_argument(f: F) -> F:
-    """A run by name: the parameter `run_name`, None for the newest."""
+    """A run by name: the parameter `run_name`, None for the newest run."""
     return click.argument("run_name", required=False, metavar="[RUN]")(f)
 
 
 def selection_options(f: F) -> F:
-    """Which statements count: --arm, and the settings min-acceptability and without-echoes."""
+    """The statements to count: --arm, and the settings min-acceptability and without-echoes."""
     arm = click.option(
         "--arm",
         metavar="NAME",
-        help="Only what this augmentation arm said (default: each arm for itself).",
+        help="Only statements of this augmentation arm (default: each arm separately).",
     )
     return arm(settings("min-acceptability", "without-echoes")(f))
 
 
 def warn_unfinished(*runs: Run | Record) -> None:
-    """Say of each crawl that is not complete that its figures are not the last."""
+    """Warn that the figures of an unfinished crawl are not final."""
     for run in runs:
         if run.status != "complete":
             show.say(
                 f"run {run.name} is not complete ({run.status}): its figures will "
-                "change when the same crawl is run again",
+                "change once the crawl continues",
                 err=True,
             )
 
@@ -128,24 +128,24 @@ def correction_setting(f: F) -> F:
 
 
 def model_settings(f: F) -> F:
-    """How the model of a spec is opened."""
+    """How the model is opened."""
     return settings("device", "dtype")(f)
 
 
 def price_settings(f: F) -> F:
-    """What tokens cost the user."""
+    """The user's prices of tokens."""
     return settings("price-in", "price-out", "prices")(f)
 
 
 def base_url_option(f: F) -> F:
-    return click.option("--base-url", metavar="URL", help="Servers: the server's address.")(f)
+    return click.option("--base-url", metavar="URL", help="The server's address (servers only).")(f)
 
 
-LIMITS = "What it may take"
+LIMITS = "Limits and cost"
 
 
 def asking_options(f: F) -> F:
-    """How a model is asked many times, and what that may take."""
+    """How a model is asked many times, and the limits."""
     for option in reversed(
         (
             base_url_option,
@@ -168,7 +168,7 @@ def asking_options(f: F) -> F:
                 cls=Section,
                 section=LIMITS,
                 type=float,
-                help="Stop after so much money, at your prices.",
+                help="Stop after spending this much, at your prices.",
             ),
             click.option(
                 "--batch",
@@ -176,7 +176,7 @@ def asking_options(f: F) -> F:
                 section=LIMITS,
                 is_flag=True,
                 default=None,
-                help="Leave the requests with the provider in batches, for less: hours or days "
+                help="Send the requests as batches, cheaper but slow: hours or days "
                 "(OpenAI, Anthropic).",
             ),
             click.option(
@@ -184,7 +184,7 @@ def asking_options(f: F) -> F:
                 cls=Section,
                 section=LIMITS,
                 is_flag=True,
-                help="Show what it will cost, and stop.",
+                help="Show the cost, and stop.",
             ),
             settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
             price_settings,
@@ -195,7 +195,7 @@ def asking_options(f: F) -> F:
 
 
 def about_cost(price: "HasPrices") -> str:
-    """In words, what something will cost; "" where no prices were given."""
+    """The cost in words; "" if no prices were given."""
     prices, cost, most = price.prices, price.cost, price.cost_at_most
     if prices is None or cost is None or most is None:
         return ""
@@ -204,15 +204,15 @@ def about_cost(price: "HasPrices") -> str:
         directly = replace(price, prices=prices.directly)  # type: ignore[type-var]
         instead = f" instead of {prices.shown(directly.cost or 0)} without a batch"
     return (
-        f"about {prices.shown(cost)}{instead}, at most {prices.shown(most)} (prompts at four "
-        "characters a token, answers as long as they may be)"
+        f"about {prices.shown(cost)}{instead}, at most {prices.shown(most)} (assuming four "
+        "characters a token in prompts, and answers of full length)"
     )
 
 
 def print_price(
     price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str], as_json: bool
 ) -> None:
-    """Say what something will take, as JSON or in lines, and what it will cost."""
+    """Print the estimate as JSON or as lines, with the cost."""
     if as_json:
         show.data({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
         return
@@ -227,12 +227,12 @@ def device_setting(f: F) -> F:
 
 
 def workers_settings(f: F) -> F:
-    """Where models read, and in how many processes of this machine."""
+    """Where models run, and in how many processes of this machine."""
     return settings("processes", executor=LOCAL)(f)
 
 
 def said(**values: Any) -> dict[str, Any]:
-    """The options that were given: what is left out has its default in the library."""
+    """The options that were given; for the rest, the library's defaults apply."""
     return {
         name: value
         for name, value in values.items()

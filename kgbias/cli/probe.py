@@ -1,4 +1,4 @@
-"""`kgbias probe`: what a model finds probable, tied to the groups and statements of the graph.
+"""`kgbias probe`: what a model finds probable, tied to the graph's groups and statements.
 
 `probe RUN` means `probe run RUN`.
 """
@@ -51,8 +51,8 @@ def probe() -> None:
     """Ask a model which groups make each statement most likely.
 
     `kgbias probe RUN --model SPEC` probes the statements of a run's graph (`probe run`) and writes
-    the answers on its edges. Lower perplexity is more likely. A run whose name is that of a command
-    is reached with `probe run`.
+    the answers on its edges. Lower perplexity means more likely. Reach a run that has the name of a
+    command with `probe run`.
     """
 
 
@@ -84,18 +84,18 @@ def _asking(f: F) -> F:
 
 
 def ranking_options(f: F) -> F:
-    """How groups are compared."""
+    """How to compare groups."""
     for option in (
         settings("seed"),
         setting("ending", metavar="TEXT", help='Appended to each probe, for example ".".'),
         click.option(
-            "--as-published", is_flag=True, help="As the papers' code computed it, slips included."
+            "--as-published", is_flag=True, help="Compute as the papers' code did, slips included."
         ),
         click.option(
             "--by",
             type=click.Choice(["conditional", "sofa", "whole"]),
-            help="What ranks groups: the statement's perplexity after the group, SoFa's PPL*, or "
-            "the perplexity of the whole probe (default: conditional; for a masked model whole).",
+            help="Rank groups by the statement's perplexity after the group, SoFa's PPL*, or the "
+            "perplexity of the whole probe (default: conditional; whole for a masked model).",
         ),
         click.option("--category", multiple=True, metavar="NAME", help="Only this category."),
     ):
@@ -104,14 +104,14 @@ def ranking_options(f: F) -> F:
 
 
 def named_model(given: dict[str, Any]) -> str:
-    """The spec of --model, taken out of the options that were given."""
+    """The spec of --model, removed from the given options."""
     if not (spec := given.pop("spec")):
         raise UsageError(_NO_MODEL)
     return str(spec)
 
 
 def named_models(given: dict[str, Any]) -> list[str]:
-    """The specs of --model, each once, taken out of the options that were given."""
+    """The specs of --model, each once, removed from the given options."""
     if not (specs := given.pop("specs")):
         raise UsageError(_NO_MODEL)
     return list(dict.fromkeys(specs))
@@ -119,8 +119,8 @@ def named_models(given: dict[str, Any]) -> list[str]:
 
 @contextmanager
 def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
-    """The named model as one that scores texts, here or in workers, with progress; its options are
-    taken out of those that were given."""
+    """The named model, opened to score texts here or in workers, and the progress; its options are
+    removed from the given ones."""
     from kgbias.study.opening import OPENING, spread_scorer
 
     spec = named_model(given)
@@ -133,11 +133,11 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
         yield spread_scorer(spec, opening, progress, workers), progress
 
 
-MOST = 10  # groups of a category that are listed
+MOST = 10  # groups listed per category
 
 
 def show_one(found: Any, printed: Callable[[Any], None], as_json: bool) -> None:
-    """A result as JSON, or printed."""
+    """Show a result, as JSON or as text."""
     if as_json:
         show.data(found.as_dict())
     else:
@@ -150,7 +150,7 @@ def show_all(
     compared: "SofaComparison | None",
     as_json: bool,
 ) -> None:
-    """One result as ever; several below each other, with the models held against each other."""
+    """Show one result as usual; several one below another, with the models compared."""
     if len(found) == 1:
         show_one(found[0], printed, as_json)
     elif as_json:
@@ -165,7 +165,7 @@ def show_all(
 
 
 def print_comparison(found: "SofaComparison") -> None:
-    """The models by SoFa, the highest score first, and what the paired tests say of all
+    """Print the models by SoFa score, highest first, and the verdicts of the paired tests over all
     categories."""
     p = found.probe_set
     show.say(f"SoFa on {p.name}: {p.groups} groups, {p.statements} statements, {p.probes} probes")
@@ -187,7 +187,7 @@ def print_comparison(found: "SofaComparison") -> None:
 
 
 def print_bias(found: "RunProbes | SetProbes") -> None:
-    """The SoFa score, by category too, and the groups that are most often first."""
+    """Print the SoFa score, overall and by category, and the groups most often first."""
     c, bias = found.model.convention, found.bias
     show.say(f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip())
     rows = [("SoFa score", shown(bias.score), "")]
@@ -202,7 +202,7 @@ def print_bias(found: "RunProbes | SetProbes") -> None:
 
 
 def print_apx(found: "ApxFlags") -> None:
-    """The descriptors that are flagged, by group, and how that compares with people and chance."""
+    """Print the flagged descriptors by group, and how they compare with people and chance."""
     from kgbias.probe.apx import by_chance, can_flag
 
     table = found.table
@@ -237,7 +237,7 @@ def shown(e: "Estimate") -> str:
 
 
 @probe.command(
-    short_help="A run's statements, written back to its graph (the default).",
+    short_help="Probe a run's statements, and write to its graph (the default).",
     examples=("kgbias probe smollm2 --model smollm2 --category gender",),
 )
 @run_argument
@@ -249,14 +249,14 @@ def shown(e: "Estimate") -> str:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Also write every probe: a .jsonl file or a .parquet folder; of several models, one each.",
+    help="Also write every probe: a .jsonl file or a .parquet folder, one for each model.",
 )
 @json_option
 def run(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Probe a run's statements with all groups of their category.
 
-    Which group makes each statement most likely is written on the edges of the graph; what was said
-    is then compared with what is probable. The same command continues where it stopped. Several
+    Writes which group makes each statement most likely on the edges of the graph, and compares what
+    was said with what is probable. Run the same command again to continue where it stopped. Several
     models are ranked by SoFa at the end; kgbias sofa results shows more.
     """
     models = named_models(given)
@@ -279,14 +279,14 @@ def _print_run(found: "RunProbes") -> None:
 
 
 @probe.command(
-    short_help="Groups and statements from files.",
+    short_help="Probe groups and statements from files.",
     examples=("kgbias probe sets --identities sofa --statements said.csv --model smollm2",),
 )
 @run_argument
 @click.option(
     "--identities",
     metavar="NAME-or-FILE",
-    help="Groups to probe instead of the run's: sofa (407) or a file.",
+    help="Groups to use instead of the run's: sofa (407) or a file.",
 )
 @click.option("--statements", type=FILE, help="Statements from a file, besides those of a RUN.")
 @several_scorers_options
@@ -297,7 +297,7 @@ def _print_run(found: "RunProbes") -> None:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write every probe: a .jsonl file or a .parquet folder; of several models, one each.",
+    help="Write every probe: a .jsonl file or a .parquet folder, one for each model.",
 )
 @json_option
 def sets(
@@ -311,15 +311,15 @@ def sets(
     by: str | None,
     **given: Any,
 ) -> None:
-    """Probe groups and statements from files, in large sets too.
+    """Probe groups and statements from files, including large sets.
 
-    With only one of the two, the other is taken from a RUN (by default the newest). Without a RUN
-    the result is kept where --store is named. The same command continues where it stopped, from
-    the store or from -o. Several models are ranked by SoFa at the end.
+    Given only one of the two, the other comes from a RUN (default: the newest). Without a RUN, the
+    result is kept only if --store is given. Run the same command again to continue where it
+    stopped, from the store or from -o. Several models are ranked by SoFa at the end.
     """
     if not identities and not statements:
         raise UsageError(
-            "probe sets needs --identities or --statements; a run of this name is probed with "
+            "probe sets needs --identities or --statements; to probe a run of this name: "
             "probe run sets"
         )
     models = named_models(given)
@@ -341,13 +341,13 @@ def sets(
 
 
 def _kept() -> bool:
-    """Whether --store was given, and not left at its default."""
+    """Whether --store was given."""
     source = click.get_current_context().get_parameter_source("store_url")
     return source is not ParameterSource.DEFAULT
 
 
 @probe.command(
-    short_help="Names x descriptors x templates: APX.",
+    short_help="Probe names x descriptors x templates: APX.",
     examples=("kgbias probe apx --model smollm2 -o apx.csv",),
 )
 @click.option(
@@ -358,14 +358,14 @@ def _kept() -> bool:
     "--from",
     "table",
     type=FILE,
-    help="Probe nothing: take the flags from a table of APX (CSV).",
+    help="Probe nothing; flag from an APX table (CSV).",
 )
 @click.option(
     "--exclude-axis",
     "exclude_axes",
     multiple=True,
     metavar="AXIS",
-    help="Flag no descriptor of this axis.",
+    help="Flag no descriptors of this axis.",
 )
 @scorer_options
 @workers_settings
@@ -375,13 +375,13 @@ def _kept() -> bool:
     "-o",
     "--output",
     type=FILE,
-    help="Write the table of APX (.csv), for --from. The same command continues where it stopped.",
+    help="Write the APX table (.csv), for --from. The same command continues where it stopped.",
 )
 @click.option(
     "--perplexities",
     type=click.Path(path_type=Path),
-    help="Write the perplexity of every sentence: a .jsonl file or a .parquet folder (default: "
-    "beside the table, TABLE.perplexities.jsonl).",
+    help="Write every sentence's perplexity: a .jsonl file or a .parquet folder (default: "
+    "TABLE.perplexities.jsonl, beside the table).",
 )
 @click.option(
     "--store",
@@ -389,7 +389,7 @@ def _kept() -> bool:
     envvar="KGBIAS_STORE",
     metavar="PATH-or-URL",
     help="Keep the scores in this graph store, and write the flags to it as edges from groups to "
-    "descriptors. What it holds is not scored again.",
+    "descriptors. Scores already there are reused.",
 )
 @json_option
 def apx(
@@ -403,7 +403,7 @@ def apx(
 ) -> None:
     """Flag the descriptors that a model ties to groups of names (APX).
 
-    Some names make every sentence unlikely; Adjusted Perplexity across Descriptors takes that out.
+    Some names make every sentence unlikely; Adjusted Perplexity across Descriptors corrects for it.
     """
     if given["executor"] == LOCAL:
         given["executor"] = None
@@ -439,7 +439,7 @@ _TAKES = {
 
 
 @probe.command(
-    short_help="StereoSet, CrowS-Pairs, BBQ and Winogender.",
+    short_help="Score StereoSet, CrowS-Pairs, BBQ or Winogender.",
     examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
 )
 @click.option("--stereoset", type=FILE, help="Score this StereoSet file (JSON).")
@@ -448,32 +448,32 @@ _TAKES = {
     "--bbq",
     type=FILE,
     multiple=True,
-    help="Score this BBQ file (JSON lines; repeatable, also for its additional_metadata.csv).",
+    help="Score this BBQ file (JSON lines; repeat for more, and for additional_metadata.csv).",
 )
 @click.option("--winogender", type=FILE, help="Score Winogender's all_sentences.tsv.")
 @setting(
     "convention",
     type=click.Choice(["original", "bias-bench"]),
-    help="Score as the authors' code does, or as bias-bench (default: original). They differ for "
-    "CrowS-Pairs alone.",
+    help="Score as the authors' code does, or as bias-bench (default: original). They differ only "
+    "for CrowS-Pairs.",
 )
 @click.option(
     "--store",
     "store_url",
     metavar="PATH-or-URL",
-    help="Keep the scores of the items in this store, and compute none that it holds.",
+    help="Keep the items' scores in this store, and reuse those already there.",
 )
 @scorer_options
 @workers_settings
 @settings("seed")
 @json_option
 def pairs(as_json: bool, store_url: str | None, **given: Any) -> None:
-    """Score a benchmark of sentences, from your own copy of its file."""
+    """Score a benchmark of sentences from your own copy of its file."""
     files = {name: given.pop(name) for name in _TAKES}
     chosen = [name for name, value in files.items() if value]
     if len(chosen) != 1:
         raise UsageError(
-            "name one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
+            "give one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
         )
     name = chosen[0]
     check_applies(said(convention=given["convention"]), _TAKES, chosen)
@@ -497,7 +497,7 @@ def _print_pairs(found: "PairFigures") -> None:
 
 
 @probe.command(
-    short_help="Which group each statement is about: where there are no probabilities.",
+    short_help="Ask which group each statement is about (models without probabilities).",
     examples=("kgbias probe choice smollm2 --model openai:my-model --sample 50",),
 )
 @run_argument
@@ -510,14 +510,14 @@ def _print_pairs(found: "PairFigures") -> None:
 @store_option
 @click.option("--category", multiple=True, metavar="NAME", help="Only this category.")
 @click.option(
-    "--sample", type=int, metavar="N", help="Ask of N statements of each category, drawn at random."
+    "--sample", type=int, metavar="N", help="Ask about N random statements of each category."
 )
 @setting("options", type=int, metavar="K", help="Groups in a question (default: 4).")
 @click.option(
     "--samples",
     type=int,
     metavar="N",
-    help="How often each group is offered for a statement, at least (default: 24).",
+    help="Offer each group at least this often per statement (default: 24).",
 )
 @setting("temperature", type=float, help="(default: 1)")
 @setting(
@@ -525,8 +525,8 @@ def _print_pairs(found: "PairFigures") -> None:
     type=click.Choice(["chat", "completion"]),
     help="The form of the question (default: chat for a server, completion for a local model).",
 )
-@setting("prompts", metavar="FOLDER", help="A folder with a question of your own.")
-@click.option("--indicators", metavar="FILE", help="A file of names of groups.")
+@setting("prompts", metavar="FOLDER", help="A folder with your own question.")
+@click.option("--indicators", metavar="FILE", help="A file with names of groups.")
 @selection_options
 @settings("seed")
 @model_settings
@@ -542,10 +542,10 @@ def choice(
 ) -> int:
     """Ask a model which group each statement is about.
 
-    For models that give no probabilities. Each question offers some groups of the category, by
-    their names in turn; each stands in each place equally often. How often a group is chosen,
-    against its base rate and over its names, is written on the edges of the graph. The same command
-    continues where it stopped.
+    For models that give no probabilities. Each question offers some groups of the category, each by
+    its names in turn and in each place equally often. How often a group is chosen, against its base
+    rate and over its names, is written on the edges of the graph. Run the same command again to
+    continue where it stopped.
     """
     model = named_model(given)
     asked: Any = said(**fitting(given, [model], "completer"))
@@ -577,7 +577,7 @@ def _print_category(part: "CategoryChoices") -> None:
     head = f"{part.category}: {len(part.statements)} statements, {part.options} of "
     head += f"{len(part.groups)} groups in a question"
     if not sum(part.picked):
-        none = "  no answer names one of the groups: nothing can be said of this model"
+        none = "  no answer names one of the groups: nothing can be said about this model"
         return show.say("", head, none)
     places = "  ".join(f"{n}. {shown(place)}" for n, place in enumerate(part.places, 1))
     show.say(
@@ -613,7 +613,7 @@ def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _of_names(part: "CategoryChoices") -> list[str]:
-    """By how many names groups were offered, and what was shown of them."""
+    """How many groups were offered by several names, and what was found of them."""
     several = sum(len(own) > 1 for own in part.names)
     one = [own[0].text for own in part.names if len(own) == 1]
     lines = []
@@ -623,7 +623,7 @@ def _of_names(part: "CategoryChoices") -> list[str]:
             f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
         )
     if one:
-        lines.append(f"  by one name, of which alone anything is said: {', '.join(one[:MOST])}")
+        lines.append(f"  by one name only, so what is found is its own: {', '.join(one[:MOST])}")
     return lines
 
 
@@ -637,7 +637,7 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
 
 
 @probe.command(
-    short_help="What --dtype costs: error, order of groups, speed.",
+    short_help="Check what --dtype costs: error, order of groups, speed.",
     examples=("kgbias probe precision --model smollm2 --dtype bfloat16",),
 )
 @click.option("--model", "spec", metavar="SPEC", help=f"{SCORERS}.")
@@ -646,12 +646,12 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
 @base_url_option
 @json_option
 def precision(as_json: bool, **given: Any) -> None:
-    """Compare a model in --dtype with itself in float32: error, order of groups, speed."""
+    """Compare a model in --dtype with the same model in float32: error, order of groups, speed."""
     from kgbias.probe.precision import check_precision
 
     spec = named_model(given)
     if not (dtype := given.pop("dtype")):
-        raise UsageError("name the type to check: --dtype bfloat16")
+        raise UsageError("give the type to check: --dtype bfloat16")
     more = said(**fitting(given, [spec], "scorer"))
     with working(True) as progress:
         found = check_precision(spec, dtype, progress=progress, **more)
@@ -659,7 +659,7 @@ def precision(as_json: bool, **given: Any) -> None:
 
 
 @probe.command(
-    short_help="Each token of a text, in bits.",
+    short_help="Print the surprisal of each token of a text.",
     examples=("kgbias probe surprisal 'The sea is blue.' --model smollm2",),
 )
 @click.argument("texts", nargs=-1, metavar="TEXT...")
@@ -668,7 +668,7 @@ def precision(as_json: bool, **given: Any) -> None:
 def surprisal(as_json: bool, texts: tuple[str, ...], **given: Any) -> None:
     """Print each token of the texts with its surprisal, -log2 p, in bits."""
     if not texts:
-        raise UsageError("name a text")
+        raise UsageError("give a text")
     with opened_scorer(given) as (scorer, _):
         found = kgbias.surprisals(scorer, texts)
     show_one(found, _print_surprisals, as_json)

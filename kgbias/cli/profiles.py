@@ -1,4 +1,4 @@
-"""`kgbias profiles`: what a model writes about people it knows only by name.
+"""`kgbias profiles`: what a model writes about people known only by name.
 
 `profiles --model SPEC` means `profiles run --model SPEC`.
 """
@@ -38,14 +38,14 @@ def profiles() -> None:
     """Have a model write profiles of people it knows only by name, and see what they give away.
 
     `kgbias profiles --model SPEC` writes them into the graph; `kgbias profiles analyse RUN` says
-    whether the groups that the names stand for can be told apart, and by which words. Profiles made
-    elsewhere are imported with `kgbias import --format profiles`. What a model makes of a name says
-    nothing of anyone who bears it.
+    whether the groups behind the names can be told apart, and by which words. Import profiles made
+    elsewhere with `kgbias import --format profiles`. What a model makes of a name says nothing
+    about anyone who bears it.
     """
 
 
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
-MOST = 3  # words of an attribute and group, or groups of a word, that are listed
+MOST = 3  # listed words per attribute and group, or groups per word
 
 
 @profiles.command(
@@ -72,16 +72,14 @@ MOST = 3  # words of an attribute and group, or groups of a word, that are liste
     "--attribute",
     multiple=True,
     metavar="NAME",
-    help="Ask for this attribute only (repeatable; default: all of the prompts).",
+    help="Ask only for this attribute (repeatable; default: all in the prompts).",
 )
-@click.option(
-    "--prompts", metavar="NAME-or-FOLDER", help="The pack of prompts (default: profiles)."
-)
+@click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: profiles).")
 @setting(
     "form",
     type=click.Choice(["json", "attributes"]),
-    help="A whole profile as JSON, or attribute by attribute as a form (default: json for a "
-    "server, attributes for a local model).",
+    help="Ask for a whole profile as JSON, or fill in a form attribute by attribute (default: json "
+    "for a server, attributes for a local model).",
 )
 @click.option("--samples", type=int, help="Profiles of each name (default: 3).")
 @click.option("--temperature", type=float, help="(default: 1)")
@@ -93,7 +91,7 @@ MOST = 3  # words of an attribute and group, or groups of a word, that are liste
     "the pack's, 0.1 for attributes one by one).",
 )
 @setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
-@setting("structured", type=bool, default=False, help="Ask a server to keep to the JSON schema.")
+@setting("structured", type=bool, default=False, help="Ask a server to follow the JSON schema.")
 @click.option("--seed", type=int, help="The random seed (default: 0).")
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
@@ -112,8 +110,7 @@ def run(
     """Have a model write profiles of characters with given names.
 
     The method is that of Siddique et al. 2024: three profiles of each of 400 names, at temperature
-    1. Running the same command again continues where it stopped, and asks nothing that was answered
-    before.
+    1. Run the same command again to continue where it stopped: nothing is asked twice.
     """
     given = said(**fitting(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
@@ -184,7 +181,7 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
 
 
 @profiles.command(
-    short_help="Can groups be told apart by a run's profiles, and by which words?",
+    short_help="Test whether a run's profiles tell groups apart, and by which words.",
     examples=("kgbias profiles analyse smollm2 --attribute occupation",),
 )
 @run_argument
@@ -193,29 +190,29 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     "--attribute",
     multiple=True,
     metavar="NAME",
-    help="Look at this attribute (repeatable; default: all).",
+    help="Use only this attribute (repeatable; default: all).",
 )
 @click.option(
     "--group",
     multiple=True,
     metavar="NAME",
-    help='Tell these groups apart, such as "ARAB F" (repeatable; default: all).',
+    help='Tell apart only these groups, such as "ARAB F" (repeatable; default: all).',
 )
-@setting("repeats", type=int, help="Random splits, 70 to 30 (default: 20).")
-@setting("permutations", type=int, help="Deals of the labels for chance (default: 99).")
-@setting("draws", type=int, help="Of the bootstrap of words (default: 500).")
+@setting("repeats", type=int, help="Random 70/30 splits (default: 20).")
+@setting("permutations", type=int, help="Label permutations for chance (default: 99).")
+@setting("draws", type=int, help="Bootstrap draws for words (default: 500).")
 @setting(
     "kernel",
     type=click.Choice(["linear", "radial"]),
-    help="Of the support vector machine (default: linear; radial takes minutes).",
+    help="The support vector machine's kernel (default: linear; radial takes minutes).",
 )
 @settings(seed=0)
 @json_option
 def analyse(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
-    """Whether groups can be told apart by the profiles of a run, and by which words.
+    """Test whether groups can be told apart by the profiles of a run, and by which words.
 
     A support vector machine learns groups, ethnicities and genders from 70% of the profiles
-    and is tried on the rest (Siddique et al. 2024, section 6).
+    and is tested on the rest (Siddique et al. 2024, section 6).
     """
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).analyse_profiles(**said(**given))
@@ -260,7 +257,7 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
     if by:
         show.say(
             "",
-            "words that more of a group's names have than of the others' (p <= 0.05, corrected, "
+            "words that more of a group's names have than of the others' (corrected p <= 0.05, "
             "and an interval above 0)",
             *(f"  {a}, {g}: {', '.join(words[:MOST])}" for (a, g), words in by.items()),
         )
@@ -271,7 +268,7 @@ def _between(e: "Estimate") -> str:
 
 
 @profiles.command(
-    short_help="Are the words of groups those of APX, or of a crawl?",
+    short_help="Compare the words of groups with those of APX or of a crawl.",
     examples=("kgbias profiles agreement profiles --crawl smollm2",),
 )
 @run_argument
@@ -279,7 +276,7 @@ def _between(e: "Estimate") -> str:
 @click.option(
     "--apx",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="A table of APX, as kgbias probe apx -o writes it.",
+    help="An APX table, as written by kgbias probe apx -o.",
 )
 @click.option("--crawl", metavar="RUN", help="A crawl of the same groups, such as Arab women.")
 @click.option(
@@ -289,13 +286,13 @@ def _between(e: "Estimate") -> str:
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="A folder for the picture (SVG, PDF, PNG) and the LaTeX table of each.",
+    help="A folder for each comparison's figure (SVG, PDF, PNG) and LaTeX table.",
 )
 @settings("seed")
 @json_option
 def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
-    """Whether the words that profiles tie to groups are those that a model finds probable (APX), or
-    those that it says of the groups in a crawl (Table 7 of Siddique et al. 2024).
+    """Compare the words that profiles tie to groups with those that a model finds probable (APX),
+    or says of the groups in a crawl (Table 7 of Siddique et al. 2024).
     """
     with kgbias.open(store_url, progress=True) as study:
         found = study.run(run_name).profile_agreement(**said(**given))
@@ -304,9 +301,9 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
         return
     for a in found:
         show.say(
-            f"{a.source}: {len(a.rows)} words of {a.groups} groups; the group that a "
-            f"word is most typical of ranks {_between(a.mrr)} (mean "
-            f"reciprocal), by chance {a.expected:.3f}, p = {a.p_value:.3f}"
+            f"{a.source}: {len(a.rows)} words of {a.groups} groups; mean reciprocal rank of the "
+            f"group that a word is most typical of: {_between(a.mrr)}, "
+            f"by chance {a.expected:.3f}, p = {a.p_value:.3f}"
         )
         for row in a.rows:
             written, other = (
@@ -317,7 +314,7 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
 
 
 @profiles.command(
-    short_help="The profiles of two names side by side, as an HTML page.",
+    short_help="Write an HTML page with the profiles of two names side by side.",
     examples=("kgbias profiles page smollm2 --name Ahmed -o profiles.html",),
 )
 @run_argument
@@ -332,9 +329,9 @@ def agreement(as_json: bool, run_name: str | None, store_url: str, **given: Any)
     help="The page.",
 )
 def page(run_name: str | None, store_url: str, name: tuple[str, ...], output: Path) -> None:
-    """Write the profiles of a run as a page on which those of two names stand side by side.
+    """Write the profiles of a run as a page that shows those of two names side by side.
 
-    The page works offline. What stands on it was invented by a model.
+    The page works offline. Everything on it was invented by a model.
     """
     with kgbias.open(store_url, progress=True) as study:
         path = study.run(run_name).profile_page(output, **said(name=name))

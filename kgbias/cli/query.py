@@ -1,4 +1,4 @@
-"""`kgbias query`: questions to the graph, in Cypher, on any store."""
+"""`kgbias query`: Cypher queries of the graph, on any store."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
 )
 @click.argument("name", required=False)
 @store_option
-@click.option("--cypher", "text", metavar="TEXT", help="A query of your own, read-only.")
+@click.option("--cypher", "text", metavar="TEXT", help="Your own query, read-only.")
 @click.option(
     "--param",
     "given",
@@ -36,7 +36,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
     type=click.Choice(list(FORMATS)),
     default="table",
     show_default=True,
-    help="How the rows are printed.",
+    help="How to print the rows.",
 )
 @click.option(
     "--timeout",
@@ -48,12 +48,12 @@ from kgbias.query import FORMATS, write_favourites, write_result
 )
 @settings("min-acceptability")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@click.option("--list", "listing", is_flag=True, help="List the library: what each query answers.")
+@click.option("--list", "listing", is_flag=True, help="List the queries, with what each answers.")
 @click.option(
     "--favourites",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the library as a .zip that Neo4j Browser reads as saved queries.",
+    help="Write the library as a .zip of saved queries for Neo4j Browser.",
 )
 def query(
     name: str | None,
@@ -69,8 +69,8 @@ def query(
 ) -> None:
     """Ask the graph: a query of the library by NAME, or your own Cypher.
 
-    `kgbias query --list` shows the library. The same files run in Neo4j Browser. Rows are of one
-    arm each, and of statements that make sense, where the run was measured for it.
+    `kgbias query --list` shows the library. The same files run in Neo4j Browser. Each row belongs
+    to one arm, and covers only statements that make sense, if the run was measured for it.
     """
     if listing:
         return _list()
@@ -79,7 +79,7 @@ def query(
         return show.say(favourites.resolve())
     if (name is None) == (text is None):
         raise UsageError(
-            "name one query, or give one with --cypher; kgbias query --list shows them"
+            "name one query, or write one with --cypher; kgbias query --list shows the library"
         )
     with kgbias.open(store_url, progress=True, query_timeout=timeout) as study:
         if text is not None:
@@ -93,7 +93,7 @@ def query(
 
 
 def _from(name: str, min_acceptability: float | None) -> dict[str, Any]:
-    """The setting as a parameter of the query, if the query has it."""
+    """The setting as a query parameter, if the query has it."""
     takes = {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
     given = {"min_acceptability": min_acceptability}
     return {key: value for key, value in given.items() if key in takes and value is not None}
@@ -108,7 +108,7 @@ def _list() -> None:
 
 
 def _value(text: str) -> Any:
-    """A number, true, false, null or a list as JSON writes it; anything else is text."""
+    """A number, true, false, null or a list, if it is JSON; else text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

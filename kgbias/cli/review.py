@@ -1,4 +1,4 @@
-"""`kgbias review`: restore or reject answers by hand."""
+"""`kgbias review`: restore or reject a run's answers by hand."""
 
 import sys
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _KEYS = {
     "b": "back",
     "q": "quit",
 }
-_QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, where they come as keys
+_QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
 
 
 @click.command(cls=Command, examples=("kgbias review smollm2 --reason refused --csv refused.csv",))
@@ -36,23 +36,23 @@ _QUIT = "\x03\x04"  # Ctrl-C and Ctrl-D, where they come as keys
     help="Only answers with this outcome or reason, such as refused (repeatable).",
 )
 @click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
-@click.option("--search", metavar="TEXT", help="Only answers that hold this text.")
-@click.option("--accepted", is_flag=True, help="Show what counts as statements instead.")
-@click.option("--decided", is_flag=True, help="Show what was decided about, too.")
+@click.option("--search", metavar="TEXT", help="Only answers that contain this text.")
+@click.option("--accepted", is_flag=True, help="Instead, show answers that count as statements.")
+@click.option("--decided", is_flag=True, help="Also show answers already decided.")
 @click.option("--by", metavar="NAME", help="Who decides (default: your user name).")
 @click.option(
     "--csv",
     "sheet",
     type=click.Path(path_type=Path),
-    help="Write them to a file for a spreadsheet instead.",
+    help="Instead, write the answers to a spreadsheet file.",
 )
 @click.option(
     "--from",
     "filled",
     type=click.Path(path_type=Path),
-    help="Read the decisions that were filled in there.",
+    help="Read decisions from a filled-in spreadsheet file.",
 )
-@click.option("--undo", is_flag=True, help="Take back what was decided about them.")
+@click.option("--undo", is_flag=True, help="Take back the decisions about the answers.")
 @json_option
 def review(
     run_name: str | None,
@@ -64,16 +64,16 @@ def review(
     as_json: bool,
     **which: Any,
 ) -> None:
-    """Review the rejected answers of a run: restore what is a statement, confirm what is none.
+    """Review the rejected answers of a run: restore statements, confirm the rest as rejected.
 
-    In a terminal, one key decides; identical answers are shown once. What was decided is kept when
-    you quit. Decisions are rows with who and when, and part of exports; --undo takes them back. How
-    the crawl ended an answer stays. Measure again afterwards.
+    In a terminal, one key decides; identical answers are shown once. Decisions are kept when you
+    quit. Each is stored with its author and time and is part of exports; --undo takes it back. The
+    crawl's own outcome stays. Run kgbias measure again afterwards.
     """
     if sum((sheet is not None, filled is not None, undo, as_json)) > 1:
         raise UsageError("choose one of --csv, --from, --undo and --json")
     if filled is not None and any(which.values()):
-        raise UsageError("--from takes the decisions of the whole file: leave out what narrows it")
+        raise UsageError("--from reads the whole file: leave out options that select answers")
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         with run.review(by=by) as made:
@@ -118,7 +118,7 @@ class _Session:
         self._typed = ""
 
     def decisions(self) -> list[Decision]:
-        """Show answers until there are no more or the person quits; what was decided."""
+        """Show answers until none are left or the person quits; the decisions made."""
         place = 0
         while 0 <= place < len(self._items):
             self._show(place)
@@ -148,7 +148,7 @@ class _Session:
             show.say(f"  {a.decision} by {a.reviewer}, {a.decided[:16]}")
 
     def _step(self, place: int) -> int | None:
-        """Take one key: how far to go on, None to quit."""
+        """Take one key; the number of places to move, or None to quit."""
         alike = self._items[place]
         first = alike[0]
         keys = {k: v for k, v in _KEYS.items() if k != "r" or (first.object and not first.accepted)}
@@ -174,8 +174,7 @@ class _Session:
         return 1
 
     def _key(self) -> str:
-        """The next key; keys that were typed ahead come one by one, arrows and the like are left
-        out."""
+        """The next key. Keys typed ahead come one by one; arrows and the like are ignored."""
         while not self._typed:
             typed = click.getchar()
             self._typed = "" if typed.startswith("\x1b") else typed.casefold()

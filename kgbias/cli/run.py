@@ -1,4 +1,4 @@
-"""`kgbias run`: a study that a file declares, from its crawls to its files."""
+"""`kgbias run`: carry out the study declared in a file, from its crawls to its output files."""
 
 from pathlib import Path
 
@@ -18,19 +18,18 @@ from kgbias.models.wire import without_password
     type=click.Path(path_type=Path),
     default=default(kgbias.read_plan, "path"),
 )
-@click.option("--dry-run", is_flag=True, help="Show what crawls and profiles will cost, and stop.")
+@click.option("--dry-run", is_flag=True, help="Show the cost of crawls and profiles, and stop.")
 @click.option("--status", is_flag=True, help="Show what is done and what is left, and stop.")
 @click.option(
     "--trust",
     is_flag=True,
-    help="Let FILE read and write outside of its folder, and let addresses in it have the keys and "
-    "passwords of the environment. --dry-run shows both.",
+    help="Let FILE read and write outside its folder, and send the environment's keys and "
+    "passwords to addresses in it. --dry-run lists both.",
 )
 @json_option
 def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> int:
-    """Carry out the study that FILE declares (default: study.toml): its crawls, what is measured,
-    probed, tested and compared, and the files that are written. The same command again goes on
-    where it was stopped."""
+    """Carry out the study declared in FILE (default: study.toml): crawl, measure, probe, test,
+    compare, and write files. Run the same command again to continue where it stopped."""
     plan = kgbias.read_plan(path)
     if dry_run:
         _print_prices(plan, as_json)
@@ -81,7 +80,7 @@ def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
     for address in plan.addresses:
         show.say(
             f"{without_password(address)}: an address in the file; without --trust it "
-            "gets no key, unless it is the provider's own or the environment names it"
+            "gets no key, unless it is the provider's own or named in the environment"
         )
     for file in plan.outside:
-        show.say(f"{file}: outside of the file's folder or hidden, needs --trust")
+        show.say(f"{file}: outside the study's folder or hidden; needs --trust")

@@ -1,9 +1,9 @@
-"""Settings: what a study or a machine says once, for every command or for one.
+"""Settings: what a study or a machine states once, for one command or for all.
 
-They stand in `kgbias.toml`, beside defaults of options, or are given for one call by
-`kgbias --set NAME=VALUE COMMAND`. What the command line says wins, then the environment, then the
-file, then the library's default. In the file, those of one command stand in its table, under their
-names ([crawl], [probe.run]); those that many commands share may stand at the top.
+They are kept in `kgbias.toml`, beside defaults of options, or given for one call with
+`kgbias --set NAME=VALUE COMMAND`. The command line wins, then the environment, then the file, then
+the library's default. In the file, a command's settings go in the table of its name ([crawl],
+[probe.run]); shared settings may go at the top.
 """
 
 import os
@@ -26,17 +26,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 FILE = "kgbias.toml"
 VARIABLE = "KGBIAS_CONFIG"
 GIVEN = "kgbias.set"
-"""Where a context's `meta` has what --set gave, by name."""
+"""The key in a context's `meta` of the values from --set, by name."""
 _OPENING = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
 _WRITTEN = ("output", "csv", "to", "explorer", "tables", "perplexities", "favourites")
 OPTIONS = ("store", "base-url", "seed")
-"""Options that may stand at the top of the file, as shared settings do."""
+"""Options that may go at the top of the file, as shared settings do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A setting that commands share: its line in the help, how its value is written, what it must
-    be, and the parameter it is (by default its own name)."""
+    """A shared setting: its line in the help, the form of its value, its type, and the parameter it
+    sets (default: its own name)."""
 
     help: str
     metavar: str
@@ -51,54 +51,54 @@ SHARED: Mapping[str, Shared] = {
         "NAME",
     ),
     "dtype": Shared(
-        "Of local models: float32 (the default), bfloat16, float16; on a CUDA GPU 8bit or 4bit.",
+        "For local models: float32 (the default), bfloat16, float16; on a CUDA GPU 8bit or 4bit.",
         "TYPE",
     ),
-    "batch-size": Shared("Prompts that a local model reads at a time (default: 32).", "N", int),
+    "batch-size": Shared("Prompts that a local model reads at once (default: 32).", "N", int),
     "bos": Shared(
-        "What stands before a text that is scored: auto (the default), bos, eos or none.",
+        "The token before a scored text: auto (the default), bos, eos or none.",
         "TOKEN",
         click.Choice(["auto", "bos", "eos", "none"]),
         "begin",
     ),
     "instruction": Shared(
         "What the encoder of an encoder-decoder (T5, Flan) reads; the decoder is scored. "
-        '"{group}", the default, stands for the group or the name of a probe.',
+        '"{group}", the default, stands for the group or name in a probe.',
         "TEXT",
     ),
-    "concurrency": Shared("Requests that a server gets at a time (default: 16).", "N", int),
+    "concurrency": Shared("Requests sent to a server at once (default: 16).", "N", int),
     "timeout": Shared("Seconds to wait for a server's answer (default: 120).", "SECONDS", float),
     "max-failed": Shared(
         "Exit with 1 if more than this share of requests failed (default: 0.1).", "SHARE", _SHARE
     ),
-    "price-in": Shared("What a million tokens of prompts cost you.", "MONEY", float),
-    "price-out": Shared("What a million tokens of answers cost you.", "MONEY", float),
-    "prices": Shared("A TOML file of such prices, by model.", "FILE", click.Path(path_type=Path)),
+    "price-in": Shared("Your price of a million prompt tokens.", "MONEY", float),
+    "price-out": Shared("Your price of a million answer tokens.", "MONEY", float),
+    "prices": Shared("A TOML file of these prices, by model.", "FILE", click.Path(path_type=Path)),
     "executor": Shared(
-        "Where models read: local (the default), ray (a Ray of its own) or ray://ADDRESS, the "
-        "cluster that this machine is part of (auto, or HOST:PORT of its head).",
+        "Where models run: local (the default), ray (a Ray started for this) or ray://ADDRESS, the "
+        "cluster that this machine belongs to (auto, or HOST:PORT of its head).",
         "NAME",
     ),
     "processes": Shared(
-        "Read in so many processes, which share the cores; each holds the model (default: one; "
-        "the offline scorers: one for each core).",
+        "Number of processes, which share the cores; each holds the model (default: one; "
+        "offline scorers: one per core).",
         "N",
         click.IntRange(min=1),
     ),
     "min-acceptability": Shared(
-        "Only statements of at least this acceptability, 0 to 1 (default: 0.5 where it was "
+        "Only statements at least this acceptable, 0 to 1 (default: 0.5 where it was "
         "measured; 0 keeps all).",
         "X",
         _SHARE,
     ),
     "without-echoes": Shared(
-        "Whether statements that repeat an example of their own prompt are left out (default: "
+        "Whether to leave out statements that repeat an example of their own prompt (default: "
         "false).",
         "BOOL",
         bool,
     ),
     "correction": Shared(
-        "How p-values are corrected over a family: holm (the default), or bh, Benjamini-Hochberg.",
+        "How p-values are corrected over a family: holm (the default) or bh (Benjamini-Hochberg).",
         "NAME",
         click.Choice(["holm", "bh"]),
     ),
@@ -111,7 +111,7 @@ _VALUES = {"INTEGER": "N", "INTEGER RANGE": "N", "FLOAT": "X", "FLOAT RANGE": "X
 
 
 class Setting(click.Parameter):
-    """A parameter of a command that has no option: the file or --set gives its value."""
+    """A parameter of a command that is not an option: the file or --set gives its value."""
 
     param_type_name = "setting"
 
@@ -134,7 +134,7 @@ class Setting(click.Parameter):
         return (parameter or [spelled.replace("-", "_")])[0], [spelled], []
 
     def record(self, context: click.Context) -> tuple[str, str]:
-        """How it is written, and its line in the help."""
+        """Its form and its line in the help."""
         value = self.make_metavar(context)
         told = "" if self.default in (None, False) else f" (default: {self.default})"
         return f"{self.opts[0]}={_VALUES.get(value, value)}", f"{self.help}{told}"
@@ -144,13 +144,13 @@ class Setting(click.Parameter):
 
 
 def setting(name: str, parameter: str = "", **more: Any) -> Callable[[F], F]:
-    """A setting of one command; what else is given is as for an option."""
+    """A setting of one command; other arguments as for an option."""
     declared = (name, parameter) if parameter else (name,)
     return click.option(*declared, cls=cast(Any, Setting), **more)
 
 
 def settings(*names: str, **defaults: Any) -> Callable[[F], F]:
-    """Settings that commands share, by name; those that are given a value have this default."""
+    """Shared settings, by name; a keyword argument is the setting's default."""
 
     def decorate(f: F) -> F:
         for name in reversed((*names, *(name.replace("_", "-") for name in defaults))):
@@ -171,8 +171,8 @@ def of_command(command: click.Command) -> dict[str, Setting]:
 
 
 def without_shared(given: Mapping[str, Any], names: Iterable[str] = SHARED) -> dict[str, Any]:
-    """The values of parameters, without those of settings that commands share (of these names),
-    where nothing would read them. Of options, --base-url goes too unless it was typed."""
+    """The parameters' values without those of the shared settings in `names`, which nothing would
+    read here. The option --base-url goes too, unless it was typed."""
     context = click.get_current_context()
     unused = {
         s.name for name, s in of_command(context.command).items() if s.shared and name in names
@@ -186,20 +186,20 @@ def without_shared(given: Mapping[str, Any], names: Iterable[str] = SHARED) -> d
 def fitting(
     given: Mapping[str, Any], specs: Iterable[str], as_: Literal["completer", "scorer"]
 ) -> dict[str, Any]:
-    """The values without those of shared settings that are of other kinds of models than these:
-    what is said of servers is nothing to a local model."""
+    """The values without shared settings that these kinds of model do not take: a server's settings
+    mean nothing to a local model."""
     from kgbias.models import options_of
 
     try:
         takes = set[str]().union(*(options_of(spec, as_) for spec in specs))
     except UsageError:
-        return dict(given)  # whoever opens the model says what is wrong with its spec
+        return dict(given)  # opening the model will say what is wrong with its spec
     unused = [name for name in _OPENING if name.replace("-", "_") not in takes]
     return without_shared(given, unused) if unused else dict(given)
 
 
 def path_of(context: click.Context) -> str:
-    """A command as it is typed after `kgbias`: "crawl", "probe run"."""
+    """The command as typed after `kgbias`: "crawl", "probe run"."""
     names = []
     here: click.Context | None = context
     while here is not None and here.parent is not None:
@@ -213,7 +213,7 @@ def _has(name: str, command: click.Command) -> bool:
 
 
 def takers(context: click.Context, take: Callable[[click.Command], bool]) -> str:
-    """Which of the commands of the same group take something: "probe run and probe sets do"."""
+    """The commands of the same group that take something: "probe run and probe sets do"."""
     group = context.parent.command if context.parent and context.parent.parent else None
     names = [f"{group.name} {n}" for n, c in _below(group).items() if take(c)] if group else []
     *most, last = names or [""]
@@ -221,8 +221,9 @@ def takers(context: click.Context, take: Callable[[click.Command], bool]) -> str
 
 
 def check_given(context: click.Context) -> None:
-    """Raise UsageError for what --set gave that the context's command does not have: what is typed
-    for one call is meant for it, while a line of the file may be meant for other commands."""
+    """Raise UsageError for a --set name that is not a setting of the context's command, or that is
+    one of its options: what is typed for one call is meant for this command, while a line of the
+    file may be meant for others."""
     own = of_command(context.command)
     options = {
         flag for p in context.command.params if isinstance(p, click.Option) for flag in p.opts
@@ -241,8 +242,8 @@ def check_given(context: click.Context) -> None:
 
 
 def settings_first(arguments: Iterable[str]) -> list[str]:
-    """The arguments with every --set and its value before the others: it may stand after the
-    command too, but belongs to none."""
+    """The arguments with every --set and its value moved to the front: it may also be typed after
+    the command, but belongs to no command."""
     first, rest = list[str](), list[str]()
     left = iter(arguments)
     for argument in left:
@@ -258,8 +259,8 @@ def settings_first(arguments: Iterable[str]) -> list[str]:
 def given_settings(
     context: click.Context, parameter: click.Parameter, pairs: Iterable[tuple[str, str]]
 ) -> dict[str, list[str]]:
-    """What --set gives, every value of a name; those that commands share are checked, whether the
-    command takes them or not."""
+    """The values from --set, all of them for each name; shared settings are checked, whether or not
+    the command takes them."""
     found: dict[str, list[str]] = {}
     for spelled, text in pairs:
         name = spelled.replace("_", "-")
@@ -272,8 +273,8 @@ def given_settings(
 
 
 def read_settings() -> tuple[Path, Mapping[str, Any]]:
-    """The file that KGBIAS_CONFIG names, else kgbias.toml where the command is run; and what it
-    says. Raises DataError where the named one cannot be read, or the file is not TOML."""
+    """The file named by KGBIAS_CONFIG, else kgbias.toml in the current folder, and its content.
+    Raises DataError if the named file cannot be read, or the file is not TOML."""
     path = Path(os.environ.get(VARIABLE) or FILE)
     if not path.is_file() and not os.environ.get(VARIABLE):
         return path, {}
@@ -281,7 +282,7 @@ def read_settings() -> tuple[Path, Mapping[str, Any]]:
 
 
 def addresses(data: Mapping[str, Any], arguments: Sequence[str]) -> Iterator[str]:
-    """The addresses in a file's settings that the command line does not name too."""
+    """The addresses in a file's settings that are not on the command line as well."""
     for value in data.values():
         if isinstance(value, dict):
             yield from addresses(value, arguments)
@@ -292,8 +293,8 @@ def addresses(data: Mapping[str, Any], arguments: Sequence[str]) -> Iterator[str
 
 
 def refuse_reaching(path: Path, data: Mapping[str, Any]) -> None:
-    """Raise DataError for a file, found in the folder and maybe a stranger's, that names a cluster,
-    whose nodes could run their code here, or writes outside of the folder."""
+    """Raise DataError if a file found in the folder, maybe a stranger's, names a cluster, whose
+    nodes could run their code here, or writes outside the folder."""
     for key, value in data.items():
         if isinstance(value, dict):
             refuse_reaching(path, value)
@@ -302,8 +303,8 @@ def refuse_reaching(path: Path, data: Mapping[str, Any]) -> None:
             cluster = key == "executor" and "://" in str(one)
             if cluster or (key in _WRITTEN and not within(path.parent, Path(str(one)))):
                 raise DataError(
-                    f"{path}: {key} = {str(one)!r} reaches out of this folder: name it on the "
-                    f"command line, or the file with {VARIABLE}"
+                    f"{path}: {key} = {str(one)!r} reaches outside this folder: give it on the "
+                    f"command line, or name the file in {VARIABLE}"
                 )
 
 
@@ -314,9 +315,9 @@ def defaults(
     name: str,
     command: click.Command,
 ) -> dict[str, Any]:
-    """The defaults that the file gives a command, by the names of its parameters.
+    """The file's defaults for a command, by parameter name.
 
-    Raises DataError for a command, a setting or an option that does not exist."""
+    Raises DataError for an unknown command, setting or option."""
     shared = {_spelled(key): value for key, value in data.items() if not isinstance(value, dict)}
     for key, value in data.items():
         table = isinstance(value, dict)
@@ -334,8 +335,7 @@ def _of(
     command: click.Command,
     where: str,
 ) -> dict[str, Any]:
-    """A command's values by parameter: of the shared ones those that it takes, and all of its
-    own."""
+    """A command's values by parameter: the shared ones that it takes, and all of its own."""
     parameters = {
         flag.lstrip("-"): parameter
         for parameter in command.params
@@ -364,7 +364,7 @@ def _of(
 def _valued(
     path: Path, where: str, key: str, parameter: click.Parameter | None, value: Any
 ) -> dict[str, Any]:
-    """The value of one parameter; nothing for one that the command does not have."""
+    """The value of one parameter; empty if the command lacks it."""
     if parameter is None:
         return {}
     if not _plain(value):
@@ -374,7 +374,7 @@ def _valued(
 
 
 def for_one_call(given: Mapping[str, list[str]], command: click.Command) -> dict[str, Any]:
-    """What --set gives a command and those below it, by the names of their parameters."""
+    """The values from --set for a command and its subcommands, by parameter name."""
     own = of_command(command)
     found: dict[str, Any] = {
         own[name].name: values if own[name].multiple else values[-1]
@@ -385,7 +385,7 @@ def for_one_call(given: Mapping[str, list[str]], command: click.Command) -> dict
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees of values; where both have one, the second's."""
+    """Two trees of values as one; where both have a value, the second's."""
     found = dict(under)
     for key, value in over.items():
         inner = found.get(key)
@@ -400,7 +400,7 @@ def _nearest(name: str, there: Iterable[str]) -> str:
         return "it has none"
     if near := get_close_matches(_spelled(name), there, 1):
         return f"did you mean {near[0]}?"
-    return f"there is {', '.join(there)}"
+    return f"choose from {', '.join(there)}"
 
 
 def _below(command: click.Command) -> dict[str, click.Command]:

@@ -1,6 +1,6 @@
-"""What a command shows: lines, tables, JSON for programs, and the error that ends it.
+"""A command's output: lines, tables, JSON for programs, and the error that ends it.
 
-Whatever a model or a stranger's file says is made safe for a terminal here, and nowhere else in the
+Text from models and strangers' files is made safe for a terminal here, and nowhere else in the
 command line.
 """
 
@@ -19,23 +19,23 @@ from kgbias.errors import UsageError
 from kgbias.io.text import number, printable, shortened, shown
 from kgbias.stats.estimate import finite
 
-_LONGEST = 2_000  # characters of an error: a screen, whatever a file holds
+_LONGEST = 2_000  # characters of an error: a screenful, whatever a file contains
 _GAP = 2  # between columns
-_FOLDED = 24  # no narrower does a terminal make a column of texts
+_FOLDED = 24  # the narrowest column of text in a terminal
 
 
 def say(*lines: object, err: bool = False, nl: bool = True) -> None:
-    """Print each of these as one line, an empty one where there is none; on stderr with `err`."""
+    """Print each argument as one line, or an empty line without arguments; on stderr with `err`."""
     for line in lines or ("",):
         click.echo(printable(str(line)), err=err, nl=nl)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:
-    """Print rows under their headings; a heading that begins with ">" has its column on the right,
-    as numbers have it. Headings that are all empty are left out.
+    """Print rows under their headings; a heading that begins with ">" right-aligns its column, as
+    for numbers. Headings that are all empty are left out.
 
     In a file or a pipe nothing is cut or folded. In a terminal long texts are folded; a table that
-    is too wide even so runs over the edge."""
+    is still too wide runs over the edge."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
@@ -69,17 +69,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int 
 
 
 def figure(value: float | None, form: str) -> str:
-    """A number in its format, "-" where there is none."""
+    """The formatted number, or "-" for None and NaN."""
     return "-" if value is None or value != value else number(value, form)
 
 
 def data(value: Any) -> None:
-    """Print a value as JSON, null for NaN."""
+    """Print a value as JSON, with null for NaN."""
     block(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def block(text: str, *, err: bool = False) -> None:
-    """Print text of several lines as it is; to a person at a terminal, each line made safe."""
+    """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout
     click.echo(shown(text, stream), nl=False, color=True, err=err)
 
@@ -90,13 +90,13 @@ def confirm(question: str) -> None:
 
 
 def prompt(question: str, default: str) -> str:
-    """Ask for a text, with this one to fall back to."""
+    """Ask for a text, with a default."""
     return str(click.prompt(question, default=printable(default) or None))
 
 
 def prepare() -> None:
-    """Data leaves as UTF-8, whatever the locale is; what no encoding can hold leaves escaped.
-    Raises UsageError for an argument that is not UTF-8: no store could keep it."""
+    """Write output as UTF-8 whatever the locale, escaping what no encoding can represent. Raises
+    UsageError for an argument that is not UTF-8, which no store could keep."""
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:  # closed, as by `>&-`
             _opened_nowhere(descriptor, name, mode)
@@ -112,8 +112,8 @@ def prepare() -> None:
 
 
 def _opened_nowhere(number: int, name: str, mode: str) -> None:
-    """Open a stream that was closed on nothing, under its own number where that is free: a file
-    that is opened later would get it, and what is printed would be written to it."""
+    """Open a closed stream on /dev/null, under its own number if that is free. Otherwise a file
+    opened later would get the number, and what is printed would be written into it."""
     nothing = os.open(os.devnull, os.O_RDWR)
     try:
         os.fstat(number)
@@ -123,13 +123,13 @@ def _opened_nowhere(number: int, name: str, mode: str) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """Say an error in one line, and exit."""
+    """Print an error in one line, and exit."""
     _say(f"kgbias: {_line(message)}")
     end(code)
 
 
 def fail_usage(error: click.ClickException) -> NoReturn:
-    """Say how a command is used, and what was wrong; a command that was given nothing, its help."""
+    """Print the usage and the error, or the help of a command called without arguments; exit."""
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         _say(error.message)
         end(error.exit_code)
@@ -141,7 +141,7 @@ def fail_usage(error: click.ClickException) -> NoReturn:
 
 
 def end(code: int) -> NoReturn:
-    """Exit; output that nobody can take any more is not tried again."""
+    """Exit, without retrying output that nobody reads any more."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -157,5 +157,5 @@ def _say(text: str) -> None:
 
 
 def _line(message: str) -> str:
-    """A message as a terminal may be shown it: on one line, without control characters."""
+    """The message made safe for a terminal: one line, no control characters."""
     return shortened(printable(" ".join(message.split())), _LONGEST)

@@ -1,4 +1,4 @@
-"""`kgbias sofa`: probing data sets as SoFa's."""
+"""`kgbias sofa`: probing data sets like SoFa's."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,12 +29,12 @@ _OF = kgbias.build_sofa
 
 @click.group(cls=Parts, examples=("kgbias sofa build sbic.csv -o probes",))
 def sofa() -> None:
-    """Make probing data sets as SoFa was made (Marchiori Manerba et al. 2023)."""
+    """Build probing data sets the way SoFa was built (Marchiori Manerba et al. 2023)."""
 
 
 @sofa.command(examples=("kgbias sofa build --run smollm2 --identities run -o probes",))
 @click.argument("source", required=False, type=click.Path(path_type=Path))
-@click.option("--run", "run_name", metavar="NAME", help="Instead of a file: a run's statements.")
+@click.option("--run", "run_name", metavar="NAME", help="Use a run's statements instead of a file.")
 @click.option(
     "-o",
     "--output",
@@ -49,25 +49,25 @@ def sofa() -> None:
     metavar="NAME-or-FILE",
     help="The groups: sofa (407), a file, or run for those of the run.",
 )
-@click.option("--column", metavar="NAME", help="The column of the stereotypes in a table.")
+@click.option("--column", metavar="NAME", help="The table's column of stereotypes.")
 @click.option(
     "--model",
     "models",
     multiple=True,
     metavar="SPEC",
-    help="A model whose perplexity cuts off the least likely statements (repeatable: their mean).",
+    help="Cut the least likely statements by this model's perplexity (repeatable: the mean).",
 )
 @setting(
     "acceptability",
     default=default(_OF, "acceptability"),
     metavar="SCORER",
-    help="What judges whether a statement is good English, as for kgbias measure, or none.",
+    help="The scorer that judges good English, as for kgbias measure, or none.",
 )
 @setting(
     "cut",
     default=default(_OF, "cut"),
     metavar="SHARE",
-    help="The share of the least likely statements that is cut off.",
+    help="The share of least likely statements to cut.",
 )
 @model_settings
 @store_option
@@ -85,8 +85,8 @@ def build(
 ) -> None:
     """Build probes from SOURCE: a copy of SBIC (CSV), a table of statements, or a text file.
 
-    Stereotypes lose their subject, begin with a verb in the plural, and are filtered; each is then
-    put after every identity of its category. Writes statements.csv, probes.csv, a data statement
+    Strips each stereotype of its subject, puts its first verb in the plural, filters, and puts the
+    rest after every identity of its category. Writes statements.csv, probes.csv, a data statement
     and a manifest."""
     if (source is None) == (run_name is None):
         raise UsageError("sofa build takes a file or --run NAME")
@@ -94,7 +94,7 @@ def build(
     asked["identities"] = None if identities == "run" else identities
     if run_name is None:
         if arm is not None:
-            raise UsageError("--arm is of --run")
+            raise UsageError("--arm needs --run")
         built = kgbias.build_sofa(source, progress=True, **asked)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
@@ -120,14 +120,14 @@ def _why(reasons: Mapping[str, int]) -> str:
 
 @sofa.command(examples=("kgbias sofa results -o tables",))
 @click.argument("probe_set", required=False, metavar="[SET]")
-@click.option("--run", "run_name", metavar="NAME", help="Only what this run was probed with.")
+@click.option("--run", "run_name", metavar="NAME", help="Only probes of this run.")
 @store_option
 @correction_setting
 @click.option(
     "--beside",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="With -o: scores by other benchmarks for table 1 (CSV: model, and a column for each).",
+    help="With -o: scores on other benchmarks for table 1 (CSV: model, and a column for each).",
 )
 @click.option(
     "-o",
@@ -145,13 +145,13 @@ def results(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Models by SoFa on a SET of probes: ranks, scores by category, paired tests.
+    """Rank models by SoFa on a SET of probes: ranks, scores by category, paired tests.
 
-    SET is the name of a set or the beginning of its id; by default the one that most models were
-    probed with (kgbias probe RUN --model A --model B, or probe sets). With -o, tables 1 and 2 and
-    figures 2, 3 and 5 to 9 of the paper."""
+    SET is the name of a set or the beginning of its id; default: the set that most models were
+    probed with (kgbias probe RUN --model A --model B, or probe sets). With -o, writes tables 1 and
+    2 and figures 2, 3 and 5 to 9 of the paper."""
     if beside is not None and output is None:
-        raise UsageError("--beside is for -o: it stands in table 1")
+        raise UsageError("--beside needs -o: it adds columns to table 1")
     with kgbias.open(store_url, progress=True) as study:
         chosen: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
         found = study.sofa(**chosen)
@@ -172,14 +172,14 @@ def results(
     default=default(kgbias.Study.describe_probes, "hate"),
     show_default=True,
     metavar="SCORER",
-    help="What says which statements are hate speech: a scorer of toxicity, as for kgbias measure, "
-    "or none.",
+    help="The scorer that says which statements are hate speech: one of toxicity, as for kgbias "
+    "measure, or none.",
 )
 @setting(
     "embedding",
     default=default(kgbias.Study.describe_probes, "embedding"),
     metavar="SPEC",
-    help="What statements are embedded in to be clustered, as for kgbias topics, or none.",
+    help="The embedding to cluster statements in, as for kgbias measure, or none.",
 )
 @setting(
     "min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
@@ -195,9 +195,9 @@ def describe(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Say what the statements of a SET are about, and which of them are hate speech.
+    """Show what the statements of a SET are about, and which of them are hate speech.
 
-    The clusters and the split stand in figures 5 and 6 of kgbias sofa results -o."""
+    Figures 5 and 6 of kgbias sofa results -o show the clusters and the split."""
     asked = {"hate": hate, "embedding": embedding}
     chosen: Any = {k: None if v == "none" else v for k, v in asked.items()} | said(**options)
     with kgbias.open(store_url, progress=True) as study:

@@ -1,4 +1,4 @@
-"""`kgbias figures`, `report`, `export`, `publish` and `reproduce`: what is taken out of a run."""
+"""`kgbias figures`, `report`, `export`, `publish` and `reproduce`: a run's outputs."""
 
 import sys
 from pathlib import Path
@@ -36,8 +36,8 @@ def figures(
     runs: tuple[str, ...], store_url: str, folder: Path, correction: str, **selection: Any
 ) -> None:
     """Write a run's figures as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
-    table, after those of Salinas et al. 2023; manifest.json says which is which. Each arm has its
-    own. Of two to six runs: small multiples, ranks, overlap and differences."""
+    table, modelled on those of Salinas et al. 2023; manifest.json says which is which. Each arm has
+    its own. For two to six runs: small multiples, ranks, overlap and differences."""
     with kgbias.open(store_url, progress=True) as study:
         files = study.figures(runs, folder, correction=correction, **selection)
     for path in files:
@@ -51,14 +51,14 @@ def figures(
 @click.option(
     "--explorer",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Also write the explorer of the runs to this file; the report links to its views.",
+    help="Also write the runs' explorer to this file; the report links to its views.",
 )
 @selection_options
 def report(
     runs: tuple[str, ...], store_url: str, path: Path, explorer: Path | None, **selection: Any
 ) -> None:
-    """Write the report of a run (default: the newest): what was found, figures, an interactive
-    graph and every triple, in one page; several arms stand side by side. Of two to six runs: small
+    """Write the report of a run (default: the newest) as one page: findings, figures, an
+    interactive graph and every triple, with several arms side by side. For two to six runs: small
     multiples, ranks, overlap and differences."""
     with kgbias.open(store_url, progress=True) as study:
         written = study.report(runs, path, explorer=explorer, **selection)
@@ -73,7 +73,7 @@ def report(
 @click.option(
     "--format",
     metavar="NAME",
-    help=f"{', '.join(FORMATS.own)}, or one that a package adds (default: by the file's extension, "
+    help=f"{', '.join(FORMATS.own)}, or one added by a package (default: by the file's extension, "
     "jsonl on stdout).",
 )
 @click.option(
@@ -85,7 +85,7 @@ def report(
 )
 @click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
 @click.option("--predicate", metavar="TEXT", help="Only triples with this predicate.")
-@click.option("--topic", metavar="TEXT", help="Only triples about a topic with this in its name.")
+@click.option("--topic", metavar="TEXT", help="Only triples whose topic has this text in its name.")
 @click.option(
     "--min-count",
     type=click.IntRange(min=1),
@@ -93,13 +93,13 @@ def report(
     help="Only statements made at least this often.",
 )
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="At most this many, those made most often."
+    "--limit", type=click.IntRange(min=1), help="At most this many, the most frequent first."
 )
 @click.option(
     "--per-group",
     type=click.IntRange(min=1),
     metavar="N",
-    help="At most this many of each group (default for pictures: as many as can be read).",
+    help="At most this many per group (default for pictures: as many as are legible).",
 )
 @click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
 @selection_options
@@ -120,14 +120,16 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     metavar="TEXT",
     default=default(kgbias.Run.publish, "license"),
     help="The licence of the model's outputs: an SPDX identifier, an address or words (default: "
-    "said to be not stated).",
+    "marked as not stated).",
 )
-@click.option("--author", multiple=True, metavar="NAME", help="Who publishes it (repeatable).")
+@click.option(
+    "--author", multiple=True, metavar="NAME", help="Who publishes the data (repeatable)."
+)
 @click.option("--figures", is_flag=True, help="Also write the run's figures and tables.")
 @selection_options
 def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) -> None:
-    """Write a run's statements as a data set that others can load, cite and make again: Parquet and
-    JSON lines, a dataset card with its data statement, Croissant metadata, figures of groups in the
+    """Write a run's statements as a data set that others can load, cite and reproduce: Parquet and
+    JSON lines, a dataset card with a data statement, Croissant metadata, group figures in the
     schema of Every Eval Ever, a citation, the configuration, and checksums."""
     with kgbias.open(store_url, progress=True) as study:
         files = study.run(run_name).publish(folder, **options)
@@ -140,28 +142,28 @@ _SHOWN = 20
 
 @click.command(cls=Command, examples=("kgbias reproduce data --check",))
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--check", is_flag=True, help="Only hold the files against their checksums.")
+@click.option("--check", is_flag=True, help="Only check the files against their checksums.")
 @click.option(
     "--store",
     metavar="PATH-or-URL",
-    help="Where the run is made (default: a temporary store). In one that is kept, the same "
-    "command goes on where it was stopped.",
+    help="The store to make the run in (default: a temporary one). With a store of your own, the "
+    "same command continues where it stopped.",
 )
 @click.option("--model", metavar="SPEC", help="Ask this model (default: the published one).")
-@click.option("--prompts", metavar="FOLDER", help="The prompt pack, if kgbias does not have it.")
+@click.option("--prompts", metavar="FOLDER", help="The prompt pack, if kgbias lacks it.")
 @setting(
     "rounding",
     type=click.FloatRange(min=0),
     default=default(kgbias.reproduce, "rounding"),
-    help="Scores that differ by no more than this are the same.",
+    help="Scores that differ by no more than this count as the same.",
 )
 @base_url_option
 @model_settings
 @json_option
 def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
-    """Make a published run again, from the configuration in FOLDER, and say what differs: its files
-    (by their checksums), the model, statements, how often they were made, and their scores. Exits
-    with 1 where anything does."""
+    """Repeat a published run from the configuration in FOLDER, and say what differs: the files (by
+    their checksums), the model, the statements, how often they were made, and their scores. Exits
+    with 1 if anything differs."""
     found = kgbias.reproduce(folder, progress=True, **options)
     if as_json:
         show.data(
@@ -187,7 +189,7 @@ def _print(found: Reproduction) -> None:
     for difference in found.differences[:_SHOWN]:
         show.say(_line(difference))
     if len(found.differences) > _SHOWN:
-        show.say(f"... and {len(found.differences) - _SHOWN} more; --json has all")
+        show.say(f"... and {len(found.differences) - _SHOWN} more; --json shows all")
     if found.made is None:
         files = "all files are" if found.same else "not all files are"
         show.say(f"{files} as they were published")

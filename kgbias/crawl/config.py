@@ -1,9 +1,9 @@
 """The frozen configuration of a crawl. With the model's answers, it decides the whole graph.
 
 A configuration is also read back from the record that a crawl left, the inverse of
-`CrawlConfig.as_dict`. A record may be a stranger's, so nothing of it is taken on trust: what is
-made from it must say the same again, and prompts that do not come with kgbias are only read where a
-person names them.
+`CrawlConfig.as_dict`. A record may be a stranger's, so nothing in it is taken on trust: what is
+made from it must give the same record again, and prompts that do not come with kgbias are read only
+if a person names them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 
 ROUNDS, ROUNDS_UNTIL = 4, 50
-MOST = 1_000_000  # samples, rounds, or prompts of a round: beyond it no crawl would end
+MOST = 1_000_000  # samples, rounds, or prompts per round: a larger crawl would never end
 MAX_FAILED = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
 _STRATEGIES = ("predicate", "object")  # those of the paper
@@ -34,21 +34,21 @@ _STRATEGIES = ("predicate", "object")  # those of the paper
 
 @dataclass(frozen=True, slots=True)
 class Width:
-    """How wide the 95% interval of each group's mean of a measure may be at most, in units of the
-    measure."""
+    """The greatest width allowed for the 95% interval of each group's mean of a measure, in units
+    of the measure."""
 
     measure: str
     width: float
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise UsageError(f"no measure {self.measure!r}; there is: {', '.join(MEASURES)}")
+            raise UsageError(f"no measure {self.measure!r}; choose from {', '.join(MEASURES)}")
         if not self.width > 0:
-            raise UsageError("`until_width` is the width of an interval: above 0")
+            raise UsageError("`until_width` must be above 0: it is the width of an interval")
 
     @classmethod
     def of(cls, asked: "str | float | Width") -> "Width":
-        """Of "MEASURE=W", or of W alone, which is of regard. Raises UsageError for anything
+        """The width given as "MEASURE=W", or as W for regard. Raises UsageError for anything
         else."""
         if isinstance(asked, Width):
             return asked
@@ -57,7 +57,7 @@ class Width:
             return cls(measure or "regard", float(width))
         except ValueError:
             raise UsageError(
-                "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1: not "
+                "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1, not "
                 f"{asked!r}"
             ) from None
 
@@ -67,8 +67,8 @@ class Width:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A part of a crawl: its name, the prompt template it uses, and how many prompts it asks of
-    each group in each arm, over all rounds, without repeated attempts."""
+    """A part of a crawl: its name, its prompt template, and how many prompts it asks about each
+    group in each arm, over all rounds, without repeated attempts."""
 
     name: str
     template: str
@@ -79,26 +79,25 @@ class Step:
 class CrawlConfig:
     """The parameters of a crawl. The defaults are those of Salinas et al. 2023, sections 3 and 5.3.
 
-    `pack` is the prompts. Per seed: `samples` prompts of each initial predicate, then in each
-    of `iterations` rounds `predicate_prompts` and `object_prompts` prompts, each showing `shots`
-    triples (at most one fewer than there are seeds). Each prompt is answered `answers` times.
-    `arms` are the augmentations: "prefix" puts
-    Table 2's text before the initial template, "header" puts "Offensive Generalizations" before the
-    examples. An answer that one of the `filters` rejects, or that cannot be read, is asked for
-    again, up to `max_attempts` times in all: with `redraw` from the same prompt, else from one with
-    other examples where the pack draws them; the filter "echo" rejects what repeats an example.
-    With `until_coverage`, a group is no longer asked about in an arm once its Good-Turing coverage
-    there reaches this value, and `iterations` is an upper bound; with `until_width`, once the 95%
-    interval of its mean of a measure is at most so wide; what scores the statements is given to the
-    crawl. With `dynamic`, the model first
-    names the groups of a class; they join the seeds. With `structured`, answers are requested
-    in a JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens off before
-    one is drawn (`kgbias.models.truncate.Truncation`); the paper cuts nothing.
-    With `min_acceptability`, an answer whose statement is less acceptable than this, in [0, 1],
-    counts as nonsense and is asked for again; what judges it is given to the crawl.
-    `strategy_prompts` says how many prompts strategies other than the two published ones ask of
-    each group in a round, by the strategy's name (`kgbias.crawl.strategies.EXPANSIONS`). `series`
-    names the run that this crawl repeats with another `seed` (`kgbias.crawl.crawler`).
+    `pack` is the prompts. Per seed, a crawl asks `samples` prompts for each initial predicate, then
+    in each of `iterations` rounds `predicate_prompts` and `object_prompts` prompts, each showing
+    `shots` triples (at most one fewer than there are seeds). Each prompt is answered `answers`
+    times. `arms` are the augmentations: "prefix" puts Table 2's text before the initial template,
+    "header" puts "Offensive Generalizations" before the examples. An answer that one of the
+    `filters` rejects, or that cannot be read, is asked for again, up to `max_attempts` times in
+    all: with `redraw` from the same prompt, else with other examples if the pack draws them; the
+    filter "echo" rejects answers that repeat an example. With `until_coverage`, a group is no
+    longer asked about in an arm once its Good-Turing coverage there reaches this value, and
+    `iterations` is an upper bound; with `until_width`, once the 95% interval of its mean of a
+    measure is at most this wide; the crawl is given the scorers. With `dynamic`, the model first
+    names the groups of a class, which join the seeds. With `structured`, answers are requested in a
+    JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens before one is
+    drawn (`kgbias.models.truncate.Truncation`); the paper cuts none. With `min_acceptability`, an
+    answer whose statement is less acceptable than this, in [0, 1], counts as nonsense and is asked
+    for again; the crawl is given the judge. `strategy_prompts` says how many prompts strategies
+    other than the two published ones ask about each group in a round, by the strategy's name
+    (`kgbias.crawl.strategies.EXPANSIONS`). `series` names the run that this crawl repeats with
+    another `seed` (`kgbias.crawl.crawler`).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -139,8 +138,8 @@ class CrawlConfig:
         others = [name for name in EXPANSIONS if name not in _STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(others):
             raise UsageError(
-                f"`strategy_prompts` is for others than {' and '.join(_STRATEGIES)}: it cannot set "
-                f"{', '.join(sorted(unknown))}; there is: {', '.join(others) or 'none'}"
+                f"`strategy_prompts` is for strategies other than {' and '.join(_STRATEGIES)}, not "
+                f"{', '.join(sorted(unknown))}; the others are {', '.join(others) or 'none'}"
             )
         if self.samples == 0 or not self.initial_predicates:
             raise UsageError("a crawl needs at least one predicate and one sample to start from")
@@ -156,14 +155,14 @@ class CrawlConfig:
             name = next(iter(self.truncation.as_dict()))
             raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
         if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
-            raise UsageError("`until_coverage` is a share: above 0 and at most 1")
+            raise UsageError("`until_coverage` is a share: it must be above 0 and at most 1")
         if self.until_coverage is not None and self.until_width is not None:
             raise UsageError("a crawl ends by `until_coverage` or by `until_width`, not by both")
         if not 0 <= self.min_acceptability <= 1:
             raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
             if name not in (*FILTERS, ECHO):
-                raise UsageError(f"no filter {name!r}; there is: {', '.join((*FILTERS, ECHO))}")
+                raise UsageError(f"no filter {name!r}; choose from {', '.join((*FILTERS, ECHO))}")
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
         reader_label(self.pack.reader)
@@ -173,19 +172,19 @@ class CrawlConfig:
             raise UsageError(f"`arms` takes each of these at most once: {', '.join(ARMS)}")
 
     def with_groups_of(self, named: SeedCategory) -> "CrawlConfig":
-        """The configuration once the model has named the groups of its dynamic class."""
+        """The configuration after the model has named the groups of its dynamic class."""
         others = tuple(s for s in self.seeds if s.category.name != named.category.name)
         return replace(self, seeds=(named, *others))
 
     @property
     def truncation(self) -> Truncation:
-        """Which tokens can be drawn."""
+        """The tokens that can be drawn."""
         return Truncation(self.top_k, self.top_p, self.min_p)
 
     @property
     def rounds(self) -> int:
-        """Rounds of expansion: `iterations` where it is given, else 4, or at most 50 with
-        `until_coverage` or `until_width`."""
+        """Rounds of expansion: `iterations` if given, else 4, or at most 50 with `until_coverage`
+        or `until_width`."""
         if self.iterations is not None:
             return self.iterations
         until = self.until_coverage is not None or self.until_width is not None
@@ -196,14 +195,14 @@ class CrawlConfig:
         return as_groups(self.seeds)
 
     def prompts_of(self, strategy: str) -> int:
-        """How many prompts a strategy asks of each group in a round."""
+        """How many prompts a strategy asks about each group in a round."""
         if strategy in _STRATEGIES:
             return int(getattr(self, f"{strategy}_prompts"))
         return self.strategy_prompts.get(strategy, EXPANSIONS[strategy].prompts)
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """What the crawl asks of each group: initialisation, then every strategy in use."""
+        """What the crawl asks about each group: initialisation, then every strategy in use."""
         first = Step("initialise", "initialise", len(self.initial_predicates) * self.samples)
         return (
             first,
@@ -253,7 +252,7 @@ class CrawlConfig:
             "max_attempts": self.max_attempts,
             "until_coverage": self.until_coverage,
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
-            # What follows is named only where it differs from the paper.
+            # The rest is named only if it differs from the paper.
             **({"answers": self.answers} if self.answers > 1 else {}),
             **({"redraw": True} if self.redraw else {}),
             **({"until_width": str(self.until_width)} if self.until_width else {}),
@@ -265,13 +264,13 @@ class CrawlConfig:
         }
 
     def _other_prompts(self) -> dict[str, Any]:
-        """The prompts of other strategies than the published ones."""
+        """The numbers of prompts of strategies other than the published ones."""
         counts = {name: self.prompts_of(name) for name in EXPANSIONS if name not in _STRATEGIES}
         used = {name: count for name, count in counts.items() if count}
         return {"prompts": used} if used else {}
 
     def _other_pack(self) -> dict[str, Any]:
-        """Other prompts than the published ones, which their templates describe whole."""
+        """The pack, if it is not the published one, which its templates describe in full."""
         if self.pack.hash == load_pack(PUBLISHED).hash:
             return {}
         names = ("name", "version", "language", "hash")
@@ -304,13 +303,13 @@ def recorded(
     categories: Sequence[Category],
     prompts: str | Path | None = None,
 ) -> CrawlConfig:
-    """The configuration that `record` is of, as it was before the model named any groups.
+    """The configuration in `record`, as it was before the model named any groups.
 
     `categories` are those of the run, in the order of its groups; `prompts` is the folder of a
     prompt pack that does not come with kgbias.
 
-    Raises DataError where the record is none of a crawl, or says what this version of kgbias would
-    ask otherwise; UsageError where its prompts are not here.
+    Raises DataError if the record is not of a crawl, or this version of kgbias would ask
+    differently; UsageError if its prompts are not here.
     """
     pack = _pack(record, prompts)
     try:
@@ -319,7 +318,7 @@ def recorded(
     except UsageError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"this is no configuration of a crawl: {error!r}") from error
+        raise DataError(f"this is not the configuration of a crawl: {error!r}") from error
     other = [
         name
         for name in sorted({*said, *record} - _BESIDE)
@@ -327,7 +326,7 @@ def recorded(
     ]
     if other:
         raise DataError(
-            f"this version of kgbias would ask otherwise: {', '.join(other)} differ from the record"
+            f"this version would ask differently: {', '.join(other)} differ from the record"
         )
     return config
 
@@ -353,7 +352,7 @@ def _made(
     )
     if whole.dynamic is None:
         return whole, whole
-    # The class that the model named groups of stands first (`CrawlConfig.with_groups_of`).
+    # The class whose groups the model named comes first (`CrawlConfig.with_groups_of`).
     named = DynamicSeeds(_own(seeds[0]), *record["dynamic"])
     before = CrawlConfig(
         seeds=tuple(seeds[1:]),
@@ -385,7 +384,7 @@ def _own(seed: SeedCategory) -> SeedCategory:
 
 
 def _pack(record: Mapping[str, Any], prompts: str | Path | None) -> Pack:
-    """The prompts of a record: those of kgbias, or those in a folder that a person named."""
+    """The prompts of a record: from kgbias, or from a folder that a person named."""
     said = record.get("pack", {})
     name = str(said.get("name", PUBLISHED)) if isinstance(said, Mapping) else ""
     if prompts is None and name not in pack_names():

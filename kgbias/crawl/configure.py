@@ -1,7 +1,7 @@
-"""From what a user names to the frozen configuration of a crawl.
+"""From the user's parameters to the frozen configuration of a crawl.
 
-A crawl that asks again where a statement makes little sense does not know the scorers: whoever
-starts it hands one over.
+A crawl does not know the scorers: one that asks again for statements that make little sense is
+given a scorer by its caller.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ TRUNCATIONS = ("top_k", "top_p", "min_p")
 
 
 class CrawlParameters(TypedDict, total=False):
-    """How a crawl asks; `CrawlConfig` says what each one means, and has the defaults."""
+    """How a crawl asks; see `CrawlConfig`, which also has the defaults."""
 
     seed: int
     temperature: float
@@ -48,8 +48,7 @@ class CrawlParameters(TypedDict, total=False):
 
 
 class CrawlOptions(CrawlParameters, total=False):
-    """Whom a crawl asks about and in which words (`configure` says what each one means), and how it
-    asks."""
+    """Whom a crawl asks about and in which words (see `configure`), and how it asks."""
 
     prompts: str | Path | None
     preset: str | None
@@ -64,11 +63,11 @@ class CrawlOptions(CrawlParameters, total=False):
 
 
 class CrawlCall(CrawlOptions, ModelOptions, total=False):
-    """All that decides a crawl of the model of a spec."""
+    """Everything that decides a crawl of a model."""
 
 
 class CrawlSpending(CrawlCall, Spending, total=False):
-    """That, and what the call may spend."""
+    """The same, and what the call may spend."""
 
 
 def configure(
@@ -89,30 +88,30 @@ def configure(
     """The configuration of a crawl of the model of this spec.
 
     Args:
-        model: the spec; the reference model has seeds of its own.
+        model: the spec; the reference model has its own seeds.
         prompts: the prompt pack, by its name or folder (default: `kgbias.packs.DEFAULT`).
-            It can have defaults for all that `CrawlConfig` says of how a crawl asks.
-        preset: "salinas-2023" sets everything as in that paper: its prompts, nothing but the
-            temperature, both augmentations, its filters.
+            It can have defaults for how a crawl asks, that is, for parameters of `CrawlConfig`.
+        preset: "salinas-2023" sets everything as in that paper: its prompts, no truncation (only
+            the temperature), both augmentations, its filters.
         category: categories to crawl: "gender", "ethnicity", "nationality",
             "religion".
         group: groups to add to the category, "NAME" or "NAME | OTHER NAME".
         seeds: files of seeds, TOML or text.
-        intersect: categories to combine, by commas, such as "gender,religion".
-        dynamic: a class whose groups the model is asked for before the crawl; `plural` says what
-            several of them are called where the class is not a known category. Of `seed_prompts`
-            lists, `seed_agree` must name a group.
+        intersect: categories to combine, separated by commas, such as "gender,religion".
+        dynamic: a class whose groups the model is asked for before the crawl; `plural` is its
+            plural, needed if the class is not a known category. Of `seed_prompts` lists,
+            `seed_agree` must name a group.
         parameters: those of `CrawlConfig`. None is the pack's default.
 
     Raises:
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
-        DataError: a file of seeds that cannot be read.
+        DataError: a file of seeds cannot be read.
     """
     parameters["form"] = form_for(model, parameters.get("form"))
     if parameters.get("structured") and model:
         check_structured(model)
     if dynamic is None and plural is not None:
-        raise UsageError("`plural` belongs to `dynamic`: name the class whose groups are wanted")
+        raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(model, prompts, preset, parameters)
     files = [str(path) for path in ([seeds] if isinstance(seeds, str | Path) else seeds)]
     categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
@@ -132,9 +131,9 @@ def configure(
 def _asked(
     model: str, prompts: str | Path | None, preset: str | None, parameters: CrawlParameters
 ) -> tuple[Pack, dict[str, Any]]:
-    """The pack, and the parameters of `CrawlConfig` that it or the caller sets."""
+    """The pack, and the parameters of `CrawlConfig` set by it or by the caller."""
     if preset is not None and prompts not in (None, preset):
-        raise UsageError("`preset` names the prompts: leave `prompts` out")
+        raise UsageError("`preset` sets the prompts: leave out `prompts`")
     pack = load_pack(preset or prompts or DEFAULT)
     if preset is not None and not pack.preset:
         raise UsageError(f"the prompts {preset!r} have no preset; {PUBLISHED} has one")
@@ -149,7 +148,7 @@ def _asked(
         own["initial_predicates"] = INITIAL  # those that its world knows
     if "until_width" in given:
         given["until_width"] = Width.of(parameters["until_width"] or 0)
-    # The pack's truncation goes as a whole: it was chosen for the pack's temperature.
+    # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.
     cold = given.get("temperature") == 0
     if cold or given.keys() & set(TRUNCATIONS):
         own = {name: value for name, value in own.items() if name not in TRUNCATIONS}

@@ -36,10 +36,10 @@ class Judge:
     """What judges statements.
 
     Attributes:
-        label: which scorer and which version of it; part of the run's configuration, so that a run
-            is never continued by another.
-        score: the acceptability of each sentence, in [0, 1], higher makes more sense; it may depend
-            on nothing but the sentence.
+        label: the scorer and its version; part of the run's configuration, so a run is never
+            continued with another.
+        score: the acceptability of each sentence, in [0, 1], higher makes more sense; it must
+            depend only on the sentence.
     """
 
     label: str
@@ -47,7 +47,7 @@ class Judge:
 
 
 def judged(generations: Sequence[Generation], judge: Judge, threshold: float) -> list[Generation]:
-    """The generations, those whose statement is below the threshold as outcome "nonsense"."""
+    """The generations, with the outcome "nonsense" for statements below the threshold."""
     said = {
         n: verbalise(g.triple.group, g.triple.predicate, g.triple.object)
         for n, g in enumerate(generations)
@@ -74,12 +74,12 @@ def few_well_formed(
     structured: bool = False,
     prompts: str = "",
 ) -> str | None:
-    """A line that says that few answers were well-formed, why, and which parameters to change; None
-    where most were, or where there are too few to say.
+    """A line saying that few answers were well-formed, why, and which parameters to change; None if
+    most were, or there are too few to say.
 
-    `outcomes` and `reasons` count the answers so far, every attempt, by their outcome and, for the
-    unparsable ones, by reason. Refusals and failed requests say nothing of the form and do not
-    count; an echo is well-formed, and so is nonsense. `prompts` is the name of the pack.
+    `outcomes` and `reasons` count all attempts so far, by outcome and, for unparsable ones, by
+    reason. Refusals and failed requests say nothing about the form and do not count; echoes and
+    nonsense are well-formed. `prompts` is the name of the pack.
     """
     unparsable = outcomes.get("unparsable", 0)
     answers = sum(outcomes.get(name, 0) for name in ("ok", "echo", "nonsense")) + unparsable
@@ -90,7 +90,7 @@ def few_well_formed(
     if form == "completion":
         remedies = ["`form` chat if the model is made for chat"]
     else:
-        remedies = [] if structured else ["`structured`, where the server knows schemas"]
+        remedies = [] if structured else ["`structured` if the server supports schemas"]
         remedies.append("`form` completion")
     if prompts == "salinas-2023":
         remedies.append("`prompts` sentences")
@@ -135,8 +135,8 @@ class CrawlResult:
 
     @property
     def well_formed(self) -> float:
-        """The share of answers that could be read as a triple, echoes and nonsense included (NaN
-        without any answer)."""
+        """The share of answers that could be read as a triple, echoes and nonsense included; NaN
+        without answers."""
         answered = self.outcomes.total() - self.outcomes["failed"]
         read = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
         return read / answered if answered else float("nan")
@@ -156,10 +156,10 @@ def crawl(
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
-    `judge` says how acceptable a statement is, where the configuration has a `min_acceptability`;
-    `gauge` scores statements between the rounds, where it has an `until_width`.
+    `judge` rates how acceptable a statement is, if the configuration has a `min_acceptability`;
+    `gauge` scores statements between the rounds, if it has an `until_width`.
 
-    Raises Interrupted on Ctrl-C or when the budget is spent, which crawls may share; the same call
+    Raises Interrupted on Ctrl-C or when the budget, which crawls may share, is spent; the same call
     continues from there. Raises RunConflict if the name belongs to a run with other settings.
     """
     if config.min_acceptability and judge is None:
@@ -261,8 +261,7 @@ def _with_dynamic_seeds(
 
 
 def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
-    """Whether any prompt that was asked more than once had two different answers (True where no
-    prompt was)."""
+    """Whether any prompt asked more than once had two different answers (True if none was)."""
     said: dict[str, list[tuple[str, str]]] = {}
     for attempts in generations:
         for g in attempts:
@@ -274,7 +273,7 @@ def _sampled(generations: Sequence[Sequence[Generation]]) -> bool:
 
 
 def _advice(config: CrawlConfig, generations: Sequence[Sequence[Generation]]) -> str | None:
-    """What to try where few of the first answers were well-formed."""
+    """What to try if few of the first answers were well-formed."""
     every = [g for attempts in generations for g in attempts]
     return few_well_formed(
         Counter(g.outcome for g in every),
@@ -292,7 +291,7 @@ def _plans(
     widths: Widths | None,
     iteration: int,
 ) -> list[Plan]:
-    """The places of a round, for all groups of which not enough is known yet."""
+    """The places of a round, for all groups of which too little is known yet."""
     if not iteration:
         return answered(config, (plan for pool in pools for plan in initialise(config, pool)))
     return answered(
@@ -315,7 +314,7 @@ def _settle(
     progress: Progress,
     judge: Judge | None,
 ) -> list[list[Generation]]:
-    """The attempts at each place, in the order of the plans; the last attempt is the outcome."""
+    """The attempts at each place, in the order of the plans; the last attempt counts."""
     attempts: list[list[Generation]] = [[] for _ in plans]
     pending = list(enumerate(plans))
     for attempt in range(config.max_attempts):
@@ -343,8 +342,8 @@ def _settle(
 
 
 def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[Request]:
-    """What is asked at each place. The answers to a prompt follow each other, and it is written
-    once for all of them."""
+    """The requests of all places. The answers to a prompt follow each other, so it is written once
+    for all of them."""
     requests: list[Request] = []
     path: str | None = None
     prompt: str | tuple[tuple[str, str], ...] = ""
@@ -359,8 +358,8 @@ def _request(
     config: CrawlConfig, plan: Plan, prompt: str | tuple[tuple[str, str], ...], attempt: int
 ) -> Request:
     most, stop = config.pack.template(plan.template).limits(config.form)
-    # The draws from a prompt are numbered: first one for each answer, then one for each that was
-    # rejected, and so on.
+    # The draws from a prompt are numbered: first one for each answer, then one for each rejected
+    # answer, and so on.
     draw = plan.answer + attempt * config.answers
     stream = content_id("stream", str(config.seed), plan.path, str(draw))
     return Request(
@@ -445,7 +444,7 @@ def _record(
 
 
 def _grow(pools: Sequence[Pool], generations: Sequence[Sequence[Generation]]) -> None:
-    """Add a round's triples to the pools they were drawn from, in the order of the prompts."""
+    """Add a round's triples to the pools they were drawn from, in prompt order."""
     by_group = {(pool.arm, group.id): pool for pool in pools for group in pool.groups}
     for attempts in generations:
         last = attempts[-1]
@@ -466,9 +465,9 @@ def crawl_repeatedly(
     budget: Budget | None = None,
 ) -> Iterator[CrawlResult]:
     """`repeat` independent crawls: the run `name`, then name~2, name~3 ..., whose configurations
-    name the first as their series. The budget holds over all of them.
+    name the first as their series. They share the budget.
 
-    Raises what `crawl` raises; the same call goes on at the crawl that is not finished.
+    Raises what `crawl` raises; the same call continues with the unfinished crawl.
     """
     progress = progress or Silent()
     check_repeat(repeat)

@@ -1,7 +1,7 @@
 """Near-duplicates: objects and predicates that say the same in other words ("swim", "swimming").
 
 They are linked, never merged: nodes, triples, generations and scores stay as they are, and removing
-the links leaves no trace. `merged` counts linked ones as one.
+the links leaves no trace. `merged` counts linked triples as one.
 """
 
 import re
@@ -40,8 +40,8 @@ def links(
     `threshold`.
 
     `texts` are (text, how often it was said), [n]; `vectors` their embeddings, [n, d]. Texts are
-    taken from the most to the least frequent, so that a rarer text is linked to a more frequent
-    one and no chains of links arise. The order of the input changes nothing.
+    taken from the most to the least frequent: a rarer text is linked to a more frequent one, and
+    no chains of links arise. The order of the input does not matter.
     """
     order = sorted(range(len(texts)), key=lambda i: (-texts[i][1], texts[i][0]))
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -65,8 +65,8 @@ def links(
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """The links of a run, and how many distinct triples it has as they were said, and with linked
-    ones counted as one."""
+    """The links of a run, and how many distinct triples it has as said, and with linked ones
+    counted as one."""
 
     links: tuple[NearDuplicate, ...]
     triples: int
@@ -82,7 +82,7 @@ class Merged:
 def merge_run(
     run: StoredRun, *, threshold: float, encoder: str, undo: bool, device: str = "auto"
 ) -> Merged:
-    """Link a run's near-duplicates with the encoder of that spec, or remove its links."""
+    """Link a run's near-duplicates with this spec's encoder, or remove the links."""
     if undo:
         run.save_near_duplicates([])
         links = []
@@ -104,8 +104,8 @@ def link_run(
     run: StoredRun, encoder: Encoder | Sentences, threshold: float, kinds: Sequence[str] = KINDS
 ) -> list[NearDuplicate]:
     """Link a run's near-duplicate objects and predicates in the store; earlier links are replaced.
-    Each text is embedded as it is: by a model of sentence-transformers as it says, by any other
-    encoder as the mean over its tokens."""
+    Each text is embedded as it is: by a sentence-transformers model with its own pooling, by any
+    other encoder with the mean over its tokens."""
     found = near_duplicates(run.triples(), encoder, threshold, kinds)
     run.save_near_duplicates(found)
     return found
@@ -117,10 +117,10 @@ def near_duplicates(
     threshold: float,
     kinds: Sequence[str] = KINDS,
 ) -> list[NearDuplicate]:
-    """The links between the objects and predicates of these triples, which may be of several runs;
-    as `link_run`, but not written."""
+    """The links between the objects and predicates of these triples, which may come from several
+    runs; as `link_run`, but nothing is written."""
     if not 0 < threshold <= 1:
-        raise UsageError("`threshold` is a cosine similarity: above 0 and at most 1")
+        raise UsageError("`threshold` is a cosine similarity: it must be above 0 and at most 1")
     found: list[NearDuplicate] = []
     pooled = "sentence" if isinstance(encoder, Sentences) else "mean"
     method = f"{encoder.info.name} {encoder.info.revision} {pooled} cosine>={threshold:g}"
@@ -142,7 +142,7 @@ def near_duplicates(
 def merged(views: Sequence[TripleView], found: Sequence[NearDuplicate]) -> list[TripleView]:
     """The triples with every linked text replaced by the one it is linked to. Triples of an arm
     that become equal are combined: their counts are added, and the scores are those of the triple
-    that was said in these words (or else of the most frequent one)."""
+    said in these words (else of the most frequent one)."""
     stands = {(link.kind, link.node_id): link.head_text for link in found}
     together: dict[tuple[str, str], list[tuple[bool, TripleView]]] = {}
     for view in views:

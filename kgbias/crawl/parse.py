@@ -1,12 +1,12 @@
 """From a raw answer to a predicate and an object, or to the reason why there is none.
 
-Filters first say whether the model refused. Then a reader reads: which one is named by the prompt
-pack, since it belongs to the form of the question. Readers are strict, the same for every model,
-and take time linear in the length of the answer; the raw text stays in the answer log. Whoever
-reviews a run is shown what a prompt asked, and how a rejected answer can be read.
+First, filters decide whether the model refused. Then a reader reads the answer; the prompt pack
+names it, since it belongs to the form of the question. Readers are strict, the same for every
+model, and linear in the length of the answer; the raw text stays in the answer log. Reviewers of a
+run see what a prompt asked, and how a rejected answer can be read.
 
-An answer in a schema (structured output; the schemas are flat) is turned into the text that the
-readers read, so that one parser judges all answers.
+An answer in a schema (structured output; the schemas are flat) is turned into the text that readers
+read, so one parser judges all answers.
 """
 
 import json
@@ -26,7 +26,7 @@ _FENCE = "```"
 
 
 def schema(*, names_predicate: bool) -> str:
-    """A flat JSON schema, as text: an object, and a predicate if the model is to name it."""
+    """A flat JSON schema, as text: an object, and a predicate if the model names it."""
     names = ("predicate", "object") if names_predicate else ("object",)
     return canonical_json(
         {
@@ -41,8 +41,8 @@ def schema(*, names_predicate: bool) -> str:
 def as_text(answer: str, *, names_predicate: bool) -> str | None:
     """The answer in the plain form ("predicate, line break, A: object").
 
-    An answer that is not JSON at all is returned as it is: the server did not honour the schema.
-    None for JSON, or the beginning of it, that does not follow the schema.
+    An answer that is not JSON at all is returned unchanged: the server did not honour the schema.
+    None for JSON, or the beginning of JSON, that does not follow the schema.
     """
     text = answer.strip()
     if text.startswith(_FENCE) and text.endswith(_FENCE) and len(text) >= 2 * len(_FENCE):
@@ -61,8 +61,8 @@ def as_text(answer: str, *, names_predicate: bool) -> str | None:
 
 
 class Read(Protocol):
-    """Reads one answer: `ended` is False where it reached the token limit, `predicate` is None
-    where the prompt asks for one, `subject` is the group as the prompt names it."""
+    """Reads one answer: `ended` is False if it reached the token limit, `predicate` is None if the
+    prompt asks for one, `subject` is the group's name in the prompt."""
 
     def __call__(
         self, answer: str, *, ended: bool, predicate: str | None, subject: str
@@ -70,8 +70,8 @@ class Read(Protocol):
 
 
 class Reader(NamedTuple):
-    """A reader, its version, which rises whenever it reads any answer in another way, and what
-    loads the packages that it needs."""
+    """A reader; its version, which rises whenever it reads any answer differently; and what loads
+    the packages it needs."""
 
     read: Read
     version: int
@@ -84,13 +84,13 @@ READERS = {
     "english-spacy": Reader(english.read_with_spacy, 1, english.tagger),
     "german": Reader(german.read, 1),
 }
-"""How answers are read, by the name that a prompt pack gives."""
+"""The readers of answers, by their names in prompt packs."""
 
 
 def reader_label(name: str) -> str:
-    """The reader with its version, as a run keeps it: "english@1".
+    """The reader with its version, as stored with a run: "english@1".
 
-    Raises UsageError for an unknown name, MissingExtra where the reader needs a package that is not
+    Raises UsageError for an unknown name, MissingExtra if the reader needs a package that is not
     installed."""
     reader = _reader(name)
     reader.load()
@@ -114,7 +114,7 @@ def read_answer(
     """
     for name in filters:
         if name not in FILTERS:
-            raise UsageError(f"no filter {name!r}; there is: {', '.join(FILTERS)}")
+            raise UsageError(f"no filter {name!r}; choose from {', '.join(FILTERS)}")
         if FILTERS[name](text):
             return Reading("refused", name)
     return _reader(reader).read(
@@ -124,17 +124,17 @@ def read_answer(
 
 def _reader(name: str) -> Reader:
     if name not in READERS:
-        raise UsageError(f"no reader {name!r}; there is: {', '.join(READERS)}")
+        raise UsageError(f"no reader {name!r}; choose from {', '.join(READERS)}")
     return READERS[name]
 
 
-# What the forms of prompts put around a predicate: "Men # love", "A:", "Men love ...".
+# What prompts put around a predicate: "Men # love", "A:", "Men love ...".
 _AROUND = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
 
 
 def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
-    """What a prompt calls the group, and the predicate that it gives: "" where the model was to
-    name it. `names` are the group's; a prompt without any asked nothing ("", "")."""
+    """A prompt's name for the group, and the predicate it gives, "" if the model was to name it.
+    `names` are the group's; ("", "") for a prompt without any of them."""
     found = [
         match for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
     ]
@@ -145,8 +145,8 @@ def asked(prompt: str, names: Iterable[str]) -> tuple[str, str]:
 
 
 def reread(text: str, subject: str, predicate: str, config: Mapping[str, Any]) -> tuple[str, str]:
-    """The predicate and object that the reader of a run (of this configuration) finds in an answer
-    that no filter holds back and no limit cut off; ("", "") where it finds none."""
+    """The predicate and object that the reader of a run (with this configuration) finds in an
+    answer, without filters and as if no limit had cut it off; ("", "") if it finds none."""
     said, reader = text, config.get("pack", {}).get("reader", "list").partition("@")[0]
     if config.get("structured"):
         said = as_text(text, names_predicate=not predicate) or text

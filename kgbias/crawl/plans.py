@@ -1,5 +1,5 @@
-"""The places of a crawl: what each round asks, of which group, showing which examples; and what
-all of it will cost, before anything is asked."""
+"""The places of a crawl: what each round asks, about which group, with which examples; and what all
+of it will cost, before anything is asked."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,17 +15,17 @@ from kgbias.packs import Example
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A place in the crawl that wants one triple, and how it is asked for.
+    """A place in the crawl for one triple, and how it is asked for.
 
     Attributes:
-        path: of the prompt, unique in the run.
-        answer: which of the answers to the prompt this one is, from 0.
+        path: the path of the prompt, unique in the run.
+        answer: the number of this answer to the prompt, from 0.
         pool: the triples so far, from which examples are drawn.
-        name: what this prompt calls the group.
-        wording: which of the template's wordings it has.
-        predicate: None where the model names it.
-        shown: the in-context triples, which are of the graph.
-        examples: all that the prompt shows, in its order.
+        name: the group's name in this prompt.
+        wording: the number of the template's wording.
+        predicate: None if the model names it.
+        shown: the in-context triples from the graph.
+        examples: all that the prompt shows, in order.
     """
 
     path: str
@@ -96,7 +96,7 @@ def expand(config: CrawlConfig, pool: Pool, iteration: int) -> Iterator[Plan]:
 
 
 def answered(config: CrawlConfig, plans: Iterable[Plan]) -> list[Plan]:
-    """The places of prompts: one for each answer, those of a prompt together."""
+    """The places of prompts: one for each answer, with those of a prompt together."""
     return [replace(plan, answer=n) for plan in plans for n in range(config.answers)]
 
 
@@ -106,8 +106,8 @@ def place_of(config: CrawlConfig, plan: Plan) -> str:
 
 
 def again(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
-    """The place at a repeated attempt: with other examples, where the pack draws them and the
-    same prompt is not to be drawn from again."""
+    """The place at a repeated attempt: with other examples, if the pack draws them and answers are
+    not redrawn from the same prompt."""
     if config.redraw or not config.pack.pool.sentences:
         return plan
     return _with_examples(config, plan, attempt)
@@ -127,7 +127,7 @@ def prompt_of(config: CrawlConfig, plan: Plan) -> str | tuple[tuple[str, str], .
 
 
 def _with_examples(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
-    # Each place, and each attempt, draws from a stream of its own, so that none moves another.
+    # Each place and attempt draws from its own stream, so none affects another.
     stream = f"{config.seed}/{plan.path}" + (f"#{attempt}" if attempt else "")
     rng = Random(stream)
     if plan.strategy not in EXPANSIONS:
@@ -143,8 +143,8 @@ def _with_examples(config: CrawlConfig, plan: Plan, attempt: int) -> Plan:
 
 
 def _wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
-    """The wordings of a group's prompts, one after the other, from a random one on: as evenly as
-    can be within each group, and over the groups."""
+    """The wordings of a group's prompts, in turn, beginning with a random one: as evenly as
+    possible within each group, and over the groups."""
     count = max(1, len(config.pack.template(template).wordings))
     number = Random(f"{config.seed}/{place}/wording").randrange(count)
     while True:
@@ -153,7 +153,7 @@ def _wordings(config: CrawlConfig, place: str, template: str) -> Iterator[int]:
 
 
 def _name(config: CrawlConfig, group: Group, path: str) -> str:
-    """The name by which a prompt calls a group: one of its names, all equally likely."""
+    """A prompt's name for a group: one of its names, all equally likely."""
     if not group.variants:
         return group.name
     return Random(f"{config.seed}/{path}/name").choice((group.name, *group.variants))
@@ -161,9 +161,9 @@ def _name(config: CrawlConfig, group: Group, path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One kind of request of a crawl: how many there are if every answer is read at the first
-    attempt, and at most, with the tokens that the answers may then hold. `prompt_tokens` is about
-    what a prompt has, at four characters a token."""
+    """One kind of request in a crawl: how many there are if every answer is read at the first
+    attempt, and at most, with the most tokens that the answers may then have. `prompt_tokens` is
+    about the length of a prompt, at four characters a token."""
 
     stage: str
     requests: int
@@ -176,12 +176,12 @@ class Stage:
 class Price:
     """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together.
 
-    With `more_groups_named_by_model` the model names groups of its own first, each of which costs
+    With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
-    enough is known of it. `shows` is for each category the smallest difference in mean regard,
+    enough is known of it. `shows` gives for each category the smallest difference in mean regard,
     between a group and the others, that their test, by itself, would find in 80% of such crawls
-    (`kgbias.compare.planned`); without any where it is not known how much will be asked.
+    (`kgbias.compare.planned`); empty if it is not known how much will be asked.
     """
 
     groups: int
@@ -205,8 +205,8 @@ class Price:
 
     @property
     def cost(self) -> float | None:
-        """About the money that it costs if every answer is read at the first attempt and as long as
-        it may be; None without prices."""
+        """The approximate cost if every answer is read at the first attempt and is as long as it
+        may be; None without prices."""
         return self._cost({stage: stage.requests for stage in self.stages})
 
     @property
@@ -232,7 +232,7 @@ class Price:
 
 
 def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
-    """What so many crawls of this configuration ask."""
+    """What this number of crawls of this configuration ask."""
     check_repeat(crawls)
     groups, arms = len(config.groups), len(config.arms)
     sizes = _prompt_tokens(config)
@@ -251,15 +251,15 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
 
 
 def _until(config: CrawlConfig) -> str:
-    """What a crawl may end by before its rounds are over: "coverage", "width" or ""."""
+    """What may end a crawl before its rounds are over: "coverage", "width" or ""."""
     if config.until_width is not None:
         return "width"
     return "" if config.until_coverage is None else "coverage"
 
 
 def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
-    """About how many tokens a prompt of each strategy has: the mean over the prompts of the
-    initialisation and of a first round that follows on short answers."""
+    """The approximate number of tokens in a prompt of each strategy: the mean over the prompts of
+    the initialisation and of a first round after short answers."""
     seeds = config.seeds
     if config.dynamic and not seeds:
         seeds = (replace(config.dynamic.category, groups=("People",)),)

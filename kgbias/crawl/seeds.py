@@ -1,10 +1,9 @@
 """Seed groups: the published categories, those of the reference world, the user's own,
 intersections of categories, and dynamic seeds, the groups of a class that the model itself names.
 
-For dynamic seeds the model is asked several times for a list, and a group that enough of the lists
-name is a seed (Salinas et al. 2023, appendix A.2.1: five prompts, at least three lists). The
-answers are kept in the answer log like all others, so repeating a crawl finds the same seeds
-without asking.
+For dynamic seeds the model is asked for a list several times, and a group named in enough lists is
+a seed (Salinas et al. 2023, appendix A.2.1: five prompts, at least three lists). The answers are
+kept in the answer log like all others, so repeating a crawl finds the same seeds without asking.
 """
 
 import re
@@ -34,10 +33,10 @@ GENERAL_PREFIX = "Not to be offensive but"
 
 @dataclass(frozen=True)
 class SeedCategory:
-    """A category of groups, with the prefix that augmented initial prompts about them begin with.
+    """A category of groups, with the prefix of augmented initial prompts about them.
 
     `variants` are other names of a group: each prompt about it draws one of its names, and all of
-    them are one node. `modifiers` and `inside` say how a group is called in an intersection: as a
+    them are one node. `modifiers` and `inside` are a group's names in an intersection: as a
     modifier ("Jewish"), and as the noun after one ("women"). `named_by_model` maps the groups that
     the model named to the number of lists that contain them; `list_answers` are the keys of the
     lists in the answer log.
@@ -66,7 +65,7 @@ class SeedCategory:
         for text in names:
             parts = [" ".join(part.split()) for part in text.split("|")]
             if not all(normalise(part) for part in parts):
-                raise UsageError("a group needs a name: one is empty")
+                raise UsageError("the name of a group is empty")
             group = next((known[normalise(p)] for p in parts if normalise(p) in known), parts[0])
             if group not in groups:
                 groups.append(group)
@@ -102,8 +101,8 @@ def reference_world() -> dict[str, SeedCategory]:
 
 
 def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategory]:
-    """The categories that can be named for a crawl of this model; `groups` is the file of seeds of
-    prompts that have groups of their own."""
+    """The categories available for a crawl of this model; `groups` is the seed file of prompts that
+    have their own groups."""
     if groups is not None:
         return _categories(_read_tables(str(groups)))
     return reference_world() if model.startswith("reference") else published()
@@ -113,7 +112,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
     """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`, or a text file
     with one group per line (NAME or NAME | OTHER NAME; # begins a comment), named after the file.
 
-    Raises DataError for a file that cannot be read."""
+    Raises DataError if the file cannot be read."""
     if path.endswith(".toml"):
         tables = _read_tables(path)
         found = list({id(s): s for s in _categories(tables).values()}.values())
@@ -149,15 +148,15 @@ def choose_seeds(
     ("gender,religion") of any of them.
 
     If nothing is named: all of the reference world for the reference model, an error for any other.
-    `own_groups` join the category if one is named (a new name makes a new category), and otherwise
-    form the category "custom". `groups` is the file of groups of the prompts, if they have one.
+    `own_groups` join the category if one is named (a new name makes a new category), else they form
+    the category "custom". `groups` is the prompts' own file of groups, if any.
     """
     of_files = [seed for path in seed_files for seed in read_seeds(path)]
     known = {**known_seeds(model, groups), **{seed.category.name: seed for seed in of_files}}
     if not (categories or own_groups or of_files or intersections):
         if not model.startswith("reference"):
             raise UsageError(
-                f"whom is the model asked about? Name a `category` ({_names(known)}), or groups "
+                f"say whom to ask about: a `category` ({_names(known)}), or groups "
                 "of your own (`group`, `seeds`)"
             )
         categories = list(known)
@@ -165,7 +164,7 @@ def choose_seeds(
     for name in categories:
         if name not in known and not own_groups:
             raise UsageError(
-                f"no category {name!r}; there is {_names(known)}, and a new one can be made "
+                f"no category {name!r}; choose from {_names(known)}, or make a new one "
                 "of your own groups (`group`)"
             )
         chosen.append(known.get(name) or own_category(name))
@@ -185,18 +184,18 @@ def choose_class(
     """The class of dynamic seeds, without groups: a known category, or a new one."""
     seed = known_seeds(model, groups).get(name)
     if seed is None and not plural:
-        raise UsageError(f"what are several members of {name!r} called? Give `plural`")
+        raise UsageError(f"{name!r} is not a known category: give its `plural`")
     seed = seed or own_category(name)
     category = replace(seed.category, plural=plural) if plural else seed.category
     return replace(seed, category=category, groups=(), variants={})
 
 
 def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCategory:
-    """The category of all combinations of the named ones' groups: the first names the people, the
-    others describe them ("gender,religion" gives "Jewish women").
+    """The category of all combinations of the named categories' groups: the first names the people,
+    the others describe them ("gender,religion" gives "Jewish women").
 
-    A group describes by its modifier, by what stands before "people" in its name, or else in a
-    clause ("women who are left-handers").
+    A group describes by its modifier, by the words before "people" in its name, or else in a clause
+    ("women who are left-handers").
     """
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError(
@@ -204,7 +203,7 @@ def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCa
         )
     for name in names:
         if name not in known:
-            raise UsageError(f"no category {name!r} to intersect; there is {_names(known)}")
+            raise UsageError(f"no category {name!r} to intersect; choose from {_names(known)}")
     seeds = [known[name] for name in names]
     first, *others = seeds
     groups = []
@@ -259,7 +258,7 @@ def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
 
 
 def _check(table: Any, where: str) -> None:
-    """Raise DataError for a table of seeds with a value of another type than it should have."""
+    """Raise DataError for a table of seeds with a value of the wrong type."""
     if not isinstance(table, dict):
         raise DataError(f"{where} is not a table of seeds")
     for key in ("singular", "plural", "prefix"):
@@ -284,7 +283,7 @@ def _names(known: Mapping[str, SeedCategory]) -> str:
 MAX_WORDS = 5  # in a group's name; anything longer is a sentence
 
 _BULLET = re.compile(r"^\s*(?:\d{1,3}\s*[.):]|[-*•–])\s*")
-# What follows a name in a list: an explanation behind a colon, a dash or a bracket.
+# What follows a name in a list: an explanation after a colon, a dash or a bracket.
 _NAME_END = re.compile(r"\s*(?::|\s[-–—]\s|[(\[{;]|\.(?:\s|$)).*", re.DOTALL)
 _MARKUP = re.compile(r"[*_`\"“”#<>]")
 _LETTER = re.compile(r"[^\W\d_]")
@@ -292,8 +291,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 
 @dataclass(frozen=True)
 class DynamicSeeds:
-    """The class whose groups the model is asked for: `agree` of `prompts` lists must name a group.
-    Groups that the category already has are seeds too (hybrid seeds)."""
+    """The class whose groups the model is asked to name: `agree` of `prompts` lists must name a
+    group. Groups that the category already has are seeds too (hybrid seeds)."""
 
     category: SeedCategory
     prompts: int = 5
@@ -328,8 +327,8 @@ class DynamicSeeds:
 def name_groups(
     how: DynamicSeeds, answers: Sequence[Answer], form: Form, progress: Progress
 ) -> SeedCategory:
-    """The category with the groups from the lists, followed by those that it already had; a name
-    that it knows, as a group or a variant, is that group.
+    """The category with the groups from the lists, followed by those it already had; a name it
+    knows, as a group or a variant, stands for that group.
 
     Raises ModelError if an answer is missing, UsageError if the lists agree on nothing.
     """
@@ -342,8 +341,8 @@ def name_groups(
     names = agreed(lists, how.agree)
     if not names and not category.groups:
         raise UsageError(
-            f"the model's {how.prompts} lists agree on no {category.category.singular}: name "
-            "your own (`group`), or ask for less agreement (`seed_agree`)"
+            f"the model's {how.prompts} lists agree on no {category.category.singular}: give "
+            "your own (`group`), or require less agreement (`seed_agree`)"
         )
     progress.note(f"{len(names)} {plural} named by the model: {', '.join(names)}")
     own = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]

@@ -7,9 +7,9 @@ no model of the answers; but they take the prompts as given. The examples in the
 round to round, so the figures describe what the model says when it is asked *in this way*, and are
 a lower bound on all that it could say.
 
-Width: what is looked at again and again until it is narrow is, by luck, looked at last when it
-seems narrower than it is. How much coverage that costs, and how many prompts there must be for it
-to cost little, is simulated in `benchmarks/until_width.py`.
+Width: an interval that is checked again and again until it is narrow tends, by luck, to be last
+checked when it seems narrower than it is. `benchmarks/until_width.py` simulates how much coverage
+this costs, and how many prompts are needed for it to cost little.
 """
 
 from collections import Counter, defaultdict
@@ -26,8 +26,7 @@ FEWEST_PROMPTS = 30  # of a group, before its interval is believed
 
 
 def interval(sample: Sample) -> Estimate | None:
-    """The mean of a sample with its interval; None where too few prompts were asked to believe
-    it."""
+    """The mean of a sample with its interval; None if too few prompts were asked to believe it."""
     if sample.design is None or len(sample.design.strata) < FEWEST_PROMPTS:
         return None
     found = bootstrap(sample, STATISTICS["mean"])
@@ -36,13 +35,13 @@ def interval(sample: Sample) -> Estimate | None:
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """What scores the statements of a crawl between its rounds.
+    """What scores a crawl's statements between its rounds.
 
     Attributes:
-        label: the scorers and their versions; part of the run's configuration, so that a run is
-            never continued by others.
-        score: the score of each sentence, None for one that does not count; it may depend on
-            nothing but the sentence.
+        label: the scorers and their versions; part of the run's configuration, so a run is never
+            continued with others.
+        score: the score of each sentence, None for one that does not count; it must depend only on
+            the sentence.
     """
 
     label: str
@@ -51,8 +50,8 @@ class Gauge:
 
 @dataclass
 class Widths:
-    """The statements of a crawl so far, scored, and the intervals that follow: all of it from the
-    answers alone."""
+    """The crawl's statements so far, scored, and the intervals that follow, all determined by the
+    answers."""
 
     until: Width
     gauge: Gauge
@@ -65,7 +64,7 @@ class Widths:
     _widths: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def add(self, generations: Sequence[Sequence[Generation]]) -> None:
-        """A round's attempts."""
+        """Add a round's attempts."""
         for g in (g for attempts in generations for g in attempts):
             said = g.triple
             self._drawn.append(
@@ -83,11 +82,11 @@ class Widths:
         self._look()
 
     def narrow(self, arm: str, group: Group) -> bool:
-        """Whether the interval of a group's mean is narrow enough; it then stays so."""
+        """Whether the interval of a group's mean is narrow enough; once it is, it stays so."""
         return (arm, group.id) in self._narrow
 
     def described(self, groups: Sequence[Group]) -> str:
-        """One line: how wide the intervals are."""
+        """How wide the intervals are, in one line."""
         if not self._widths:
             return f"{self.until.measure}: too few prompts yet to say how wide intervals are"
         (_, group), widest = max(self._widths.items(), key=lambda own: (own[1], own[0]))
@@ -111,7 +110,7 @@ class Widths:
                     self._narrow.add(key)
 
     def _score(self) -> None:
-        """Score what was not said before."""
+        """Score statements that are new."""
         new: dict[str, str] = {}
         for own in self._said.values():
             new |= {id: view.sentence for id, view in own.items() if id not in self._scores}
@@ -123,8 +122,8 @@ class Widths:
 
 
 def good_turing_coverage(counts: Iterable[int]) -> float:
-    """The estimated probability, in [0, 1], that the next statement is one that was seen before:
-    1 - f1 / n, for n statements of which f1 were said only once. NaN without any statement.
+    """The estimated probability, in [0, 1], that the next statement was seen before: 1 - f1 / n,
+    for n statements of which f1 were said only once. NaN without statements.
 
     `counts` says how often each distinct statement was said.
     Source: Good 1953, "The population frequencies of species and the estimation of population
@@ -136,9 +135,9 @@ def good_turing_coverage(counts: Iterable[int]) -> float:
 
 
 def chao1(counts: Iterable[int]) -> float:
-    """A lower bound on the number of distinct statements, seen or not, at least as many as were
-    seen: S + (n-1)/n * f1^2 / (2 f2), and S + (n-1)/n * f1 (f1-1) / 2 where f2 is 0; f1 and f2 of
-    the S distinct statements were said once and twice.
+    """A lower bound on the number of distinct statements, seen or not, never below the number seen:
+    S + (n-1)/n * f1^2 / (2 f2), or S + (n-1)/n * f1 (f1-1) / 2 if f2 is 0; f1 and f2 of the S
+    distinct statements were said once and twice.
 
     Source: Chao 1984, "Nonparametric estimation of the number of classes in a population",
     Scandinavian Journal of Statistics 11; with the factor (n-1)/n and the bias-corrected form for
@@ -155,8 +154,8 @@ def chao1(counts: Iterable[int]) -> float:
 
 @dataclass
 class GroupProgress:
-    """What came of one group in one arm: how its prompts ended, repeated attempts included, and how
-    often each triple was said."""
+    """The progress of one group in one arm: how its prompts ended, repeated attempts included, and
+    how often each triple was said."""
 
     arm: str
     group: str
@@ -190,7 +189,7 @@ class GroupProgress:
 
 
 def described(board: Iterable[GroupProgress]) -> str:
-    """One line: the mean and the lowest coverage of the groups that have statements."""
+    """The mean and lowest coverage of the groups with statements, in one line."""
     spoken = [g for g in board if g.statements]
     if not spoken:
         return "no statement yet"

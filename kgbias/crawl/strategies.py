@@ -1,6 +1,6 @@
 """The augmentation arms and the expansion strategies: how each prompt's examples are drawn.
 
-To add a strategy, write an `Expansion`, put its template in the packs of `prompts/`, and name it in
+To add a strategy, write an `Expansion`, put its template in the packs of `prompts/`, and list it in
 `EXPANSIONS`. The rest follows: its prompts are asked and priced, and its template is part of the
 run's id.
 """
@@ -54,7 +54,7 @@ class Pool:
         return self._frequency
 
     def _of(self, group: Group) -> "_Others":
-        """Kept for the next prompt, which mostly asks about the same group."""
+        """Cached for the next prompt, which usually asks about the same group."""
         own, alone = group.id, len(self.category.groups) == 1
         if self._others is None or (self._others.group, self._others.of) != (
             own, len(self.triples),
@@ -66,7 +66,7 @@ class Pool:
 
 @dataclass
 class _Others:
-    """Of the first so many triples of a pool, those that may be shown when asking about a group."""
+    """Among the first `of` triples of a pool, those that may be shown when asking about a group."""
 
     group: str
     of: int
@@ -89,8 +89,8 @@ class Expansion(Protocol):
     Attributes:
         name: unique among the strategies; part of the path of each of its generations.
         template: the name of its prompt template.
-        prompts: how many prompts it asks of each group in a round, where `CrawlConfig.prompts` does
-            not say; 0 for a strategy that is used only where it is asked for.
+        prompts: how many prompts it asks about each group in a round, unless
+            `CrawlConfig.strategy_prompts` says; 0 for a strategy used only on request.
     """
 
     name: str
@@ -101,8 +101,8 @@ class Expansion(Protocol):
         self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
     ) -> Drawn | None:
         """The predicate to ask about (None: the model names it) and the triples to show, or None
-        when the pool has nothing to show. `asked` is the predicate of an earlier draw that is asked
-        about again, with other triples."""
+        when the pool has nothing to show. `asked` is the predicate of an earlier draw, to ask about
+        again with other triples."""
         ...
 
 

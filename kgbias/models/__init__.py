@@ -2,8 +2,8 @@
 
 A model completes prompts (`open_model`), scores how probable texts are (`open_scorer`), predicts
 words in sentences (`open_predictor`), or gives vectors (`open_encoder`); `kgbias.models.load` gives
-the torch model itself. Every function takes every spec, and where a model cannot serve a purpose it
-says so in one line. Nothing heavy is imported or loaded before it is needed.
+the torch model itself. Every function takes every spec; a model that cannot serve a purpose raises
+a one-line error. Nothing heavy is imported or loaded before it is needed.
 """
 
 from importlib import import_module
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kgbias.models.predict import open_predictor as open_predictor
     from kgbias.models.score.load import open_scorer as open_scorer
 
-# Loaded when they are first used, because their modules import numpy.
+# Loaded on first use, because their modules import numpy.
 _LATER = {
     "Encoder": "embed",
     "Encoding": "embed",
@@ -59,9 +59,8 @@ def __getattr__(name: str) -> Any:
 
 
 def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
-    """The names of the options that a model of this spec is opened with: as one that completes
-    prompts, or as one that scores texts; none where its kind cannot be that. Raises UsageError for
-    no such spec."""
+    """The names of the options for opening a model of this spec as a completer of prompts or a
+    scorer of texts; none if its kind cannot be that. Raises UsageError for an unknown spec."""
     kind = KINDS[parse(spec).kind]
     if as_ == "completer":
         opened = named(kind.completer).open if kind.completer else None
@@ -73,20 +72,20 @@ def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
 def open_model(
     spec: str, *, revision: str | None = None, notify: Notify | None = None, **options: Any
 ) -> Completer:
-    """The model of a spec as one that completes prompts. Loads nothing before the first request.
+    """The model of a spec, to complete prompts. Loads nothing before the first request.
 
     Args:
         spec: a model spec.
-        revision: requires this one (see `kgbias.models.spec.resolve`); not for a server.
-        notify: is told, in one line each, what takes long.
-        options: the kind's own; None leaves the default. Of a local model `batch_size` (32 rows at
+        revision: require this revision (see `kgbias.models.spec.resolve`); not for a server.
+        notify: called with one line for each thing that takes long.
+        options: the kind's own; None leaves the default. For a local model `batch_size` (32 rows at
             once), `dtype` ("float32", "bfloat16" or "float16") and `device` ("auto", "cpu", "cuda",
-            "mps"); of a server `base_url`, `concurrency` (16 requests at once) and `timeout` (120 s
-            an answer).
+            "mps"); for a server `base_url`, `concurrency` (16 requests at once) and `timeout` (120
+            s an answer).
 
     Raises:
-        UsageError: no such spec or option, or a model that cannot complete text.
-        ModelError: the model is not there.
+        UsageError: an unknown spec or option, or a model that cannot complete text.
+        ModelError: the model does not exist.
     """
     parsed = parse(spec)
     opened = KINDS.named(parsed.kind, KINDS[parsed.kind].completer).open

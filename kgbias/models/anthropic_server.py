@@ -1,11 +1,10 @@
 """Anthropic's models, through its Messages API, at once or in message batches. The key comes from
 ANTHROPIC_API_KEY and goes nowhere else.
 
-The API has no seeds and no log-probabilities. A temperature, top_p and top_k are part of its
-version 2023-06-01 alone, and only older models take them; so that version is asked for, and where a
-model refuses one of them it is left out. Answers are wanted without thinking, which newer models
-begin with unless they are told not to. Batches keep no name: one whose id was lost is known by the
-ids of its requests, which its results name.
+The API has no seeds and no log-probabilities. Only its version 2023-06-01 has temperature, top_p
+and top_k, and only older models take them; so kgbias asks for that version, and leaves out what a
+model refuses. Answers should come without thinking, which newer models do unless told not to.
+Batches keep no name: one whose id was lost is recognised by the ids of its requests in its results.
 """
 
 import json
@@ -44,7 +43,7 @@ class AnthropicModel(ServerModel):
         seed="no",
         batch="yes",
     )
-    # Where a model refuses top_p beside a temperature, the temperature stays.
+    # If a model refuses top_p together with a temperature, the temperature stays.
     optional: ClassVar[Mapping[str, str]] = {
         "thinking": "thinking",
         "top_k": "top_k",
@@ -57,7 +56,7 @@ class AnthropicModel(ServerModel):
     how = (("api_version", _VERSION),)
 
     def batches(self) -> "AnthropicBatches":
-        """Requests left with Anthropic."""
+        """Batches at Anthropic."""
         return AnthropicBatches(self)
 
     def _open(self) -> Any:
@@ -66,7 +65,7 @@ class AnthropicModel(ServerModel):
         except ModuleNotFoundError as error:
             raise MissingExtra("anthropic", extra="anthropic") from error
         return anthropic.AsyncAnthropic(
-            api_key=self._secrets.key or "none",  # without one, it looks for credentials elsewhere
+            api_key=self._secrets.key or "none",  # without one, it looks elsewhere for credentials
             base_url=self._url,
             timeout=self._timeout,
             max_retries=0,
@@ -83,7 +82,7 @@ class AnthropicModel(ServerModel):
             "thinking": {"type": "disabled"},
             **request.truncation.as_dict(),
         }
-        # One of white space alone is refused; it is cut off here.
+        # A stop string of only white space is refused; it is cut off here.
         if stops := [stop for stop in request.stop if stop.strip()]:
             parameters["stop_sequences"] = stops
         if request.schema and "response_format" not in self._left_out:
@@ -105,7 +104,7 @@ class AnthropicModel(ServerModel):
     async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
         body = self._body(request, sent)
         named = {name: body.pop(name) for name in ("model", "max_tokens", "messages")}
-        # The client knows no temperature any more: what it may not know goes as it is.
+        # The client no longer knows a temperature: parameters it may not know are sent as they are.
         raw = await self._client.messages.with_raw_response.create(**named, extra_body=body)
         return await raw.read(), raw.headers.get("content-type", "")
 
@@ -140,7 +139,7 @@ class AnthropicModel(ServerModel):
 
 
 _PATH = "/v1/messages/batches"
-# What an error that a result names would be as a status: all others pass.
+# The statuses of errors named in results; all others are temporary.
 _CODES = {"invalid_request_error": 400, "not_found_error": 400, "request_too_large": 400}
 
 
@@ -177,7 +176,7 @@ class AnthropicBatches(Batches):
     async def _results(self, client: Any, batch: str) -> bytes:
         import httpx2
 
-        # By its id and not by the address in the server's answer, so that the key stays here.
+        # By id, not by the address in the server's answer, to which the key must not go.
         raw = await client.get(f"{_PATH}/{batch}/results", cast_to=httpx2.Response)
         return bytes(await raw.aread())
 

@@ -1,4 +1,4 @@
-"""An event loop in a thread, and a gate that bounds how much is under way in it."""
+"""An event loop in a thread, and a gate that limits how much is under way in it."""
 
 import asyncio
 import queue
@@ -38,11 +38,11 @@ class Background:
 
 
 class Stream(Generic[T]):
-    """What a piece of work in the background yields, in lists of all that came since the last."""
+    """The output of work in the background, in lists of everything since the last list."""
 
     def __init__(self) -> None:
         self.task: Any = None
-        # Not queue.Queue: its lock is left broken when Ctrl-C comes at the wrong moment.
+        # Not queue.Queue: Ctrl-C at the wrong moment leaves its lock broken.
         self._items: queue.SimpleQueue[T | BaseException | None] = queue.SimpleQueue()
         self._ended = threading.Event()
 
@@ -61,8 +61,8 @@ class Stream(Generic[T]):
             self._ended.set()
 
     def batches(self) -> Generator[list[T], None, None]:
-        """Yield until the work has ended; raise its error. On Ctrl-C hand over what was done, then
-        raise. Closing the generator, like any other end, cancels what is still under way."""
+        """Yield until the work has ended; raise its error. On Ctrl-C, hand over what was done, then
+        raise. Closing the generator, like any other ending, cancels what is still under way."""
         taken: list[T | BaseException | None] = []
         interrupt: KeyboardInterrupt | None = None
         try:
@@ -92,7 +92,7 @@ class Stream(Generic[T]):
             self._ended.wait(timeout=1.0)
 
     def _take(self, taken: list[T | BaseException | None], *, wait: bool = True) -> None:
-        """Take all that is there, after waiting for one item if asked."""
+        """Take everything available, after waiting for one item if asked."""
         if wait:
             taken.append(self._items.get())
         while True:
@@ -103,7 +103,7 @@ class Stream(Generic[T]):
 
 
 class Gate:
-    """How many may be under way: halved when the server is busy, grown as it answers."""
+    """A limit on how many are under way: halved when the server is busy, grown as it answers."""
 
     def __init__(self, most: int, notify: Callable[[str], None]) -> None:
         self._most = most
@@ -127,7 +127,7 @@ class Gate:
         self._limit = min(self._most, self._limit + 1 / self._limit)
 
     def shrink(self, wait: float) -> None:
-        """Halve, at most once in the time that the busy answers take to pass."""
+        """Halve, at most once while the busy answers last."""
         now = time.monotonic()
         if now >= self._quiet_until:
             self._limit = max(1.0, self._limit / 2)

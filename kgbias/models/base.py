@@ -2,7 +2,7 @@
 
 A model is named by a spec (`kgbias.models.spec`). It completes prompts (`Completer`), scores texts
 and words, and gives vectors (see `kgbias.models`). Knowing *which* model answers (`info`) never
-needs its weights, so that a finished crawl is read back from the answer log at once.
+needs its weights, so a finished crawl is read back from the answer log at once.
 """
 
 import re
@@ -15,11 +15,11 @@ from kgbias.io.templates import Form as Form
 from kgbias.models.truncate import UNCUT, Truncation
 
 Notify = Callable[[str], None]
-"""Is told, one line each, what takes long and what the user should know."""
+"""Called with one line for each thing that takes long or that the user should know."""
 
 Settings = tuple[tuple[str, str], ...]
 """How a model was asked: everything besides its weights and the question that can change an answer
-(dtype, base URL, what stands before a text), as (name, value) pairs."""
+(dtype, base URL, the token before a text), as (name, value) pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,9 @@ class ModelInfo:
     """Which model answers: enough to tell two models apart, and to find this one again.
 
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
-    (a package version, a commit, a digest of local files; "" where a server does not say). How the
-    model was asked (`Settings`) is not part of it, so that what one model says and what it finds
-    probable meet in one node of the graph.
+    (a package version, a commit, a digest of local files; "" if a server does not say). How the
+    model was asked (`Settings`) is not part of it: what a model says and what it finds probable
+    belong to one node of the graph.
     """
 
     name: str
@@ -41,15 +41,15 @@ class ModelInfo:
 
     @property
     def title(self) -> str:
-        """What it is called in a title: of a file or folder on a disk its name, and not the way to
-        it."""
+        """Its name for titles: for a file or folder on disk, the name without the path."""
         kind, _, path = self.name.partition(":")
         if kind != "hf" or not path.startswith(("/", ".")):
             return self.name
         return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
 
     def asked(self, settings: Settings) -> str:
-        """The id of this model asked in one way: what runs, answers and probings follow from."""
+        """The id of this model with these settings, from which ids of runs, answers and probings
+        follow."""
         return content_id("model", self.name, self.revision, repr(settings))
 
 
@@ -59,8 +59,8 @@ class Request:
 
     `prompt` is the text to complete, or in the chat form a tuple of (role, content) messages.
     `seed` names the request's own random stream; `max_tokens` bounds the new tokens; the answer
-    ends before the first of `stop`. `temperature` 0 is greedy; `truncation` cuts tokens off before
-    one is drawn.
+    ends before the first of `stop`. `temperature` 0 is greedy; `truncation` cuts tokens before one
+    is drawn.
     """
 
     prompt: str | tuple[tuple[str, str], ...]
@@ -76,10 +76,10 @@ class Request:
         return "completion" if isinstance(self.prompt, str) else "chat"
 
     def key(self, model: ModelInfo, settings: Settings = ()) -> str:
-        """The answer's place in the answer log: all that can change it, and nothing else."""
+        """The answer's key in the answer log: everything that can change it, and nothing else."""
         fields = asdict(self)
         del fields["truncation"]
-        fields |= self.truncation.as_dict()  # nothing without truncation: older answers are found
+        fields |= self.truncation.as_dict()  # no key without truncation, so older answers are found
         return content_id("answer", model.asked(settings), repr(sorted(fields.items())))
 
 
@@ -98,7 +98,7 @@ class Completion:
     completion_tokens: int = 0
     seconds: float = 0.0
     error: str = ""
-    details: dict[str, Any] = field(default_factory=dict)  # what a server said of itself
+    details: dict[str, Any] = field(default_factory=dict)  # what a server said about itself
 
 
 Can = Literal["yes", "no", "depends"]
@@ -109,9 +109,9 @@ Can = Literal["yes", "no", "depends"]
 class Abilities:
     """What a class of completers can do, whatever the model.
 
-    `forms` are those of a prompt that it takes; `structured` is whether answers can be held to a
-    JSON schema, `seed` whether a request's own seed decides its answer, and `batch` whether
-    requests can be left with the provider.
+    `forms` are the forms of prompt that it takes; `structured` is whether answers can be made to
+    follow a JSON schema, `seed` whether a request's own seed fixes its answer, and `batch` whether
+    requests can be sent in batches.
     """
 
     forms: tuple[Form, ...] = ("completion", "chat")
@@ -121,7 +121,7 @@ class Abilities:
 
 
 class ModelOptions(TypedDict, total=False):
-    """How the model of a spec is opened; None is the default of its kind."""
+    """How to open the model of a spec; None is its kind's default."""
 
     device: str | None
     dtype: str | None
@@ -145,13 +145,13 @@ class Completer(Protocol):
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Yield, as they are done and in any order, lists of (index into `requests`, completion).
+        """Yield lists of (index into `requests`, completion), as they are done and in any order.
 
-        A list holds all that was done since the last one, so that its reader can make them durable
-        in one commit. Every request is answered exactly once. The answer to a request depends on
-        the request alone, never on the others in the call, where the model can keep that promise
-        (all local ones do). A request that cannot be answered yields a completion whose finish is
-        "error". Closing the generator stops the work.
+        A list holds everything done since the last one, for its reader to make durable in one
+        commit. Every request is answered exactly once. The answer to a request depends only on the
+        request, never on the others in the call, if the model can keep that promise (all local ones
+        do). A request that cannot be answered yields a completion whose finish is "error". Closing
+        the generator stops the work.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""Requests left with a provider together, which answers them within a day, for less.
+"""Batches of requests, which a provider answers within a day, for less.
 
-A provider is a `Batches` that says how a batch is made, listed, looked at and read. Nothing is kept
-here: `kgbias.graph.batched` notes each batch before and after it is made.
+A provider is a `Batches` that defines how a batch is made, listed, checked and read. Nothing is
+kept here: `kgbias.graph.batches` records each batch before and after it is made.
 """
 
 import asyncio
@@ -20,16 +20,16 @@ from kgbias.models.wire import Failure, parsed, unforeseen
 T = TypeVar("T")
 F = TypeVar("F")
 
-_POLLED = (2.0, 60.0)  # seconds between two looks at a batch: at first, and at most
+_POLLED = (2.0, 60.0)  # seconds between two checks of a batch: at first, and at most
 _UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-_PATIENCE = 20  # times that a batch is looked at in vain: a quarter of an hour without a network
+_PATIENCE = 20  # failed checks of a batch before giving up: a quarter of an hour without a network
 _READS = 3  # of results that are cut off
-_SKEW = timedelta(minutes=10)  # that a provider's clock may be wrong
+_SKEW = timedelta(minutes=10)  # by which a provider's clock may be wrong
 
 
 class State(NamedTuple):
-    """How far a batch is. `refused` is why the provider will not work on it; `gone` is one that it
-    no longer has."""
+    """The state of a batch. `refused` is why the provider will not work on it; `gone` means that
+    the provider no longer has it."""
 
     done: int = 0
     total: int = 0
@@ -39,8 +39,8 @@ class State(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """A batch in a provider's list: when it was made, how many requests it has, and the name that
-    we gave it, where the provider keeps one."""
+    """A batch in a provider's list: when it was made, how many requests it has, and the name we
+    gave it, if the provider keeps names."""
 
     id: str
     created: datetime
@@ -49,41 +49,41 @@ class Listed(NamedTuple):
 
 
 class Gone(ModelError):
-    """The provider has no such thing, or no longer."""
+    """The provider does not have this, or no longer."""
 
 
 class Batches:
     """The batches of a model.
 
-    All that is awaited is repeated after faults that pass. ModelError is raised for those that do
-    not; what was submitted goes on at the provider.
+    Every awaited call is repeated after temporary faults. ModelError is raised for permanent ones;
+    what was submitted goes on at the provider.
     """
 
-    most = 5_000  # requests in a batch, so that its results are read in one piece
+    most = 5_000  # requests in a batch, which keeps its results small enough to read at once
 
     def __init__(self, model: ServerModel) -> None:
         self._model = model
 
-    # What a provider says; `client` is its own
+    # What a provider defines; `client` is its own
 
     async def _create(self, client: Any, name: str, requests: Mapping[str, Request]) -> str:
-        """Make a batch of requests, each with its key; its id."""
+        """Make a batch of requests, each with its key; returns its id."""
         raise NotImplementedError
 
     async def _list(self, client: Any, after: str | None) -> tuple[list[Listed], str | None]:
-        """A page of the batches, the newest first, and what the next page comes after."""
+        """A page of the batches, newest first, and the cursor of the next page."""
         raise NotImplementedError
 
     async def _state(self, client: Any, batch: str) -> State:
         raise NotImplementedError
 
     async def _results(self, client: Any, batch: str) -> bytes:
-        """The results of a batch that has ended, a line of JSON each."""
+        """The results of a finished batch, a line of JSON each."""
         raise NotImplementedError
 
     def _answer(self, result: Any) -> Any:
         """The value of a response's body in a result, or a `Failure`. Raises LookupError, TypeError
-        or AttributeError for what is neither."""
+        or AttributeError for anything else."""
         raise NotImplementedError
 
     # Asking
@@ -91,20 +91,20 @@ class Batches:
     def submit(
         self, name: str, requests: Mapping[str, Request], since: datetime, others: Collection[str]
     ) -> str:
-        """Leave these requests, each with its key, with the provider; the id of the batch. Where a
-        fault leaves open whether it was made, it is looked for before it is made again."""
+        """Send these requests, each with its key, as a batch; returns its id. If a fault leaves it
+        unclear whether the batch was made, it is searched for before it is made again."""
         return self._model.call(lambda client: self._submit(client, name, requests, since, others))
 
     def find(
         self, name: str, keys: Sequence[str], since: datetime, others: Collection[str]
     ) -> str | None:
-        """The id of the batch of that name that was made since then, if there is one; `others` are
-        known not to be it. Where the provider keeps no names, the batches of as many requests are
-        waited for, and known by their results."""
+        """The id of the batch of that name made since then, if there is one; `others` are known not
+        to be it. If the provider keeps no names, batches with as many requests are waited for, and
+        recognised by their results."""
         return self._model.call(lambda client: self._find(client, name, keys, since, others))
 
     def watch(self, batch: str) -> Iterator[State]:
-        """How far a batch is, each time that changes, until it has ended."""
+        """The state of a batch, each time it changes, until it has ended."""
         last, wait = None, _POLLED[0]
         while True:
             state = self._model.call(lambda client: self._looked(client, batch))
@@ -119,8 +119,8 @@ class Batches:
     def results(
         self, batch: str, requests: Mapping[str, Request], done: int = 0
     ) -> dict[str, Completion]:
-        """What a batch, so much of which is `done`, says of each of these requests, by key; an
-        error where it was not answered. Those that it does not speak of are left out."""
+        """The results of these requests in a batch in the state `done`, by key; an error for a
+        request that was not answered. Requests that the batch does not mention are left out."""
         found = {}
         for line in self._model.call(lambda client: self._lines(client, batch, done)):
             key = line.get("custom_id")
@@ -129,7 +129,7 @@ class Batches:
         return found
 
     def learn(self, why: str, request: Request) -> bool:
-        """Whether a batch that was refused makes sense without what the refusal names."""
+        """Whether a refused batch makes sense without what the refusal names."""
         return self._model.adapt(why, self._model.written(request))
 
     def _read(self, line: Any, request: Request) -> Completion:
@@ -161,7 +161,7 @@ class Batches:
         return await self._patiently(once)
 
     def _checked(self, id: str) -> str:
-        """The id, where it may stand in a path, in the store and on a screen."""
+        """The id, if it is safe in a path, in the store and on a screen."""
         if not re.fullmatch(r"[\w.:-]{1,200}", id, re.ASCII) or self._model.clean(id) != id:
             raise ModelError(f"the provider calls a batch {self._model.clean(id)[:80]!r}")
         return id
@@ -190,7 +190,7 @@ class Batches:
                 return None
 
     async def _holds(self, client: Any, batch: str, keys: Sequence[str]) -> bool:
-        """Whether a batch is that of these requests, which is seen once it has ended."""
+        """Whether a batch holds these requests, which shows once it has ended."""
         wait = _POLLED[0]
         while not (await self._looked(client, batch)).ended:
             await asyncio.sleep(wait)
@@ -207,8 +207,7 @@ class Batches:
             return State(ended=True, gone=True)
 
     async def _lines(self, client: Any, batch: str, done: int = 0) -> list[dict[str, Any]]:
-        """The results of a batch, read again where they are cut off: what is asked again is paid
-        again."""
+        """The results of a batch, read again if they are cut off: asking again would cost again."""
         for attempt in range(_READS):
             if attempt:
                 await asyncio.sleep(_POLLED[0])
@@ -222,7 +221,7 @@ class Batches:
         return [line for line in lines if isinstance(line, dict)]
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], tries: int = TRIES) -> T:
-        """What a call gives; it is repeated after faults that pass."""
+        """The result of a call, which is repeated after temporary faults."""
         why, asked_to = "", 0.0
         for attempt in range(tries):
             if attempt:
@@ -234,7 +233,7 @@ class Batches:
                 failure = self._model.failure(error)
                 if failure is None and isinstance(error, _UNREADABLE):
                     raise ModelError(
-                        "what the provider says of its batches is not readable"
+                        "the provider's answer about its batches cannot be read"
                     ) from None
                 failure = failure or unforeseen(error)
                 why, asked_to = self._model.told(failure), failure.wait
@@ -246,7 +245,7 @@ class Batches:
 
 
 def field(body: bytes, name: str, kind: type[F]) -> F:
-    """A field of a response's JSON object. Raises ModelError for what is none or lacks it."""
+    """A field of a response's JSON object. Raises ModelError if it is not an object or lacks it."""
     data = parsed(body)
     found = data.get(name) if isinstance(data, dict) else None
     if not isinstance(found, kind):

@@ -16,9 +16,9 @@ CHARACTERS = 4  # of English a token, where no tokenizer has counted
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a model's tokens cost: so much for a million of the prompts (`read`) and a million of
-    the answers (`written`), in `currency`. kgbias knows no prices: they are what the user says.
-    Those of a batch know what the same costs asked `directly`, where the user says so."""
+    """A model's prices: of a million prompt tokens (`read`) and a million answer tokens
+    (`written`), in `currency`. kgbias knows no prices: the user gives them. Batch prices know the
+    prices of asking `directly`, if the user gave them."""
 
     read: float
     written: float
@@ -26,21 +26,21 @@ class Prices:
     directly: "Prices | None" = None
 
     def of(self, read: float, written: float) -> float:
-        """The cost of so many tokens of prompts and of answers."""
+        """The cost of these numbers of prompt and answer tokens."""
         return (read * self.read + written * self.written) / MILLION
 
     def shown(self, cost: float) -> str:
-        """An amount, such as "0.42 USD"; of small ones the first two digits."""
+        """An amount, such as "0.42 USD"; small ones with two significant digits."""
         return f"{amount(cost)} {self.currency}".rstrip()
 
 
 def amount(cost: float) -> str:
-    """Money as text: with two decimals, or two digits where it is less than one."""
+    """Money as text: with two decimals, or with two significant digits below one."""
     return f"{cost:.2f}" if cost >= 1 or not cost else f"{cost:.2g}"
 
 
 def about_tokens(prompt: str | Sequence[tuple[str, str]]) -> int:
-    """About how many tokens a prompt has, a text or messages, where no tokenizer is at hand."""
+    """The approximate number of tokens in a prompt (text or messages), without a tokenizer."""
     texts = [prompt] if isinstance(prompt, str) else [text for _, text in prompt]
     return -(-sum(map(len, texts)) // CHARACTERS)
 
@@ -62,9 +62,8 @@ class Spent:
     """What was spent.
 
     Attributes:
-        prompt_tokens, completion_tokens: the tokens of the prompts that were asked and of their
-            answers.
-        prices: what tokens cost.
+        prompt_tokens, completion_tokens: the tokens of the prompts asked and of their answers.
+        prices: the prices of tokens.
     """
 
     prompt_tokens: int = 0
@@ -93,12 +92,12 @@ class Budget:
     """What a call may spend, and what it has spent so far.
 
     Attributes:
-        max_requests: at most so many requests.
-        max_tokens: at most about so many tokens, in prompts and answers: what is under way when
-            they are spent is waited for.
+        max_requests: the maximum number of requests.
+        max_tokens: about the maximum number of tokens, in prompts and answers: requests under way
+            when they are spent are finished.
         max_cost: likewise for money; only with `prices`.
-        batch: requests are left with the provider in batches, for less. What is left there cannot
-            be stopped: so many are that the budget holds however long the answers are.
+        batch: whether to send requests in batches, for less. A batch cannot be stopped, so only as
+            many are sent as the budget covers however long the answers are.
         spent: the tokens so far, and their prices.
         requests: the requests so far.
     """
@@ -111,14 +110,14 @@ class Budget:
     batch: bool = False
 
     def allowed(self, wanted: int) -> int:
-        """How many of so many further requests may be made."""
+        """How many of this many further requests may be made."""
         if self.max_requests is None:
             return wanted
         return min(wanted, max(0, self.max_requests - self.requests))
 
     def afforded(self, sizes: Iterable[tuple[int, int]]) -> int:
-        """How many of these requests, in their order, stay within the tokens and the money however
-        long their answers are; of each the tokens of its prompt, and at most of its answer."""
+        """How many of these requests, in order, stay within the tokens and the money however long
+        their answers are; each is given as the tokens of its prompt and at most of its answer."""
         read, written = self.spent.prompt_tokens, self.spent.completion_tokens
         number = 0
         for prompt, answer in sizes:
@@ -138,7 +137,7 @@ class Budget:
         self.spent.completion_tokens += completion_tokens
 
     def check(self) -> None:
-        """Raise Interrupted where the tokens or the money are spent."""
+        """Raise Interrupted if the tokens or the money are spent."""
         if self.max_tokens is not None and self.spent.tokens >= self.max_tokens:
             raise Interrupted(f"stopped at the budget of {self.max_tokens} tokens")
         prices, cost = self.spent.prices, self.spent.cost
@@ -148,13 +147,13 @@ class Budget:
 
 def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, Any]]:
     """The budget of a call with these options (`Spending`), and the other options. `model` is the
-    spec whose prices a file has. Raises UsageError for numbers that cannot be."""
+    spec to look up in a file of prices. Raises UsageError for impossible numbers."""
     given = {name: options[name] for name in Spending.__annotations__ if name in options}
     rest = {name: value for name, value in options.items() if name not in given}
     for name in ("max_cost", "price_in", "price_out"):
         value = given.get(name)
         if value is not None and not (math.isfinite(value) and value >= 0):
-            raise UsageError(f"`{name}` must be a number of at least 0")
+            raise UsageError(f"`{name}` must be a number, at least 0")
     batch = bool(given.get("batch"))
     prices = _prices(given, model, batch)
     if given.get("max_cost") is not None and prices is None:
@@ -166,7 +165,7 @@ def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, 
 def _prices(given: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
     read, written, path = (given.get(name) for name in ("price_in", "price_out", "prices"))
     if (read is None) != (written is None):
-        raise UsageError("`price_in` and `price_out` belong together")
+        raise UsageError("`price_in` and `price_out` must be given together")
     if read is not None and path is not None:
         raise UsageError("give either `price_in` and `price_out`, or `prices`")
     if path is not None:
@@ -175,16 +174,13 @@ def _prices(given: Mapping[str, Any], model: str, batch: bool) -> Prices | None:
 
 
 def read_prices(path: Path, model: str, *, batch: bool = False) -> Prices:
-    """The prices of a model in a TOML file of the user's:
+    """The prices of a model in the user's TOML file:
 
-        currency = "USD"
-        [models."openai:gpt-4o-mini"]   # a spec as you give it, or the model's name alone
-        in = 0.15                       # for a million tokens
-        out = 0.60
-        batch_in = 0.075                # where a `batch` costs less
-        batch_out = 0.30
+        currency = "USD" [models."openai:gpt-4o-mini"]   # the spec as you give it, or only the
+        model's name in = 0.15                       # for a million tokens out = 0.60 batch_in =
+        0.075                # if a `batch` costs less batch_out = 0.30
 
-    Raises DataError where the file does not have them."""
+    Raises DataError if the file lacks them."""
     data = read_toml(path)
     models, currency = data.get("models"), data.get("currency", "")
     if not isinstance(models, dict) or not isinstance(currency, str):

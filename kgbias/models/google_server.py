@@ -1,8 +1,7 @@
 """Google's Gemini models, through generateContent. The key comes from GOOGLE_API_KEY or
 GEMINI_API_KEY and goes nowhere else.
 
-The API scores no text that it is given. Answers are wanted without thinking where a model can do
-without.
+The API scores no given text. Answers should come without thinking, if a model can do without.
 """
 
 import json
@@ -30,7 +29,7 @@ GOOGLE = Api(
     "GOOGLE_GEMINI_BASE_URL",
     "https://generativelanguage.googleapis.com",
 )
-_STOPS = 5  # stop sequences that the API takes
+_STOPS = 5  # stop sequences allowed by the API
 _WITHHELD = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
 
 
@@ -90,7 +89,7 @@ class GoogleModel(ServerModel):
 
     async def _close(self) -> None:
         self._client.close()
-        await self._http.aclose()  # which the client leaves to us
+        await self._http.aclose()  # the client leaves this to us
 
     def _config(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
         config = dict(sent)
@@ -133,7 +132,7 @@ class GoogleModel(ServerModel):
         if isinstance(error, httpx2.RequestError):
             return Failure(str(error.__cause__ or error) or type(error).__name__)
         if isinstance(error, UnicodeError | RecursionError):
-            return Failure("it answers what cannot be read")
+            return Failure("its answer cannot be read")
         return None
 
     def _said(self, data: Any, request: Request) -> Said:

@@ -1,4 +1,4 @@
-"""What each kind of model allows, as its own classes say."""
+"""What each kind of model allows, according to its own classes."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -14,22 +14,22 @@ from kgbias.models.spec import KINDS, Kind, forms, parse
 
 @dataclass(frozen=True, slots=True)
 class ModelKind:
-    """What a kind of model allows; "depends" is on the model or on the server behind the spec.
+    """What a kind of model allows; "depends" means on the model or on the server behind the spec.
 
     Attributes:
-        kind: the word that its specs begin with.
-        specs: how its specs are written.
+        kind: the first word of its specs.
+        specs: the forms of its specs.
         crawl: whether it writes text: crawls, profiles, judges, answers to questions.
-        structured: whether its answers can be held to a JSON schema.
-        seed: whether a random seed decides an answer.
-        logprobs: whether it says how probable a text is, which benchmarks need.
-        probe: whether it can be probed: by its probabilities, or, where it gives none, by forced
-            "choice" alone.
+        structured: whether its answers can be made to follow a JSON schema.
+        seed: whether a random seed fixes an answer.
+        logprobs: whether it gives the probability of a text, which benchmarks need.
+        probe: whether it can be probed: by its probabilities or, if it gives none, only by forced
+            "choice".
         association: whether it gives the vectors or words that association tests need.
-        batch: whether requests can be left with the provider at a lower price (`--batch`).
+        batch: whether requests can be sent in batches at a lower price (`--batch`).
         extra: the extra of kgbias that it needs.
-        installed: whether that is there.
-        keys: environment variables of its key; the first that is set counts.
+        installed: whether the extra is installed.
+        keys: environment variables for its key; the first that is set counts.
         package: the package that adds it, with its version; "" for kgbias's own.
     """
 
@@ -49,8 +49,8 @@ class ModelKind:
 
 
 def kinds_of_models() -> list[ModelKind]:
-    """All kinds of models, but those of other packages that cannot be used (`kgbias.plugins` says
-    why). Opens and loads none."""
+    """All kinds of models, except unusable ones from other packages (`kgbias.plugins` says why).
+    Opens and loads none."""
     return [_row(name, kind) for name, kind in KINDS.sound().items()]
 
 
@@ -94,8 +94,8 @@ def _abilities(kind: Kind) -> Abilities:
 
 
 def abilities(spec: str) -> Abilities | None:
-    """What the completer of a spec can do; None for a name that is no spec, as a model of the
-    user's own may have."""
+    """What the completer of a spec can do; None for a name that is not a spec, as the user's own
+    model may have."""
     try:
         name = parse(spec).kind
     except UsageError:
@@ -105,18 +105,18 @@ def abilities(spec: str) -> Abilities | None:
 
 
 def form_for(model: str, form: Form | None) -> Form | None:
-    """The form that a model is asked in, where it has but one. Raises UsageError for another."""
+    """The only form that a model takes, if it has only one. Raises UsageError for another."""
     able = abilities(model)
     if able is None or len(able.forms) > 1:
         return form
     (only,) = able.forms
     if form not in (None, only):
-        raise UsageError(f"{model} answers messages alone: `form` must be {only}")
+        raise UsageError(f"{model} only answers messages: `form` must be {only}")
     return only
 
 
 def check_batch(model: str) -> None:
-    """Raise UsageError for a model whose requests cannot be left with a provider."""
+    """Raise UsageError for a model that takes no batches of requests."""
     able = abilities(model)
     if able is None or able.batch == "no":
         takers = forms(lambda kind: _abilities(kind).batch != "no")
@@ -124,7 +124,7 @@ def check_batch(model: str) -> None:
 
 
 def check_structured(model: str) -> None:
-    """Raise UsageError for a model that cannot be held to a JSON schema."""
+    """Raise UsageError for a model that takes no JSON schema."""
     able = abilities(model)
     if able is None or able.structured == "no":
         takers = forms(lambda kind: _abilities(kind).structured != "no")

@@ -1,4 +1,4 @@
-"""Loading models through transformers: one function, one cache, one line for what goes wrong."""
+"""Load models through transformers: one function, one cache, one-line errors."""
 
 import gc
 import sys
@@ -17,8 +17,8 @@ QUANTISED = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
 
 
 def check_bits(dtype: str, device: str) -> None:
-    """Raise UsageError for a device that cannot compute in these bits, MissingExtra where what
-    does it is not installed."""
+    """Raise UsageError for a device that cannot compute in this many bits, MissingExtra if the
+    package for it is not installed."""
     if not device.startswith("cuda"):
         raise UsageError(f"`dtype` {dtype} needs a CUDA GPU, and the device is {device}")
     if not find_spec("bitsandbytes"):
@@ -26,8 +26,8 @@ def check_bits(dtype: str, device: str) -> None:
 
 
 def loading(dtype: str, device: str) -> dict[str, Any]:
-    """What transformers is told to load weights in so many bits; what is computed with them, and
-    the layers that stay as they are, is bfloat16."""
+    """The transformers configuration to load weights in this many bits; computation, and the layers
+    that stay as they are, use bfloat16."""
     import torch
     from transformers import BitsAndBytesConfig
 
@@ -37,12 +37,12 @@ def loading(dtype: str, device: str) -> dict[str, Any]:
 
 
 As = Literal["auto", "causal", "masked", "seq2seq", "decoder", "encoder", "classifier"]
-"""What a model is loaded as: with the output layer of a causal or masked language model, of an
-encoder-decoder or its decoder alone, of a sequence classifier, or as an encoder, which has none.
+"""What to load a model as: with the output layer of a causal or masked language model, of an
+encoder-decoder or only its decoder, of a sequence classifier, or as an encoder, without one.
 "auto" is what it was trained as."""
 
 DTYPES = ("float32", "bfloat16", "float16", *QUANTISED)
-_KEPT = 2  # models that stay loaded: a language model for crawl and probe, and an encoder
+_KEPT = 2  # models kept loaded: a language model for crawl and probe, and an encoder
 _CLASSES = {
     "causal": "AutoModelForCausalLM",
     "masked": "AutoModelForMaskedLM",
@@ -73,8 +73,8 @@ _TRAINED = {  # part of an architecture's name -> what its weights were trained 
 class Loaded:
     """A model on its device, in evaluation mode, with its tokenizer.
 
-    The same objects are shared with other users and must not be modified. `location` is the folder
-    or hub id they were loaded from.
+    The objects are shared with other users and must not be modified. `location` is the folder or
+    hub id they were loaded from.
     """
 
     info: ModelInfo
@@ -99,28 +99,28 @@ def load(
 ) -> Loaded:
     """The model of a spec.
 
-    The two models used last stay in memory, so that a process which crawls, probes and associates
-    with one spec loads it once; `unload` frees them. `cached=False` loads a separate copy, which
-    may be modified.
+    The two models used last stay in memory: a process that crawls, probes and associates with one
+    spec loads it once. `unload` frees them. `cached=False` loads a separate copy, which may be
+    modified.
 
     Args:
-        spec: a model spec, or what `resolve` found.
+        spec: a model spec, or the result of `resolve`.
         as_: what to load it as (`As`).
-        dtype: "float32", "bfloat16" or "float16", or weights of "8bit" or "4bit", which need a
-            CUDA GPU and the extra `quantised`.
+        dtype: "float32", "bfloat16" or "float16", or "8bit" or "4bit" weights, which need a CUDA
+            GPU and the extra `quantised`.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         revision: see `kgbias.models.spec.resolve`.
 
     Raises:
-        UsageError: no such spec, dtype or device, or a model on a server or in vLLM.
+        UsageError: an unknown spec, dtype or device, or a model on a server or in vLLM.
         MissingExtra: torch, transformers or, for 8 and 4 bits, bitsandbytes is not installed.
-        ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights,
-            which transformers would fill with random numbers.
+        ModelError: the model cannot be loaded, is not what `as_` says, or lacks weights, which
+            transformers would fill with random numbers.
     """
     if dtype not in DTYPES:
-        raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+        raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
     if as_ not in get_args(As):
-        raise UsageError(f"no kind {as_!r}; there is {', '.join(get_args(As))}")
+        raise UsageError(f"no kind {as_!r}; choose from {', '.join(get_args(As))}")
     files = weights(spec, revision) if isinstance(spec, str) else spec
     place = find_device(device)
     if dtype in QUANTISED:
@@ -145,7 +145,7 @@ def load(
 
 
 def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
-    """The encoder inside a language model that is already loaded from the same weights."""
+    """The encoder inside a language model already loaded from the same weights."""
     import transformers
 
     classes: Any = transformers.MODEL_MAPPING
@@ -161,24 +161,24 @@ _elsewhere: list[Callable[[], None]] = []
 
 
 def unloaded_by(close: Callable[[], None]) -> None:
-    """Have `unload` call this too: it gives back models that are held elsewhere."""
+    """Have `unload` call this too, to free models held elsewhere."""
     _elsewhere.append(close)
 
 
 def unload() -> None:
-    """Forget the loaded models, and give back the memory of those that nobody else holds."""
+    """Drop the loaded models, and free the memory of those that nobody else holds."""
     for close in _elsewhere:
         close()
     _cache.clear()
     gc.collect()
-    torch = sys.modules.get("torch")  # what was never imported holds no memory
+    torch = sys.modules.get("torch")  # a module never imported holds no memory
     if torch is not None and torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def find_device(device: str = "auto") -> str:
-    """The device of that name; "auto" is CUDA where there is one, else MPS, else the CPU. Raises
-    UsageError for a device that this machine does not have."""
+    """The device of that name; "auto" is CUDA if available, else MPS, else the CPU. Raises
+    UsageError for a device that this machine lacks."""
     torch = _torch()
     if device == "auto":
         if torch.cuda.is_available():
@@ -190,11 +190,11 @@ def find_device(device: str = "auto") -> str:
             return device
     except (RuntimeError, AssertionError, NotImplementedError):  # torch without such a backend
         pass
-    raise UsageError(f"no device {device!r} on this machine; there is auto, {_devices()}")
+    raise UsageError(f"no device {device!r} on this machine; choose from auto, {_devices()}")
 
 
 def float64(tensor: Any) -> Any:
-    """A tensor in float64: on its device, or on the CPU where the device (MPS) has no float64."""
+    """The tensor in float64: on its device, or on the CPU if the device (MPS) has no float64."""
     return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
 
 
@@ -210,7 +210,7 @@ def trained_as(config: Any) -> str:
 
 
 def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
-    """`trained_as` of the model of a spec; reads its configuration alone."""
+    """`trained_as` of a spec's model; reads only its configuration."""
     _torch()
     files = resolve(spec) if isinstance(spec, str) else spec
     location = files.location(notify or (lambda _: None))

@@ -1,4 +1,4 @@
-"""Causal language models on this machine, through transformers, that complete prompts."""
+"""Causal language models that complete prompts on this machine, through transformers."""
 
 from collections.abc import Generator, Sequence
 from functools import cached_property
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class LocalModel:
     """A `Completer` on this machine. The weights are loaded when they are first needed.
 
-    In float32 an answer follows from the request alone. The shorter types round more coarsely than
-    `kgbias.models.generate` guards against, so there a batch can change an answer.
+    In float32 an answer depends only on its request. The shorter types round more coarsely than
+    `kgbias.models.generate` guards against, so with them a batch can change an answer.
     """
 
     abilities = Abilities()
@@ -54,7 +54,7 @@ class LocalModel:
         notify: Notify = lambda _: None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
         if batch_size < 1:
             raise UsageError("batch_size must be positive")
         self.info = files.info
@@ -68,15 +68,15 @@ class LocalModel:
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Answer the requests; see `Completer.complete`. Raises ModelError where the model cannot
-        be loaded, or is asked in the chat form and has no chat template."""
+        """Answer the requests; see `Completer.complete`. Raises ModelError if the model cannot be
+        loaded, or is asked in the chat form and has no chat template."""
         tokenizer, name = self.loaded.tokenizer, self.info.name
         try:
             prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
             yield from self._sampler.complete(requests, prompts)
         except KgbiasError:
             raise
-        except Exception as error:  # whatever somebody's model makes of a prompt
+        except Exception as error:  # anyone's model may raise anything
             raise ModelError(f"{name} cannot complete the prompts: {first_line(error)}") from error
 
     def close(self) -> None:
@@ -100,9 +100,9 @@ class LocalModel:
 
 
 def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
-    """The tokens of a request as a model on this machine reads them: the text with what the
-    tokenizer puts before it, or the messages in the model's own template. Raises ModelError where
-    there is none."""
+    """The tokens of a request as read by a model on this machine: the text with what the tokenizer
+    puts before it, or the messages in the model's own template. Raises ModelError if it has no
+    template."""
     if isinstance(request.prompt, str):
         ids: list[int] = tokenizer(request.prompt)["input_ids"]
         return ids
@@ -112,5 +112,5 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
     text = rendered(tokenizer, messages, model)
     chat: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if not chat:
-        raise ModelError(f"the chat template of {model} makes nothing of a prompt")
+        raise ModelError(f"the chat template of {model} makes an empty text of a prompt")
     return chat

@@ -1,8 +1,8 @@
 """Models behind an OpenAI-compatible server, asked at once or in batches. The key comes from
 OPENAI_API_KEY and goes nowhere else.
 
-A batch, as OpenAI and Azure take them, is a file of requests, and files of results. It carries its
-name in its metadata, so that it is found again.
+A batch at OpenAI and Azure is a file of requests, and files of results. It carries its name in its
+metadata, by which it is found again.
 """
 
 import json
@@ -25,7 +25,7 @@ from kgbias.models.wire import (
 )
 
 _EXTRA = ("top_k", "min_p")  # many servers know them, the official client does not
-# In this order: where a server refuses top_p beside a temperature, the temperature stays.
+# In this order: if a server refuses top_p together with a temperature, the temperature stays.
 _OPTIONAL = (*_EXTRA, "top_p", "temperature", "seed", "stop", "response_format")
 
 
@@ -42,7 +42,7 @@ class OpenAIModel(ServerModel):
     optional: ClassVar[Mapping[str, str]] = {name: name for name in _OPTIONAL}
 
     def batches(self) -> "OpenAIBatches":
-        """Requests left with the server."""
+        """Batches at the server."""
         return OpenAIBatches(self)
 
     def _open(self) -> Any:
@@ -169,7 +169,7 @@ class OpenAIBatches(Batches):
         refused = ""
         if field(raw.content, "status", str) == "failed":
             errors = table(data.get("errors")).get("data") or [{}]
-            refused = str(table(errors[0]).get("message") or "it does not say why")
+            refused = str(table(errors[0]).get("message") or "it gives no reason")
         return State(
             count(counts.get("completed")) + count(counts.get("failed")),
             count(counts.get("total")),

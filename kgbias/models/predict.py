@@ -1,5 +1,4 @@
-"""What language models predict for a word in a sentence: masked and causal models, through
-transformers."""
+"""Predictions of words in sentences by masked and causal models, through transformers."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
 from kgbias.models.spec import KINDS, parse, weights
 
-_PIECE = 1024  # sentences that are read together, whoever reads them: sums follow the batch
+_PIECE = 1024  # sentences read together, wherever they are read: sums depend on the batch
 _BATCH_TOKENS = 2048
 
 Ids = tuple[int, ...]
@@ -23,7 +22,7 @@ Rows = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A sentence with a target and an attribute in it, by their characters."""
+    """A sentence, with the character positions of a target and an attribute in it."""
 
     text: str
     target: tuple[int, int]
@@ -34,8 +33,8 @@ class Filled:
 class Prediction:
     """Natural logarithms: `joint` of the target's probability given the attribute (masked), or of
     target and attribute together (causal); `prior` of the target's without the attribute. Their
-    difference is the association of the two, up to a constant of the attribute. `tokens` counts the
-    sub-tokens of target and attribute."""
+    difference is the association of the two, up to a constant of the attribute. `tokens` is the
+    number of sub-tokens in target and attribute."""
 
     joint: float
     prior: float
@@ -50,7 +49,7 @@ class _Tokens:
 
 
 class _Predictor(ABC):
-    """What both kinds share: the tokenizer, and where words lie in it."""
+    """What both kinds share: the tokenizer, and where words are among its tokens."""
 
     kind = ""
 
@@ -74,7 +73,7 @@ class _Predictor(ABC):
 
     @abstractmethod
     def read(self, sentences: Sequence[Filled]) -> list[Prediction]:
-        """The predictions of a piece. They follow from the piece alone."""
+        """The predictions of a piece, which depend only on the piece."""
 
     def _tokens(self, sentence: Filled) -> _Tokens:
         out = self._tokenizer(
@@ -187,7 +186,7 @@ class CausalPredictor(_Predictor):
             t = self._tokens(sentence)
             if t.target[-1] >= t.attribute[0]:
                 raise UsageError(
-                    f"{self.info.name} reads from left to right: a frame must have {{t}} before "
+                    f"{self.info.name} reads from left to right: a template must have {{t}} before "
                     f"{{a}}, unlike {sentence.text!r}"
                 )
             ids = t.ids[: t.attribute[-1] + 1]
@@ -208,8 +207,8 @@ class CausalPredictor(_Predictor):
 
 
 def sentence_pieces(sentences: Sequence[Filled]) -> Iterator[list[Filled]]:
-    """The distinct sentences in pieces; those that differ in their target alone, of which a masked
-    model reads one, stand together."""
+    """The distinct sentences in pieces; those that differ only in their target, of which a masked
+    model reads one, are kept together."""
     ordered = sorted(set(sentences), key=lambda s: (_without_target(s), astuple(s)))
     for start in range(0, len(ordered), _PIECE):
         yield ordered[start : start + _PIECE]
@@ -228,22 +227,22 @@ def open_predictor(
     revision: str | None = None,
     notify: Notify | None = None,
 ) -> MaskedPredictor | CausalPredictor:
-    """The model of a spec as one that predicts words in sentences.
+    """The model of a spec, to predict words in sentences.
 
     Args:
         spec: a model spec.
-        kind: "masked" or "causal" insists on such a model; "auto" is what it was trained as.
-        dtype: "float32", "bfloat16" or "float16": what the model computes in.
+        kind: "masked" or "causal" requires such a model; "auto" is what it was trained as.
+        dtype: "float32", "bfloat16" or "float16", for the model's computations.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
-        revision: requires this one (see `kgbias.models.spec.resolve`).
-        notify: is told, in one line each, what takes long.
+        revision: require this revision (see `kgbias.models.spec.resolve`).
+        notify: called with one line for each thing that takes long.
 
     Raises:
-        UsageError: no such spec, or not a language model of that kind.
+        UsageError: an unknown spec, or not a language model of that kind.
         ModelError: the model cannot be loaded.
     """
     if kind not in ("auto", "masked", "causal"):
-        raise UsageError(f"no kind {kind!r}; there is auto, masked, causal")
+        raise UsageError(f"no kind {kind!r}; choose from auto, masked, causal")
     parsed = parse(spec)
     files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)

@@ -1,7 +1,7 @@
-"""The one door to transformers' loaders: quiet, asking nobody, and without the code of a model.
+"""The one door to transformers' loaders: quiet, without questions, and without a model's own code.
 
-A folder of a model can bring Python of its own. transformers asks on stdin whether to run it, where
-nobody sees the question and `yes |` or the caller's loop answers. Here nothing of it is run.
+A model folder can contain Python code. transformers asks on stdin whether to run it, where nobody
+sees the question and `yes |` or the caller's loop answers. Here none of it is run.
 """
 
 import os
@@ -18,10 +18,10 @@ _loading = RLock()
 
 
 def pretrained(auto: str, location: str, **options: Any) -> Any:
-    """What transformers' class of that name (`AutoConfig`, `AutoTokenizer` ...) loads from a folder
-    or hub id, by its `from_pretrained` with these options.
+    """The result of `from_pretrained`, with these options, of transformers' class of that name
+    (`AutoConfig`, `AutoTokenizer` ...) for a folder or hub id.
 
-    Raises ModelError for a model that needs code of its own, and what transformers raises."""
+    Raises ModelError for a model that needs its own code, and whatever transformers raises."""
     import transformers
 
     with _codeless(location):
@@ -40,7 +40,7 @@ def untrained(auto: str, config: Any, **options: Any) -> Any:
 
 @contextmanager
 def unasked() -> Iterator[None]:
-    """While it lasts, stdin is empty for whoever reads it in this process."""
+    """Inside this context, stdin is empty for everything in this process."""
     with _loading, Path(os.devnull).open(encoding="utf-8") as nothing:
         own, sys.stdin = sys.stdin, nothing
         try:
@@ -51,7 +51,7 @@ def unasked() -> Iterator[None]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """While it lasts, transformers shows no progress bars and logs nothing but errors."""
+    """Inside this context, transformers shows no progress bars and logs only errors."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -73,7 +73,7 @@ def _codeless(location: str) -> Iterator[None]:
     except ValueError as error:
         if "trust_remote_code" in str(error):
             raise ModelError(
-                f"{location} brings code of its own, and kgbias runs none: take a model that "
+                f"{location} needs its own code, which kgbias does not run: choose a model that "
                 "transformers knows"
             ) from error
         raise

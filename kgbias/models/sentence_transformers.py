@@ -1,4 +1,4 @@
-"""Vectors of sentences from any model of sentence-transformers (Reimers and Gurevych 2019)."""
+"""Sentence vectors from any sentence-transformers model (Reimers and Gurevych 2019)."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -17,10 +17,10 @@ _BATCH = 32
 
 
 class Sentences:
-    """A model of sentence-transformers, loaded when its vectors are first asked for.
+    """A sentence-transformers model, loaded when its vectors are first asked for.
 
-    It says itself how it pools and what comes after; a model that says nothing (any encoder of
-    transformers) is pooled by the mean over its tokens. Code that comes with a model is not run.
+    It defines its own pooling and what comes after; a model that does not (any encoder of
+    transformers) is pooled by the mean over its tokens. A model's own code is not run.
     """
 
     def __init__(self, files: Files, device: str = "auto") -> None:
@@ -29,13 +29,14 @@ class Sentences:
         self._device = device
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """One row per text, [n, d], of length 1, rounded to six decimals. A text is cut where the
-        model's own limit is.
+        """One row per text, [n, d], of length 1, rounded to six decimals. Texts are cut at the
+        model's own limit.
 
-        Raises MissingExtra without sentence-transformers, ModelError for what is not its model."""
+        Raises MissingExtra without sentence-transformers, ModelError if it cannot load the
+        model."""
         if not texts:
             return np.zeros((0, 0))
-        distinct = sorted(set(texts))  # so that what is in a batch follows the set alone
+        distinct = sorted(set(texts))  # a batch must depend only on the set of texts
         rows = self._model.encode(
             distinct,
             batch_size=_BATCH,
@@ -60,18 +61,18 @@ class Sentences:
                     revision=self._files.commit,
                     device=find_device(self._device),
                     trust_remote_code=False,
-                    model_kwargs={"dtype": "float32"},  # as everywhere; not what was stored
+                    model_kwargs={"dtype": "float32"},  # as everywhere, not as stored
                 )
             except Exception as error:  # whatever a broken folder raises
                 raise ModelError(
-                    f"{self.info.name} is no model of sentence-transformers: {first_line(error)}"
+                    f"{self.info.name} is not a sentence-transformers model: {first_line(error)}"
                 ) from error
 
 
 def open_sentences(spec: str, *, device: str = "auto") -> Sentences | None:
     """The model of an hf: spec; None for any other spec, which sentence-transformers does not know.
 
-    Raises UsageError for no spec, ModelError for a model that is not there."""
+    Raises UsageError for an invalid spec, ModelError for a model that does not exist."""
     parsed = parse(spec)
     if parsed.kind != "hf" or parsed.file:
         return None

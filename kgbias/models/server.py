@@ -1,9 +1,9 @@
 """Models on a server, asked many at a time: what all providers have in common.
 
-A provider is a `ServerModel` that says how a request is written (`_parameters`, `_body`), sent and
-read, and what an error of its client means. What a server honours is checked, never assumed: stop
-strings are cut here too, seeds are sent but not trusted, and a parameter that a server refuses by
-name is left out from then on. What the server says about itself is kept with each answer.
+A provider is a `ServerModel` that defines how a request is written (`_parameters`, `_body`), sent
+and read, and what an error of its client means. What a server honours is checked, never assumed:
+stop strings are cut here too, seeds are sent but not trusted, and a parameter that a server refuses
+by name is left out from then on. What the server says about itself is kept with each answer.
 """
 
 import asyncio
@@ -47,10 +47,10 @@ _ROOM = (2_048, 16_384)  # tokens for a model that thinks before it answers: at 
 class ServerModel:
     """A `Completer` on a server.
 
-    `kind` is what the specs of a provider begin with, `api` where its key and address are found,
-    `how` what else decides how it is asked. `optional` are the parameters that a server may refuse,
-    each with a pattern of how its refusals call it, in the order in which they are given up;
-    `unknown` are those that the provider does not have at all, `hottest` is the highest temperature
+    `kind` is the first word of a provider's specs, `api` the source of its key and address, `how`
+    whatever else decides how it is asked. `optional` are the parameters that a server may refuse,
+    each with a pattern for its name in refusals, in the order in which they are given up;
+    `unknown` are those that the provider lacks altogether, `hottest` is the highest temperature
     that it takes.
     """
 
@@ -73,8 +73,8 @@ class ServerModel:
         concurrency: int = 16,
         timeout: float = 120.0,
     ) -> Self:
-        """The model of that id at `base_url` (default: that of the environment, else the
-        provider's own)."""
+        """The model of that id at `base_url` (default: from the environment, else the provider's
+        own)."""
         if revision:
             raise UsageError(f"{spec} is on a server, which does not say its model's revision")
         return cls(spec.name, server_url(base_url, cls.api), concurrency, timeout, notify)
@@ -98,35 +98,35 @@ class ServerModel:
         self._notify = notify
         self._left_out: set[str] = set()  # parameters that this server refuses
         self._limit_name = "max_tokens"
-        self._room = 0  # tokens beyond the limit of an answer, for thinking
+        self._room = 0  # tokens for thinking, beyond the limit of an answer
         self._answered = False
         self._takes_format = False
 
-    # What a provider says
+    # What a provider defines
 
     def _open(self) -> Any:
         """The provider's own client. Raises MissingExtra without its package."""
         raise NotImplementedError
 
     def _parameters(self, request: Request) -> dict[str, Any]:
-        """What a request asks for besides its prompt, by our names for it."""
+        """The parameters of a request besides its prompt, by our names."""
         raise NotImplementedError
 
     async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
-        """Send it; the body of the response and its content type."""
+        """Send the request; the response's body and its content type."""
         raise NotImplementedError
 
     def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
-        """The body of a request with these parameters, whole; of providers that take batches."""
+        """The full body of a request with these parameters; for providers that take batches."""
         raise NotImplementedError
 
     def failure(self, error: Exception) -> Failure | None:
-        """What an error of the client means; None where it is none of the client's."""
+        """What an error of the client means; None if it is not the client's."""
         raise NotImplementedError
 
     def _said(self, data: Any, request: Request) -> Said:
-        """What the value of a response's body says. Raises LookupError, TypeError or AttributeError
-        for a value that is no answer."""
+        """The answer in a response's body. Raises LookupError, TypeError or AttributeError if it is
+        not an answer."""
         raise NotImplementedError
 
     # Asking
@@ -154,8 +154,8 @@ class ServerModel:
 
     @property
     def learned(self) -> str:
-        """What was learned of the server, as text: what it refuses, what it calls the limit of an
-        answer, and how much room for thoughts it needs. Setting it adds what was learned before."""
+        """What was learned about the server, as text: what it refuses, its name for the limit of an
+        answer, and how much room for thinking it needs. Setting it adds what was learned before."""
         known = {"left_out": sorted(self._left_out), "room": self._room, "limit": self._limit_name}
         return json.dumps(known)
 
@@ -167,7 +167,7 @@ class ServerModel:
         self._limit_name = known["limit"]
 
     def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
-        """What `work`, given the client, comes to. Ctrl-C cancels it."""
+        """The result of `work`, which is given the client. Ctrl-C cancels it."""
 
         async def once(done: Stream[tuple[T]]) -> None:
             done.put((await work(self._client),))
@@ -182,16 +182,16 @@ class ServerModel:
         return self._body(request, self.written(request))
 
     def completed(self, data: Any, body: bytes, request: Request) -> Completion:
-        """The completion in the answer to a request in a batch; an error where the answer is none,
-        or nothing but thoughts, for which there is more room the next time."""
+        """The completion in the answer to a request in a batch; an error if there is no answer, or
+        only thinking, for which there is more room the next time."""
         found = self._completion(data, body, request, 0.0, self.written(request))
         if found.finish != "error" and self._thought_it_away(found, self._room):
-            return replace(found, finish="error", error="the model came to no end of its thoughts")
+            return replace(found, finish="error", error="the model did not finish thinking")
         return found
 
     def failed(self, failure: Failure, request: Request) -> Completion:
-        """The completion of a request that failed in a batch. What its refusal names is left out
-        the next time."""
+        """The completion of a request that failed in a batch. Parameters named in the refusal are
+        left out the next time."""
         why = self.told(failure)
         if failure.withheld:
             return Completion("", "refused", details={"refusal": why})
@@ -200,10 +200,10 @@ class ServerModel:
         return Completion("", "error", error=why)
 
     def check(self, requests: Sequence[Request]) -> None:
-        """Raise UsageError for what the provider cannot be asked; say what it does not know."""
+        """Raise UsageError for what the provider cannot be asked; note what it does not know."""
         for request in requests:
             if request.form not in self.abilities.forms:
-                raise UsageError(f"{self.info.name} answers messages: `form` must be chat")
+                raise UsageError(f"{self.info.name} only answers messages: `form` must be chat")
             if request.temperature > self.hottest:
                 raise UsageError(
                     f"{self.info.name} takes a `temperature` of at most {self.hottest:g}"
@@ -276,7 +276,7 @@ class ServerModel:
         return Completion("", "error", seconds=time.perf_counter() - began, error=why)
 
     def written(self, request: Request) -> dict[str, Any]:
-        """The parameters of a request, without those that the server does not take."""
+        """The parameters of a request, except those that the server does not take."""
         sent = self._parameters(request)
         return {name: value for name, value in sent.items() if name not in self._left_out}
 
@@ -291,7 +291,7 @@ class ServerModel:
 
     def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether asking again makes
-        sense. A request that was under way when another one taught us this learns nothing new."""
+        sense. A request under way when another taught us the same learns nothing new."""
         named = next(
             (n for n, p in self.optional.items() if n in sent and re.search(p, why, re.I)), None
         )
@@ -302,8 +302,8 @@ class ServerModel:
         return bool(named)
 
     def _thought_it_away(self, completion: Completion, room: int) -> bool:
-        """Whether a model spent the whole limit of an answer on thinking, and is to be asked again
-        with more room for it."""
+        """Whether a model spent an answer's whole limit on thinking, and should be asked again with
+        more room."""
         spent = completion.details.get("thought_tokens", 0)
         if completion.finish != "length" or completion.text.strip() or not spent:
             return False
@@ -359,7 +359,7 @@ class ServerModel:
         )
 
     def advice(self, code: int) -> str:
-        """What to do about a status that does not pass, to follow what was said about it."""
+        """Advice about a permanent error status, to follow the message."""
         key = f"; set {' or '.join(self.api.keys)}"
         if is_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
             key = f"; a file names the address, so it gets no key: --trust, or {self.api.variable}"
@@ -371,7 +371,7 @@ class ServerModel:
         return what_to_do.get(code, "")
 
     def clean(self, text: str) -> str:
-        """An error text without secrets, on one line, and not longer than a line."""
+        """An error text without secrets, on one short line."""
         return self._secrets.line(text.replace(self._url, self._shown_url))
 
     def _short(self, value: Any) -> str:

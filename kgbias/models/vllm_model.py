@@ -1,4 +1,4 @@
-"""Causal language models in vLLM, in this process, that complete prompts."""
+"""Causal language models that complete prompts in vLLM, in this process."""
 
 from collections.abc import Generator, Sequence
 from time import perf_counter
@@ -12,13 +12,13 @@ from kgbias.models.vllm_engine import engine_settings, open_engine
 
 
 class VLLMModel:
-    """A `Completer` in vLLM, which decides by itself what it computes together. The weights are
-    loaded when they are first needed.
+    """A `Completer` in vLLM, which itself decides what to compute together. The weights are loaded
+    when first needed.
 
-    Each request has a random stream of its own, from its seed. But sums differ a little with what
-    else is computed, and a token that was nearly as probable may be drawn: an answer follows from
-    the request alone only where vLLM is batch invariant (`VLLM_BATCH_INVARIANT=1`), and otherwise
-    from all that were asked with it.
+    Each request has its own random stream, from its seed. But sums differ a little with what else
+    is computed, and a nearly as probable token may be drawn: an answer depends only on its request
+    if vLLM is batch invariant (`VLLM_BATCH_INVARIANT=1`), and otherwise on all requests asked
+    together.
     """
 
     abilities = Abilities(structured="yes", seed="depends")
@@ -46,8 +46,8 @@ class VLLMModel:
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Answer the requests; see `Completer.complete`. Raises ModelError where vLLM cannot open
-        the model, or it is asked in the chat form and has no chat template."""
+        """Answer the requests; see `Completer.complete`. Raises ModelError if vLLM cannot open the
+        model, or the model is asked in the chat form and has no chat template."""
         engine = open_engine(self._files, self._dtype, self._notify)
         from vllm.inputs import tokens_input
 
@@ -88,7 +88,7 @@ def sampling(request: Request) -> Any:
 
 
 def completion(request: Request, output: Any, seconds: float) -> Completion:
-    """What a finished `RequestOutput` of vLLM says."""
+    """The completion in a finished `RequestOutput` of vLLM."""
     (said,) = output.outputs
     if said.finish_reason not in ("stop", "length"):
         why = f"vLLM ended the answer: {said.finish_reason}"

@@ -1,9 +1,9 @@
-"""The edge of every client of a server: what leaves by it, what may come in, and what servers say,
-in one form for all providers: answers, failures, and how long to wait.
+"""The edge of every server client: what may go out, what may come in, and what servers say, in one
+form for all providers: answers, failures, and how long to wait.
 
-A provider's key goes into one header and nowhere else: `Secrets.clean` takes it out of all that a
-server says, an error or an answer, before anything is cut, kept or shown. A response is read
-as UTF-8, up to a size, within one time for the whole of it, and never unpacked.
+A provider's key goes into one header and nowhere else: `Secrets.clean` removes it from everything a
+server says, errors and answers, before anything is cut, kept or shown. A response is read as UTF-8,
+up to a maximum size, within one time limit for the whole of it, and never decompressed.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ _LONGEST_WAIT = 120.0
 
 
 class Failure(NamedTuple):
-    """Why a server gave no answer: its own message with the status, and the seconds that it wants
-    us to wait; without a status it was `late`, or out of reach. It may have `withheld` the answer
-    because of what was asked, or `dropped` a request of a batch before its turn came."""
+    """Why a server gave no answer: its own message with the status, and the seconds it wants us to
+    wait; without a status it was `late`, or out of reach. It may have `withheld` the answer because
+    of the question, or `dropped` a batch's request before its turn."""
 
     message: str
     code: int = 0
@@ -51,8 +51,8 @@ class Failure(NamedTuple):
 
 
 def unforeseen(error: Exception) -> Failure:
-    """What an error means that the client of a provider does not know: a redirect to a port that
-    there is not, a proxy that speaks another protocol. Raises an error of kgbias's own."""
+    """The meaning of an error that a provider's client does not know: a redirect to an impossible
+    port, a proxy that speaks another protocol. Raises kgbias's own errors again."""
     if isinstance(error, KgbiasError):
         raise error
     return Failure(f"{type(error).__name__}: {error}")
@@ -60,9 +60,9 @@ def unforeseen(error: Exception) -> Failure:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a server's answer holds, as it came. `ended` is as in `Completion.finish`; an "error" is
-    an answer that is none, and `details` says why. `thought` are the tokens that the model spent on
-    thinking, which count among those of the completion."""
+    """A server's answer, as it came. `ended` is as in `Completion.finish`; "error" means that there
+    is no answer, and `details` says why. `thought` are the tokens spent on thinking, which are part
+    of the completion's."""
 
     text: str
     ended: Literal["stop", "length", "refused", "error"]
@@ -80,7 +80,7 @@ def messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
 
 
 def client_failure(client: Any, error: Exception) -> Failure | None:
-    """What an error means of a client that is made as OpenAI's and Anthropic's are: `client` is its
+    """The meaning of an error from a client built like OpenAI's and Anthropic's; `client` is its
     module."""
     if isinstance(error, client.APIStatusError):
         status: Any = error
@@ -115,7 +115,7 @@ def count(value: Any) -> int:
 
 
 def table(value: Any) -> Mapping[str, Any]:
-    """The value where it is a JSON object, else an empty one."""
+    """The value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
@@ -123,13 +123,13 @@ _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _KEYS = ("authorization", "x-api-key", "x-goog-api-key")  # headers
 LONGEST = 64 << 20  # bytes of one response
-_SECRET = 8  # characters from which on a key is a secret: some servers want "none" or "x"
-_TELLING = 12  # so many characters of a secret in a row give it away
+_SECRET = 8  # a key this long is a secret: some servers want "none" or "x"
+_TELLING = 12  # this many characters of a secret in a row give it away
 
 
 class Api(NamedTuple):
-    """Whom a client speaks to: the environment variables of a key (the first that is set counts)
-    and of an address, and the address without one."""
+    """An API to talk to: the environment variables for its key (the first that is set counts) and
+    its address, and the default address."""
 
     keys: tuple[str, ...]
     variable: str
@@ -147,7 +147,7 @@ class Secrets:
     password: str = ""
 
     def clean(self, text: str) -> str:
-        """The text, storable, with every telling piece of a secret replaced, in plain form, as
+        """The text, fit to store, with every telling piece of a secret replaced, whether plain, as
         Basic authorisation or escaped."""
         for secret, name in ((self.key, "[key]"), (self.password, "[password]")):
             if len(secret) >= _SECRET:
@@ -156,18 +156,18 @@ class Secrets:
         return storable(text)
 
     def line(self, text: str, longest: int = 300) -> str:
-        """The clean text on one line that a terminal may be shown, and no longer than that."""
+        """The clean text on one line, of limited length and safe for a terminal."""
         text = self.clean(text)
         return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:longest]
 
 
-_named_in_files: list[str] = []  # addresses that only a file names
+_named_in_files: list[str] = []  # addresses named only in a file
 
 
 @contextmanager
 def withheld(addresses: Iterable[str]) -> Iterator[None]:
-    """While it lasts, what listens at these addresses gets no key or password of the environment:
-    a file named them, and a file can be a stranger's. An address that the environment names too
+    """Inside this context, servers at these addresses get no key or password from the environment:
+    a file named them, and a file may be a stranger's. An address that the environment also names
     keeps its key."""
     added = list(addresses)
     _named_in_files.extend(added)
@@ -179,14 +179,14 @@ def withheld(addresses: Iterable[str]) -> Iterator[None]:
 
 
 def is_withheld(url: str, *known: str | None) -> bool:
-    """Whether what listens there gets no key: only a file names it, and it is none of the known."""
+    """Whether a server gets no key: only a file names it, and it is not a known one."""
     return _place(url) in map(_place, _named_in_files) and _place(url) not in map(
         _place, filter(None, known)
     )
 
 
 def _place(url: str) -> tuple[str, str | None, int | None]:
-    """What listens at a URL: its scheme, host and port."""
+    """The server of a URL: its scheme, host and port."""
     try:
         parts = urlsplit(url.strip())
         usual = {"http": 80, "https": 443}.get(parts.scheme)
@@ -196,13 +196,13 @@ def _place(url: str) -> tuple[str, str | None, int | None]:
 
 
 def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
-    """The secrets of talking to this URL: no key where only a file names it (`withheld`).
-    Raises UsageError for a key that no header can hold."""
+    """The secrets for this URL: no key if only a file names it (`withheld`). Raises UsageError for
+    a key that no header can hold."""
     found = ((name, os.environ.get(name, "").strip()) for name in api.keys)
     name, key = next((pair for pair in found if pair[1]), ("", ""))
     if not all("!" <= c <= "~" for c in key):
         raise UsageError(
-            f"{name} holds a character that a key cannot have (a line break, a space or one "
+            f"{name} contains a character that a key cannot have (a line break, a space or one "
             "outside ASCII): copy it again"
         )
     if is_withheld(url, os.environ.get(api.variable), api.url):
@@ -211,8 +211,8 @@ def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
 
 
 def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
-    """`base_url`, else that of the environment, else the provider's own. Raises UsageError for what
-    is not a URL."""
+    """`base_url`, else the environment's, else the provider's own. Raises UsageError if it is not a
+    URL."""
     url = base_url or os.environ.get(api.variable) or api.url
     try:
         parts = urlsplit(url)
@@ -226,22 +226,22 @@ def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL as it may be shown and stored."""
+    """A URL in a form safe to show and store."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def open_client(url: str, timeout: float, retries: int) -> Any:
-    """An `openai.AsyncOpenAI` that keeps this module's promises. `timeout` is in seconds, for the
-    whole of an answer, headers included; a request that fails is sent again up to `retries` times.
-    Raises MissingExtra without the package, UsageError for a key or a time that cannot be."""
+    """An `openai.AsyncOpenAI` that keeps this module's promises. `timeout` is in seconds, for a
+    whole answer, headers included; a request that fails is sent again up to `retries` times. Raises
+    MissingExtra without the package, UsageError for an impossible key or time."""
     try:
         import openai
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
     with opening(without_password(url)):
         return openai.AsyncOpenAI(
-            api_key=read_secrets(url).key or "none",  # a server without keys wants some header
+            api_key=read_secrets(url).key or "none",  # a server without keys still wants the header
             base_url=url,
             timeout=timeout,
             max_retries=retries,
@@ -251,8 +251,8 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
 
 @contextmanager
 def opening(url: str) -> Iterator[None]:
-    """Errors of making a client are told in a line that names what it reads of the environment: the
-    proxies, and the certificates that it is to trust."""
+    """Turn errors in making a client into one line that names what it reads from the environment:
+    the proxies, and the certificates to trust."""
     try:
         yield
     except KgbiasError:
@@ -266,13 +266,13 @@ def opening(url: str) -> Iterator[None]:
 
 
 def _shown(setting: str) -> str:
-    """A setting of the environment without the password that an address in it may hold."""
+    """An environment setting without the password that its address may contain."""
     return re.sub(r"//[^/@]*@", "//", storable(setting))[:100]
 
 
 class Caller:
-    """A client for callers that wait for each answer, from any thread: it runs in a thread of its
-    own, where a time limit can end whatever is under way."""
+    """A client for callers that wait for each answer, from any thread: it runs in its own thread,
+    where a time limit can end whatever is under way."""
 
     def __init__(self, url: str, timeout: float, retries: int) -> None:
         self._client = open_client(url, timeout, retries)
@@ -281,8 +281,8 @@ class Caller:
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, call: Callable[[Any], Coroutine[Any, Any, Any]], who: str) -> dict[str, Any]:
-        """The JSON object that a server answers to `call` (which is given the client, and returns a
-        raw response). Raises ModelError, in one clean line, where there is none."""
+        """The JSON object in a server's answer to `call` (which is given the client, and returns a
+        raw response). Raises ModelError, in one clean line, if there is none."""
         import openai
 
         try:
@@ -292,7 +292,7 @@ class Caller:
             if isinstance(error, openai.APIStatusError):
                 reason = f"{error.status_code}: {self.secrets.line(message(error))}"
             raise ModelError(f"{who} does not answer: {reason}") from None
-        except Exception as error:  # what the client does not foresee, as a port that is none
+        except Exception as error:  # what the client does not foresee, such as an invalid port
             reason = self.secrets.line(f"{type(error).__name__}: {error}")
             raise ModelError(f"{who} does not answer: {reason}") from None
         found = parsed(body)
@@ -311,7 +311,7 @@ def parsed(body: bytes) -> Any:
 
 
 def message(error: Any) -> str:
-    """What the body of an error says: its `message`, or its `detail` as FastAPI writes it."""
+    """The message in an error's body: its `message`, or its `detail` as written by FastAPI."""
     body: Any = error.body
     if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
         body = body["error"]
@@ -323,14 +323,15 @@ def message(error: Any) -> str:
 
 
 def number(value: Any, low: float, high: float) -> float | None:
-    """The value where it is a number from `low` to `high`, else None; a truth value is none."""
+    """The value if it is a number from `low` to `high`, else None; booleans are not numbers."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if low <= value <= high else None
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """How a secret may be written: plain, in base64 beside something else, escaped."""
+    """The forms in which a secret may be written: plain, in base64 beside something else,
+    escaped."""
     yield secret
     for before in range(3):  # in base64, by how many bytes stand before it
         data = base64.b64encode(b"\0" * before + secret.encode()).decode()
@@ -343,7 +344,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 @cache
 def _telling(secret: str) -> list[tuple[int, frozenset[str]]]:
-    """The telling pieces of each form of a secret, with their length."""
+    """The telling pieces of each form of a secret, and their length."""
     found = []
     for form in _forms(secret):
         size = min(_TELLING, len(form))
@@ -369,9 +370,9 @@ def _without(text: str, size: int, pieces: Collection[str], name: str) -> str:
 
 
 def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> Any:
-    """A client of this class of httpx2's, but an answer has one time limit for the whole of it, in
-    seconds, and a size, and what the environment says of you stays with `url`: no redirect takes it
-    elsewhere. Raises UsageError for a time that cannot be."""
+    """A client of this httpx2 class, in which each answer has one time limit for the whole of it,
+    in seconds, and a maximum size, and your credentials stay with `url`: no redirect takes them
+    elsewhere. Raises UsageError for an impossible time."""
     import httpx2
 
     if not (math.isfinite(timeout) and timeout > 0):
@@ -402,7 +403,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
                 raise httpx2.ReadTimeout(late, request=request) from error
 
     async def received(response: Any) -> None:
-        response.encoding = "utf-8"  # JSON is; what the header says may be no encoding at all
+        response.encoding = "utf-8"  # JSON is UTF-8; the encoding in the header may not even exist
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.DecodingError("the answer is compressed, which was not asked for")
         response.stream = Bounded(response.stream)
@@ -422,7 +423,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
 
 
 def _about_you() -> Iterator[str]:
-    """The headers in which the providers' clients send what else the environment says."""
+    """The headers in which the providers' clients send other settings from the environment."""
     yield from ("openai-organization", "openai-project")
     for line in os.environ.get("ANTHROPIC_CUSTOM_HEADERS", "").split("\n"):
         yield line.partition(":")[0]

@@ -1,10 +1,10 @@
-"""Work spread over workers: one interface, and what carries it out: this process, processes of this
-machine (`local`), or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
+"""Work spread over workers behind one interface: this process, processes of this machine (`local`),
+or actors of a Ray cluster (`cluster`, which `apart` keeps out of this process).
 
-Work is cut into pieces by those who know it, in a way that does not depend on who does them, and a
-piece is done as a whole by one worker. So the results are the same, bit for bit, wherever they were
-computed. Results come as they are done, and who asked for them keeps each at once: what is kept is
-the checkpoint, and the same call continues from there.
+Whoever knows the work cuts it into pieces, in a way that does not depend on who does them, and one
+worker does a whole piece. So the results are the same, bit for bit, wherever they were computed.
+Results arrive as they are done, and the caller keeps each at once: what is kept is the checkpoint,
+from which the same call continues.
 """
 
 from collections.abc import Iterator
@@ -21,29 +21,29 @@ _RAY = "ray"
 
 
 def check_executor(spec: str, processes: int | None = None) -> None:
-    """Raise UsageError unless there is such an executor, with so many processes (None: as many as
-    it has); whether it can be reached is not tried."""
+    """Raise UsageError for an unknown executor, or a number of processes that it cannot have (None:
+    its own number); does not try to reach it."""
     kind, slashes, address = spec.partition("://")
     if spec != LOCAL and not (kind == _RAY and bool(slashes) == bool(address)):
         raise UsageError(
-            f"no `executor` {spec!r}: there is {LOCAL}, ray (a Ray of its own on this machine) and "
-            "ray://ADDRESS (a cluster that this machine is part of: auto, or HOST:PORT of its head)"
+            f"no `executor` {spec!r}; choose from {LOCAL}, ray (a new Ray on this machine) and "
+            "ray://ADDRESS (a cluster that this machine belongs to: auto, or HOST:PORT of its head)"
         )
     if processes is not None and processes < 1:
-        raise UsageError("`processes` is at least 1")
+        raise UsageError("`processes` must be at least 1")
     if processes is not None and spec != LOCAL:
-        raise UsageError(f"`processes` are of this machine, not of `executor` {spec}")
+        raise UsageError(f"`processes` applies to this machine, not to `executor` {spec}")
 
 
 @contextmanager
 def opened_executor(
     spec: str, progress: Progress | None = None, processes: int | None = None
 ) -> Iterator[Executor | None]:
-    """The executor of a spec, whose workers end with it; None where this process does the work
-    alone: local, with one of the `processes` or none said.
+    """The executor of a spec, whose workers end with it; None if this process does the work alone:
+    local, with `processes` 1 or not given.
 
     Raises:
-        UsageError: no such executor.
+        UsageError: an unknown executor.
         MissingExtra: Ray is not installed.
         ModelError: the cluster cannot be reached.
     """

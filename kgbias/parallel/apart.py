@@ -1,6 +1,6 @@
-"""A Ray cluster, joined by a process of its own: where its head or its node on this machine is
-lost, Ray ends whoever has joined, whatever that is doing. So it ends that process, and this one
-says what was lost.
+"""A Ray cluster, joined by a separate process: if its head or its node on this machine is lost, Ray
+ends any process that has joined, whatever it is doing. So Ray ends that process, and this one says
+what was lost.
 """
 
 import importlib.util
@@ -24,17 +24,17 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.parallel.cluster import REACHED, Failure, joined_ray, opened_cluster
 from kgbias.parallel.work import Executor, P, R, Work
 
-_LOOK = 5.0  # seconds without a word, before it is looked whether the cluster is still there
+_LOOK = 5.0  # seconds of silence before checking that the cluster is still there
 _LEAVING = 20.0  # seconds to leave it in
 _HEAD, _HERE = "its head", "its node on this machine"
 
-Places = dict[str, str]  # what of a cluster must be there, with its HOST:PORT
+Places = dict[str, str]  # the parts of a cluster that must be there, each with its HOST:PORT
 
 
 @contextmanager
 def opened_ray(address: str, progress: Progress) -> Iterator[Executor]:
-    """A cluster, or a Ray of its own without an `address`, left at the end. A Ray that the program
-    has joined itself is used as it is, in this process.
+    """A cluster, or without an `address` a new Ray, left at the end. A Ray that the program has
+    joined itself is used as it is, in this process.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -51,7 +51,7 @@ def opened_ray(address: str, progress: Progress) -> Iterator[Executor]:
 
 
 class Apart:
-    """A cluster (`kgbias.parallel.cluster`) that another process joins at the first work."""
+    """A cluster (`kgbias.parallel.cluster`) that another process joins when there is work."""
 
     def __init__(self, address: str, progress: Progress) -> None:
         self._address, self._told = address, progress
@@ -64,7 +64,7 @@ class Apart:
         """See `kgbias.parallel.Executor`."""
         if self._process is None:
             self._start()
-        with suppress(OSError):  # where the other process has ended, that is heard next
+        with suppress(OSError):  # if the other process has ended, the next read shows it
             self._link.send((pickle.dumps(work), pieces))
         busy = True
         try:
@@ -88,7 +88,7 @@ class Apart:
     def dismiss(self) -> None:
         """End the workers."""
         if self._process is not None:
-            with suppress(OSError):  # there are none, as the next work finds
+            with suppress(OSError):  # there are none, which the next work will find
                 self._link.send(())
 
     def close(self) -> None:
@@ -99,7 +99,7 @@ class Apart:
         self._link.close()
         with suppress(subprocess.TimeoutExpired):
             process.wait(_LEAVING)
-        with suppress(ProcessLookupError):  # of a Ray that was lost some outlive it for minutes
+        with suppress(ProcessLookupError):  # processes of a lost Ray may outlive it for minutes
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self._held.close()
@@ -117,13 +117,13 @@ class Apart:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,  # where Ray tells, hundreds of times, what is lost
-                start_new_session=True,  # out of reach of Ctrl-C, which is ours
+                stderr=subprocess.DEVNULL,  # where Ray says, hundreds of times, what is lost
+                start_new_session=True,  # out of reach of Ctrl-C, which this process handles
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # this kgbias
             )
 
     def _heard(self) -> Any:
-        """What the other process says next. Raises ModelError where the cluster is lost."""
+        """The other process's next message. Raises ModelError if the cluster is lost."""
         while not self._link.poll(_LOOK):
             if _HERE in (gone := self._gone()):
                 raise _lost(gone)
@@ -141,7 +141,7 @@ class Apart:
         return said
 
     def _gone(self) -> Places:
-        """What of the cluster does not answer."""
+        """The parts of the cluster that do not answer."""
         return {what: place for what, place in self._places.items() if not _answers(place)}
 
 
@@ -177,7 +177,7 @@ class _Notes(Silent):
 
 
 def main(link: Connection, address: str, folder: str) -> None:
-    """Does what is asked on the link, until that is closed; at work it ends there and then."""
+    """Does what is asked on the link, until that is closed, which ends it even at work."""
     asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
     busy = threading.Event()
 

@@ -1,8 +1,8 @@
-"""Work on a Ray cluster: actors that hold the model each, and are handed one piece after another.
+"""Work on a Ray cluster: actors that each hold the model, and are handed one piece after another.
 
-Ray's own checkpoints are not used: a result is kept by who asked for it as soon as it is there, and
-the next call asks for what is missing. Nor is Ray Data, which would put all pieces into memory
-first, starts four more processes, and hands a piece that ends its worker round for ever.
+Ray's own checkpoints are not used: the caller keeps each result as soon as it arrives, and the next
+call asks for what is missing. Nor is Ray Data, which would first load all pieces into memory, start
+four more processes, and retry a piece that kills its worker for ever.
 """
 
 import logging
@@ -34,8 +34,8 @@ _PAUSE = 0.5  # seconds before the next attempt
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a piece was not done, as text: an error may not survive being pickled. `final`: no other
-    piece can be done either."""
+    """Why a piece was not done, as text, since an error may not survive being pickled. `final`: no
+    other piece can be done either."""
 
     kind: str
     message: str
@@ -52,16 +52,16 @@ class Failure:
         return kind.get(self.kind, ModelError)(self.message)
 
 
-Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and what was made of it
+Outcome = tuple[int, Any, Failure | None]  # the number of the piece, and its result
 
 
 def packed(work: Work[Any, Any]) -> bytes:
-    """Work as it is sent, with what it must be where it is opened."""
+    """Work as it is sent, and what it must be when opened."""
     return pickle.dumps((__version__, work.version, work))
 
 
 class Worker:
-    """Does pieces of the work that it is sent with each, packed; it is opened when it is new."""
+    """Does pieces of work. The packed work is sent with each piece, and opened when it is new."""
 
     def __init__(self) -> None:
         self._packed = b""
@@ -69,7 +69,7 @@ class Worker:
         self._failure: Failure | None = None
 
     def failure(self, work: bytes) -> Failure | None:
-        """Why no piece of the work can be done; None where it is open."""
+        """Why no piece of the work can be done; None if it is open."""
         if work != self._packed:
             self._failure = None
             try:
@@ -90,7 +90,7 @@ class Worker:
             try:
                 return number, self._work(pickle.loads(piece)), None
             except Exception as error:
-                if not left or isinstance(error, KgbiasError):  # which would say the same again
+                if not left or isinstance(error, KgbiasError):  # it would fail the same way again
                     return number, None, Failure.of(error)
                 time.sleep(_PAUSE)
         raise AssertionError("there is at least one attempt")
@@ -105,8 +105,8 @@ def _opened(work: bytes) -> Work[Any, Any]:
         torch.set_num_threads(opened.threads)
     if (version, wanted) != (__version__, found):
         raise ModelError(
-            f"a worker has kgbias {__version__} and {found}, where kgbias {version} and "
-            f"{wanted} were asked for: install the same on all nodes"
+            f"a worker has kgbias {__version__} and {found}, not kgbias {version} and "
+            f"{wanted}: install the same on all nodes"
         )
     return opened
 
@@ -122,24 +122,24 @@ def _read(work: bytes) -> Sequence[Any]:
         ) from error
 
 
-_DEATHS = 2  # of workers over one piece, after which it is given up
-_STARTS = 5  # of a worker that ends before it is ready
-_AHEAD = 2  # pieces that a worker has in hand, so that it does not wait for the next one
+_DEATHS = 2  # workers that may end over one piece before it is given up
+_STARTS = 5  # attempts to start a worker that ends before it is ready
+_AHEAD = 2  # pieces given to a worker at once, so it need not wait for the next
 REACHED = 5.0  # seconds for a head to answer
-_PATIENCE = 30.0  # seconds without a worker, before a line says what is waited for
-_OBJECTS = 128 * 2**20  # bytes that a Ray of our own holds in memory; more go to disk
+_PATIENCE = 30.0  # seconds without a worker before a line says what it waits for
+_OBJECTS = 128 * 2**20  # bytes that our own Ray holds in memory; more go to disk
 
 
 class Cluster:
-    """A Ray cluster, joined at the first work, or, without an `address`, a Ray of its own on this
-    machine. A Ray that the program has joined already is used, and left as it is."""
+    """A Ray cluster, joined when there is work, or without an `address` a new Ray on this machine.
+    A Ray that the program has already joined is used, and left as it is."""
 
     def __init__(self, address: str, progress: Progress) -> None:
         self._address, self._told = address, progress
         self._joined = ExitStack()
         self._ray: Any = None
         self._workers: list[Any] = []
-        self._needs: dict[str, float] = {}  # what each of them takes of the cluster
+        self._needs: dict[str, float] = {}  # what each worker takes of the cluster
 
     def close(self) -> None:
         """Leave the cluster; its workers end."""
@@ -154,11 +154,11 @@ class Cluster:
         self._workers = []
 
     def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
-        """See `kgbias.parallel.Executor`. A piece is tried again where it failed, and where its
-        worker ended; the others go on."""
+        """See `kgbias.parallel.Executor`. A piece is tried again if it failed or its worker ended;
+        the others go on."""
         if work.device not in ("auto", "cpu", "cuda"):
             raise UsageError(
-                f"`device` {work.device}: on Ray a worker is given its GPU; name auto, cpu or cuda"
+                f"`device` {work.device}: Ray gives each worker its GPU; choose auto, cpu or cuda"
             )
         if self._ray is None:
             self._ray = self._joined.enter_context(joined_ray(self._address))
@@ -180,8 +180,8 @@ class Cluster:
         sent = self._ray.put(packed(work))
         left = dict(enumerate(pieces))
         try:
-            # What was in hand where a worker ended is handed out once more, one at a time: so that
-            # a piece that ends its worker takes no other with it.
+            # The pieces of workers that ended are handed out again, one at a time, so a piece that
+            # kills its worker takes no other with it.
             for ahead in (_AHEAD, 1):
                 for number, outcome in self._handed(sent, dict(left), ahead):
                     if outcome:
@@ -191,7 +191,7 @@ class Cluster:
                 yield (
                     number,
                     None,
-                    Failure("", "the workers ended, as without memory they do", False),
+                    Failure("", "the workers ended, perhaps for lack of memory", False),
                 )
         except BaseException:  # they have pieces in hand
             self.dismiss()
@@ -200,7 +200,7 @@ class Cluster:
             self.dismiss()
 
     def _call(self, work: Work[P, R], pieces: int) -> None:
-        """Start the workers that so many pieces need, if they are not there already."""
+        """Start the workers needed for this many pieces, unless they are there already."""
         needs = self._needs_of(work)
         if needs != self._needs:
             self.dismiss()
@@ -214,9 +214,9 @@ class Cluster:
     def _handed(
         self, work: Any, pieces: Mapping[int, P], ahead: int
     ) -> Iterator[tuple[int, Outcome | None]]:
-        """The number of each piece with its outcome, or None where its worker ended each time. A
-        worker has `ahead` pieces in hand, from when it is ready: one for which a busy cluster has
-        no room would keep them."""
+        """The number of each piece with its outcome, or None if its worker ended each time. Workers
+        get `ahead` pieces once they are ready: one that waits for room on a busy cluster would
+        hold on to them."""
         ray, waiting, left = self._ray, iter(pieces.items()), len(pieces)
         if not left:
             return
@@ -237,12 +237,12 @@ class Cluster:
             room = 0
             try:
                 said = ray.get(done[0])
-            except ray.exceptions.ActorDiedError as error:  # which does not come back
+            except ray.exceptions.ActorDiedError as error:  # it does not come back
                 if number is None and not running:
-                    raise ModelError(f"no worker starts: {first_line(error)}") from error
+                    raise ModelError(f"no worker could start: {first_line(error)}") from error
             except ray.exceptions.RayError as error:
                 if number is None:
-                    raise ModelError(f"a worker does not start: {first_line(error)}") from error
+                    raise ModelError(f"a worker could not start: {first_line(error)}") from error
                 await_ready(worker)
             else:
                 if number is None and said:
@@ -256,7 +256,7 @@ class Cluster:
                 yield number, outcome
 
     def _needs_of(self, work: Work[P, R]) -> dict[str, float]:
-        """What a worker takes of the cluster: a GPU where there is one, else CPUs."""
+        """What a worker takes of the cluster: a GPU if there is one, else CPUs."""
         there = self._ray.cluster_resources()
         if work.device == "cuda" and not there.get("GPU"):
             raise UsageError("`device` cuda: the cluster has no GPU")
@@ -276,7 +276,7 @@ class Cluster:
             most = max((int(node.get("CPU", 0)) for node in nodes), default=0)
             raise UsageError(
                 f"a worker takes {needs['num_cpus']:g} CPUs, as many as this process has threads, "
-                f"and the cluster's largest node has {most}: set OMP_NUM_THREADS to fewer"
+                f"but the cluster's largest node has {most}: set OMP_NUM_THREADS to fewer"
             )
         return room
 
@@ -293,15 +293,15 @@ def opened_cluster(address: str, progress: Progress) -> Iterator[Cluster]:
 
 @contextmanager
 def joined_ray(address: str, folder: str = "") -> Iterator[Any]:
-    """Ray, with this process in the cluster of that address, or with a Ray of its own, whose files
-    go to a temporary folder or to `folder`; the one that the program has joined already, where it
-    has. What this changes of the process is put back."""
+    """Ray, with this process in the cluster at that address, or with a new Ray, whose files go to a
+    temporary folder or to `folder`; or the one that the program has already joined. Changes to the
+    process are undone at the end."""
     names = {"RAY_USAGE_STATS_ENABLED": "0"}
     if not address:
         names |= {
-            "RAY_AUTH_TOKEN": secrets.token_hex(32),  # asked of all who speak to its ports
-            "RAY_worker_niceness": "0",  # of 15, by which they would wait for all else that runs
-            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # of 60: a head here does not come back
+            "RAY_AUTH_TOKEN": secrets.token_hex(32),  # required of all who speak to its ports
+            "RAY_worker_niceness": "0",  # 15 would rank them behind everything else
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # 60: no head returns
         }
     with ExitStack() as held:
         held.enter_context(_environment(names))
@@ -325,11 +325,11 @@ def joined_ray(address: str, folder: str = "") -> Iterator[Any]:
                 "object_store_memory": _OBJECTS,
                 "_temp_dir": folder,
             }
-            # As on macOS and Windows: all of its ports on the loopback interface.
+            # As on macOS and Windows: keep all of its ports on the loopback interface.
             held.enter_context(_attribute(ray_constants, "ENABLE_RAY_CLUSTER", False))
         elif address != "auto":
             _reach(address)
-        # What it says of workers that end goes to stdout, where results are.
+        # Its messages about ended workers go to stdout, where results go.
         held.enter_context(_attribute(worker, "print_to_stdstream", lambda *_, **__: None))
         held.callback(_left, ray, signal.getsignal(signal.SIGTERM))
         try:
@@ -337,13 +337,13 @@ def joined_ray(address: str, folder: str = "") -> Iterator[Any]:
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             if not address:
                 why = first_line(error)
-                raise ModelError(f"Ray does not start on this machine: {why}") from error
+                raise ModelError(f"Ray could not start on this machine: {why}") from error
             raise _no_cluster(address, error) from error
         yield ray
 
 
 def _reach(address: str) -> None:
-    """Raise ModelError where nothing listens at HOST:PORT, which Ray takes minutes to say."""
+    """Raise ModelError if nothing listens at HOST:PORT; Ray itself takes minutes to say so."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=REACHED).close()
@@ -353,13 +353,13 @@ def _reach(address: str) -> None:
 
 def _no_cluster(address: str, error: Exception) -> ModelError:
     return ModelError(
-        f"no Ray cluster at {address} ({first_line(error)}): name auto, or HOST:PORT of the head "
-        "of a cluster that this machine is part of"
+        f"no Ray cluster at {address} ({first_line(error)}): give auto, or HOST:PORT of the head "
+        "of a cluster that this machine belongs to"
     )
 
 
 def _left(ray: Any, terminate: Any) -> None:
-    """Leave a cluster, and put back what happens on SIGTERM: until here Ray sees to it that its
+    """Leave a cluster, and restore the handling of SIGTERM: until now Ray made sure that its
     processes end with the program."""
     ray.shutdown()
     if threading.current_thread() is threading.main_thread():
@@ -368,7 +368,8 @@ def _left(ray: Any, terminate: Any) -> None:
 
 @contextmanager
 def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    """The environment with these values, put back as it was, also where Ray changes it."""
+    """Set these environment variables for a while; afterwards they are restored, even if Ray
+    changed them."""
     before = dict(os.environ)
     os.environ.update(values)
     try:
@@ -381,7 +382,7 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _attribute(of: Any, name: str, value: object) -> Iterator[None]:
-    """A setting of Ray that has no public name, put back."""
+    """Change a Ray setting that has no public name for a while."""
     before = getattr(of, name, None)
     setattr(of, name, value)
     try:

@@ -1,7 +1,6 @@
 """Work in this process and in others of this machine.
 
-The processes are Python's own interpreters started anew, so that nothing of the caller's program is
-run again.
+The processes are fresh Python interpreters, so nothing of the caller's program runs again.
 """
 
 import os
@@ -33,8 +32,8 @@ def own_threads() -> int:
 
 
 class Local:
-    """Work in so many processes, of which this is one. They share the threads that the work has: a
-    process of one thread gets more out of a core than a second thread of one process."""
+    """Work in this many processes, including this one. They share the work's threads: a process
+    with one thread gets more out of a core than a second thread of one process."""
 
     def __init__(self, processes: int = 1) -> None:
         self._processes = processes
@@ -49,8 +48,8 @@ class Local:
     dismiss = close
 
     def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
-        """See `kgbias.parallel.Executor`. What a process that ended had in hand is done here; a
-        piece that cannot be done ends the work."""
+        """See `kgbias.parallel.Executor`. The pieces of a process that ended are done here; a piece
+        that cannot be done ends the work."""
         share = _Share(work, pieces)
         threads = max(1, work.threads // self._processes)
         self._helpers = [helper for helper in self._helpers if helper.lives()]
@@ -79,7 +78,7 @@ class Local:
                             if share.lost or not any(thread.is_alive() for thread in handing):
                                 break
             finally:
-                if left:  # what the others have in hand, nobody waits for
+                if left:  # nobody waits for the others' pieces
                     self.close()
 
 
@@ -94,7 +93,7 @@ class _Share:
         self._lock = threading.Lock()
 
     def take(self, *, lost: bool = True) -> int | None:
-        """The number of a piece that is to be done."""
+        """The number of the next piece to do."""
         with self._lock:
             number = next(self._waiting, None)
             return self.lost.pop() if number is None and lost and self.lost else number
@@ -122,7 +121,7 @@ class _Helper:
 
     def end(self) -> None:
         self._process.kill()
-        with self._asking:  # whoever waits for its answer has seen that it ended
+        with self._asking:  # whoever waits for its answer will see that it ended
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe:
                     with suppress(BrokenPipeError):
@@ -130,12 +129,12 @@ class _Helper:
         self._process.wait()
 
     def help(self, share: _Share) -> None:
-        """Do pieces while there are any."""
+        """Do pieces until none are left."""
         number = None
         with self._asking:
             try:
                 if self._work is not share.work:
-                    self._asked((True, share.work))  # until it is ready the others take pieces
+                    self._asked((True, share.work))  # until it is ready, the others take the pieces
                     self._work = share.work
                 while (number := share.take(lost=False)) is not None:
                     share.done.put((number, self._asked((False, share.pieces[number]))))
@@ -158,7 +157,7 @@ def _put(value: object, pipe: IO[bytes]) -> None:
 
 @contextmanager
 def using_threads(number: int) -> Iterator[None]:
-    """torch with so many threads."""
+    """Let torch use this many threads."""
     import torch
 
     before = torch.get_num_threads()
@@ -170,11 +169,11 @@ def using_threads(number: int) -> Iterator[None]:
 
 
 def main() -> None:
-    """Reads work to open, and pieces to do, from stdin, each pickled, and writes what is made of
-    them. Where something cannot be done it ends: its caller tries that itself, and says why."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who ends this process
+    """Read pickled work to open and pieces to do from stdin, and write the results. If something
+    cannot be done, the process ends: its caller tries it itself, and says why."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who ends this process
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not stand between the answers
+    os.dup2(2, 1)  # what a library prints must not get between the answers
     work: Any = None
     with using_threads(int(os.environ["OMP_NUM_THREADS"])):
         while True:

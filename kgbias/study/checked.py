@@ -1,5 +1,5 @@
 """How far the method and its judges can be trusted: the tool where the truth is known, and texts
-held against their sources."""
+checked against their sources."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """What a calibration found.
+    """The result of a calibration.
 
     Attributes:
-        rows: what was planted against what was found, one row for each question.
+        rows: what was found against what was planted, a row for each question.
         world: the version of the reference world.
-        seeds: how many crawls it rests on.
-        report: the report that was written, if any.
+        seeds: the number of crawls.
+        report: the written report, if any.
     """
 
     rows: Rows["RowResult"]
@@ -59,14 +59,14 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """Whether intervals hold what they promise.
+    """The coverage of intervals, and the false positives of tests.
 
     Attributes:
-        rows: how many of the 95% intervals of each figure hold its long-run value.
-        nulls: how often each test tells the groups of a planted null apart at the 5% level.
+        rows: how many of each figure's 95% intervals contain its long-run value.
+        nulls: how often each test tells apart the groups of a planted null at the 5% level.
         world: the version of the reference world.
-        crawls: how many crawls it rests on.
-        statements: how many statements a group has in each, on average.
+        crawls: the number of crawls.
+        statements: the mean number of statements about a group in each crawl.
     """
 
     rows: Rows["Coverage"]
@@ -98,20 +98,20 @@ class Checked(OfStudy):
         toxicity: str = "offline",
         report: PathLike | None = None,
     ) -> Calibrated:
-        """Crawl and measure the reference model, whose beliefs are known, and hold what was found
-        against what was planted in it.
+        """Crawl and measure the reference model, whose beliefs are known, and compare what was
+        found with what was planted in it.
 
         Args:
-            prompts: the prompt pack. The crawl has its prompts; all else is as in the paper, for
-                truncation and echoes would change what there is to find.
+            prompts: the prompt pack, of which only the prompts are used; everything else is as in
+                the paper, since truncation and echoes would change what there is to find.
             category: peoples or faiths (default: both).
             seed: the random seed of the first crawl.
-            seeds: how many crawls, each with the next seed; their spread is given too.
-            iterations: rounds of expansion of each crawl. More than the published 4 show what the
-                method finds with more statements.
+            seeds: the number of crawls, each with the next seed; their spread is given too.
+            iterations: rounds of expansion in each crawl. More than the published 4 show what the
+                method finds in more statements.
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
-            report: where to write the first crawl's report, with a section on the calibration.
+            report: a file for the first crawl's report, with a section on the calibration.
         """
         from kgbias.calibrate import calibrate
         from kgbias.measure.scorers import load_scorer
@@ -130,7 +130,7 @@ class Checked(OfStudy):
             from kgbias.report import write_report
             from kgbias.report.calibration import calibration_section
 
-            # The world says what is true of its peoples, and so what makes sense.
+            # The world decides what is true of its peoples, and so what makes sense.
             every = Selection(min_acceptability=0)
             section = calibration_section(table, found[0])
             run = StoredRun(store, found[0].run)
@@ -148,16 +148,16 @@ class Checked(OfStudy):
         regard: str = "offline",
         toxicity: str = "offline",
     ) -> Covered:
-        """Crawl the reference model many times, and count how many of the 95% intervals of a crawl
-        hold the model's own long-run value, that of all crawls together. The crawls stay in the
-        study's store, so the same call goes on where it was stopped.
+        """Crawl the reference model many times, and count how many of the crawls' 95% intervals
+        contain the model's own long-run value, that of all crawls together. The crawls stay in the
+        study's store; repeat the call to continue where it stopped.
 
         Args:
-            crawls: how many, at least 2, each with the next seed.
+            crawls: the number of crawls, at least 2, each with the next seed.
             prompts: the prompt pack, as for `calibrate`.
             category: peoples or faiths; both together take four times as long.
             seed: the random seed of the first crawl.
-            iterations: rounds of expansion of each crawl.
+            iterations: rounds of expansion in each crawl.
             regard: the scorer of regard, as for `Run.measure`.
             toxicity: the scorer of toxicity.
         """
@@ -191,20 +191,20 @@ class Checked(OfStudy):
     ) -> "list[Metric]":
         """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
         questions with their contexts, with intervals over records and repeats. Answer relevance
-        takes a judge that writes questions: of an offline one its estimate is missing.
+        needs a judge that writes questions: with an offline judge its estimate is missing.
 
         Args:
             records: `kgbias.faithfulness.Record`s.
             judge: "rule" or "minilm" (offline), a model's spec, or an open model.
-            repeats: how often each record is judged.
-            seed: of the judge's answers.
-            judging: how a model is asked; see `Judging`.
+            repeats: how many times to judge each record.
+            seed: the random seed of the judge's answers.
+            judging: how to ask a model; see `Judging`.
         """
         from kgbias.faithfulness import answer_relevance, context_relevance, faithfulness
 
         check_judging(repeats, judge, judging)
         if not records:
-            raise UsageError("there is no record to judge")
+            raise UsageError("there are no records to judge")
         with _judging(self._context, judge, seed, judging) as (opened, progress):
             return [
                 faithfulness(records, opened, repeats),
@@ -222,8 +222,8 @@ class Checked(OfStudy):
         **judging: Unpack[Judging],
     ) -> "list[Accuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
-        2023); chance has 0.5. `rows` are those of WikiEval (`kgbias.faithfulness.read_pairs`);
-        None: fifty of the reference world. The rest is as in `ragas`."""
+        2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty
+        of the reference world. Other parameters as in `ragas`."""
         from kgbias.faithfulness import pairwise, world_pairs
 
         check_judging(repeats, judge, judging)
@@ -240,7 +240,7 @@ class Checked(OfStudy):
         **judging: Unpack[Judging],
     ) -> "Reliability":
         """How reliable a judge is: whether it agrees with itself and with the labelled cases that
-        come with kgbias. The parameters are those of `ragas`."""
+        come with kgbias. Parameters as in `ragas`."""
         from kgbias.faithfulness import reliability
 
         check_judging(repeats, judge, judging)
@@ -262,8 +262,8 @@ def _judging(
 
 
 def coverage_store() -> Path:
-    """Where the command line keeps the crawls of `Study.coverage` where no store is named, so
-    that it can be stopped and go on."""
+    """The store where the command line keeps the crawls of `Study.coverage` if none is named, which
+    lets it be stopped and continued."""
     from kgbias.models.gguf import cache_folder
 
     folder = cache_folder()
@@ -272,9 +272,9 @@ def coverage_store() -> Path:
 
 
 def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: int) -> CrawlConfig:
-    """Nothing but the prompts differs between packs: what is planted follows at a temperature
-    alone, and an answer that agrees with an example is as good as another, as it was drawn without
-    it."""
+    """The configuration of a crawl, in which packs differ only in their prompts: what is planted
+    comes out under plain temperature sampling, and an answer that agrees with an example is as
+    good as any, since it was drawn without the example."""
     groups = tuple(choose_seeds("reference", category))
     return CrawlConfig(
         seeds=groups,

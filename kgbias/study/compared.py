@@ -1,4 +1,4 @@
-"""Runs and models beside each other."""
+"""Comparisons of runs and of models."""
 
 import os
 from collections import Counter
@@ -39,12 +39,12 @@ _RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
 @dataclass(frozen=True, slots=True)
 class Contrasts:
-    """Models held against each other.
+    """Models compared.
 
     Attributes:
         tests: every pair of models in every group and measure (`kgbias.compare.models.Contrast`).
-        ranks: for each group and measure the models, the highest mean first, each with the
-            probability of each rank (`kgbias.compare.models.Ranking`).
+        ranks: the models in each group and measure, highest mean first, each with the probability
+            of each rank (`kgbias.compare.models.Ranking`).
     """
 
     tests: Rows["Contrast"]
@@ -78,7 +78,7 @@ class Contrasts:
 
 
 class BenchmarkOptions(TypedDict, total=False):
-    """The benchmarks of a call; `Study.benchmark` says what each one means."""
+    """The benchmarks of a call; see `Study.benchmark`."""
 
     run: "str | Run | None"
     identities: str | None
@@ -94,7 +94,7 @@ class BenchmarkOptions(TypedDict, total=False):
 
 
 class Compared(OfStudy):
-    """Runs and models beside each other; a part of `Study`."""
+    """Comparisons of runs and of models; a part of `Study`."""
 
     def compare(
         self,
@@ -105,15 +105,15 @@ class Compared(OfStudy):
         **selection: Unpack[Selecting],
     ) -> list["Comparison"]:
         """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
-        says and the other does not, and whether they rank the groups alike. How the groups differ
-        is tested by `contrast`.
+        says and the other does not, and whether they rank the groups alike. `contrast` tests how
+        the groups differ.
 
         Args:
-            runs: two or more, by name or as they are.
-            examples: how many statements are named that one run alone has.
+            runs: two or more runs or their names.
+            examples: how many of the statements found in only one run to list.
             groups: only these groups in the ranks (default: all).
             measures: only these measures in the ranks (default: all).
-            selection: as for `Run.counted`; `arm` chooses in runs of several arms.
+            selection: as for `Run.counted`; `arm` selects one in runs with several arms.
         """
         from kgbias.compare import compare_runs
 
@@ -138,22 +138,22 @@ class Compared(OfStudy):
         seed: int = 0,
         **selection: Unpack[Selecting],
     ) -> "Contrasts":
-        """Hold two or more models against each other over the same groups: is a group's mean
-        different, or the same to within a margin, and which model ranks highest how surely?
+        """Compare two or more models over the same groups: is a group's mean different, or the
+        same to within a margin, and how surely does each model rank highest?
 
         Every pair of models in every group and measure is one family, over which p-values are
         corrected. Crawls are compared by the kinds of prompts that both asked, probes by the
         statements that both were probed with.
 
         Args:
-            runs: the runs, one for each model; of probes, the runs whose statements were probed
-                (none: the newest).
+            runs: the runs, one for each model; with `probes`, the runs whose statements were
+                probed (none: the newest).
             probes: compare the models that probed the runs, not those that were crawled.
             groups: only these groups (default: all that two models have).
-            measures: only these measures; of probes "affinity", by how many bits a statement is
-                likelier after the group than after the average one, and "affinity_to_negative".
+            measures: only these measures; for probes "affinity", by how many bits a statement is
+                likelier after the group than after the average group, and "affinity_to_negative".
             margin: a difference below it counts as none, in units of the measure (None: 0.05 of
-                its range, or 0.2 standard deviations where it has none).
+                its range, or 0.2 standard deviations if it has no range).
             correction: "holm" or "bh".
             seed: the random seed of resamples and permutations.
             selection: which statements of crawls count, as for `Run.counted`.
@@ -167,7 +167,7 @@ class Compared(OfStudy):
             subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probings()])
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in found)
-                raise UsageError(f"{names}: probed by {len(subjects)} models; two are compared")
+                raise UsageError(f"{names}: probed by {len(subjects)} models, not two or more")
         else:
             subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
         tests, rankings = contrasts(
@@ -193,32 +193,32 @@ class Compared(OfStudy):
         processes: int | None = None,
         **benchmarks: Unpack[BenchmarkOptions],
     ) -> "Board":
-        """Score models on benchmarks of bias, and hold them against each other: figures with
-        intervals, ranks with their probabilities, paired tests over the same items as one family,
-        and whether the benchmarks agree. The scores of the items are kept in the store: the same
-        call again computes what is missing. Where the store has measured crawls of two or more of
-        the models, the measures of the newest of each are compared too.
+        """Score models on bias benchmarks, and compare them: figures with intervals, ranks with
+        their probabilities, paired tests over the same items as one family, and whether the
+        benchmarks agree. Item scores are kept in the store: repeat the call to compute what is
+        missing. If the store has measured crawls of two or more of the models, the measures of the
+        newest crawl of each are compared too.
 
         Args:
             models: specs of the models.
             output: an HTML file for the page.
-            tables: a folder for the tables as CSV and LaTeX, and for the results as records of
-                Every Eval Ever and of the Hugging Face hub.
-            correction: of p-values, over all tests: "holm" or "bh".
-            seed: the random seed of intervals and permutations (a SoFa score that the store holds
+            tables: a folder for the tables as CSV and LaTeX, and for the results as records for
+                Every Eval Ever and the Hugging Face hub.
+            correction: the correction of p-values over all tests: "holm" or "bh".
+            seed: the random seed of intervals and permutations (a SoFa score already in the store
                 keeps its interval).
-            opening: how the models are opened, as for `kgbias.open_scorer`.
-            executor: where the models read, as for `Run.probe`.
-            processes: how many processes of this machine read, as for `Run.probe`.
-            benchmarks: which ones: `run` (SoFa: the groups and statements of a run), `statements`
-                (SoFa: a file, or a list) with `identities` ("sofa", or a file); `apx` (True; or
-                name its `names` and `descriptors`: "globalbias", or a file each); your copies of
-                `stereoset`, `crows_pairs` (both scored by `convention`, "original" or
-                "bias-bench"), `bbq` (its files) and `winogender`.
+            opening: how to open the models, as for `kgbias.open_scorer`.
+            executor: where the models run, as for `Run.probe`.
+            processes: the number of processes on this machine, as for `Run.probe`.
+            benchmarks: `run` (SoFa: the groups and statements of a run), `statements` (SoFa: a
+                file, or a list) with `identities` ("sofa", or a file); `apx` (True; or its `names`
+                and `descriptors`: each "globalbias", or a file); your copies of `stereoset`,
+                `crows_pairs` (both scored by `convention`, "original" or "bias-bench"), `bbq` (its
+                files) and `winogender`.
 
         Raises:
             UsageError: no benchmark, a model named twice, or nothing that could be scored.
-            DataError: a file that is not what it should be.
+            DataError: a file is not in its format.
         """
         from kgbias.benchmark import board
 
@@ -242,8 +242,8 @@ class Compared(OfStudy):
             crawled = _crawled(self._context, specs)
             if len(crawled) == 1 and len(specs) > 1:
                 left_out.append(
-                    f"the measures of crawls: of these models the store has a measured crawl of "
-                    f"{crawled[0][0]} alone"
+                    f"the measures of crawls: the store has a measured crawl of only one of these "
+                    f"models, {crawled[0][0]}"
                 )
             if not outcomes and len(crawled) < 2:
                 raise UsageError(_NOTHING if not tasks else f"nothing was scored: {left_out[0]}")
@@ -259,9 +259,9 @@ class Compared(OfStudy):
         return found
 
     def benchmark_cost(self, models: Names, **benchmarks: Unpack[BenchmarkOptions]) -> Rows["Cost"]:
-        """What `benchmark` would take with the same arguments, without loading a model: of each
-        model and benchmark the items, the texts to score, how many items the store holds already,
-        and the seconds for the rest at the speed of those.
+        """The work that `benchmark` would do with the same arguments, without loading a model: for
+        each model and benchmark the items, the texts to score, how many items are already in the
+        store, and the seconds for the rest at the speed of those.
 
         Args:
             models: specs of the models.
@@ -286,16 +286,15 @@ class Compared(OfStudy):
         explorer: PathLike | None = None,
         **selection: Unpack[Selecting],
     ) -> Path:
-        """Write the report of a run, or of two to six beside each other, as one HTML page that
-        works offline. Returns its path. `Run.report` writes that of one; what several runs show
-        beside each other belongs to none of them.
+        """Write the report of a run, or of two to six side by side, as one HTML page that works
+        offline. Returns its path. `Run.report` writes that of one run; a comparison of several
+        belongs to none of them.
 
         Args:
-            runs: by name, or as they are; the newest where none is named. One: what was found, its
-                figures, graph and statements. Several: small multiples, ranks, overlap and
-                differences.
+            runs: runs or their names; none: the newest. One: findings, figures, graph and
+                statements. Several: small multiples, ranks, overlap and differences.
             path: the page.
-            explorer: also write the explorer of the runs there; the report links to its views.
+            explorer: a file for the runs' explorer; the report links to its views.
             selection: which statements count, as for `Run.counted`.
         """
         from kgbias.report import write_report, write_several
@@ -304,7 +303,7 @@ class Compared(OfStudy):
         beside = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():
-                raise UsageError("the report and the explorer are two pages: name two files")
+                raise UsageError("the report and the explorer need two different files")
             self.explore(runs, explorer, **selection)
             relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
             beside = quote(Path(relative).as_posix())
@@ -323,14 +322,14 @@ class Compared(OfStudy):
         correction: str = "holm",
         **selection: Unpack[Selecting],
     ) -> list[Path]:
-        """Write the figures of a run, or of two to six beside each other, as SVG, PDF and PNG, each
-        with its numbers as a LaTeX table, and manifest.json. Returns the files. `Run.figures`
-        writes those of one; what several runs show beside each other belongs to none of them.
+        """Write the figures of a run, or of two to six side by side, as SVG, PDF and PNG, each with
+        its numbers as a LaTeX table, and manifest.json. Returns the files. `Run.figures` writes
+        those of one run; a comparison of several belongs to none of them.
 
         Args:
             runs: as for `report`.
             folder: the folder.
-            correction: of the p-values over a family of tests, "holm" or "bh".
+            correction: the correction of p-values over a family of tests: "holm" or "bh".
             selection: which statements count, as for `Run.counted`.
         """
         from kgbias.report.save import save_figures, save_several
@@ -353,16 +352,15 @@ class Compared(OfStudy):
         **selection: Unpack[Selecting],
     ) -> Path:
         """Write the explorer: the whole graph of the runs with its provenance, in one HTML page
-        that works from a file, offline. Returns its path. `Run.explore` shows that of one run in
-        a notebook instead, and writes no file.
+        that works offline from a file. Returns its path. `Run.explore` instead shows one run in a
+        notebook, and writes no file.
 
         Args:
-            runs: by name, or as they are; the newest where none is named. Of several, the page
-                shows one at a time or what one says and another does not.
+            runs: runs or their names; none: the newest. With several, the page shows one at a time
+                or what one says and another does not.
             path: the page.
             selection: `arm`: only this arm. The page holds all statements; `min_acceptability` and
-                `without_echoes` are where its filters stand when it is opened, by default as in
-                `Run.counted`.
+                `without_echoes` set its filters when it is opened, by default as in `Run.counted`.
         """
         from kgbias.explore import write_explorer
 
@@ -382,21 +380,21 @@ class Compared(OfStudy):
         **selection: Unpack[Selecting],
     ) -> None:
         """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
-        graphs that are too large for a file, and for a team. It only reads.
+        graphs too large for a file, and for teams. It only reads the store.
 
         Args:
             runs: as in `explore`.
-            host: the address to listen on; others than this machine's own need a token.
-            port: the port; 0 for any that is free.
-            token: what a browser must show once (`?token=...`) to be answered, at least 16
-                characters. None: that of the environment variable KGBIAS_SERVE_TOKEN, and without
-                one requests of this machine alone.
-            listening: called with the address as soon as it answers. Until the statements are read
-                it answers that they are.
-            selection: as in `explore`. Of more than 50,000 statements echoes are found only with
-                `without_echoes`.
+            host: the address to listen on; any but this machine's own needs a token.
+            port: the port; 0 for any free one.
+            token: a secret of at least 16 characters that a browser must present once
+                (`?token=...`). None: that of the environment variable KGBIAS_SERVE_TOKEN; without
+                either, only this machine is served.
+            listening: called with the address as soon as it answers. While the statements are
+                being read, it answers that they are.
+            selection: as in `explore`. With more than 50,000 statements, echoes are found only
+                with `without_echoes`.
 
-        Raises UsageError where it cannot listen, or must not without a token.
+        Raises UsageError if it cannot listen, or must not without a token.
         """
         from kgbias.explore.server import Server
 
@@ -410,7 +408,7 @@ class Compared(OfStudy):
 
 
 def _named(context: Context, runs: str | Run | Sequence[str | Run]) -> list[StoredRun]:
-    """The runs, or the newest where none is named."""
+    """The runs, or the newest if none is named."""
     named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
     return [context.find(run) for run in named or [None]]
 
@@ -436,9 +434,9 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
         tasks.append(read_stereoset(Path(path)))
     convention = given.get("convention")
     if convention is not None and not given.get("crows_pairs"):
-        raise UsageError("`convention` is of `crows_pairs`")
+        raise UsageError("`convention` needs `crows_pairs`")
     if convention not in (None, *CONVENTIONS):
-        raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
+        raise UsageError(f"no convention {convention!r}; choose from {', '.join(CONVENTIONS)}")
     if path := given.get("crows_pairs"):
         tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
     if files := given.get("bbq"):
@@ -450,7 +448,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
 
 
 def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
-    """SoFa on a run, or on groups and statements; None where it was not asked for."""
+    """SoFa on a run, or on groups and statements; None if not asked for."""
     from kgbias.probe import gather_sets
     from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
 
@@ -461,7 +459,7 @@ def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
         return SofaOfRun(context.find(run))
     if statements is None:
         if given.get("identities") is not None:
-            raise UsageError("`identities` need `statements`")
+            raise UsageError("`identities` needs `statements`")
         return None
     sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
     name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
@@ -482,7 +480,7 @@ def _outcome(
 
 
 def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
-    """Of each model the newest complete crawl that was measured."""
+    """Each model's newest complete crawl that was measured."""
     from kgbias.compare.models import crawled
     from kgbias.compare.runs import of_one
     from kgbias.models.spec import known_as
@@ -501,13 +499,13 @@ def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Su
         stored = StoredRun(context.there, found[name])
         try:
             subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
-        except UsageError as error:  # of several arms, of which none was chosen
+        except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored.name} is not compared: {error}")
     return subjects
 
 
 def named_apart(subjects: Sequence[tuple[StoredRun, "Subject"]]) -> list["Subject"]:
-    """Subjects with names of their own: those of one model also name their run and, where that is
+    """The subjects with distinct names: those of the same model also name their run and, if that is
     the same too, a number."""
     often = Counter(s.name for _, s in subjects)
     found: list[Subject] = []
@@ -544,7 +542,7 @@ def _ranking(r: "Ranking") -> dict[str, Any]:
 
 
 def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list[dict[str, Any]]:
-    """Comparisons of pairs of runs as data, each with the contrasts of its models."""
+    """The comparisons of pairs of runs as data, each with its models' contrasts."""
     rest = models.as_dict()
     return [
         _comparison(c)
@@ -608,7 +606,7 @@ def group_test_record(t: "GroupTest") -> dict[str, Any]:
 
 
 _NOTHING = (
-    "name a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
+    "choose a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
     "`crows_pairs`, `bbq` or `winogender`; the store has no measured crawls of two of the models"
 )
 

@@ -1,5 +1,5 @@
-"""What a study and its runs share: the store, opened when it is needed, how long work on it is
-shown, and what was remarked."""
+"""What a study and its runs share: the store, opened when needed, the display of long work, and the
+remarks made so far."""
 
 import math
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """The store of a study, and how work on it is shown.
+    """The store of a study, and how to show work on it.
 
     Attributes:
         url: the path or URL of the store.
-        there: the store where there is one yet, else None.
+        there: the store, or None if there is none yet.
         closed: whether it was closed.
     """
 
@@ -54,16 +54,16 @@ class Context:
 
     @property
     def graph(self) -> Store:
-        """The open store. Raises StoreError if there is no store yet, or it was closed."""
+        """The open store. Raises StoreError if there is none yet, or it was closed."""
         return self._open(create=False)
 
     def writable(self) -> Store:
-        """The open store, created where there is none yet."""
+        """The open store, created if there is none yet."""
         return self._open(create=True)
 
     def _open(self, *, create: bool) -> Store:
         if self.closed:
-            raise StoreError(f"the study of {self.url} is closed")
+            raise StoreError(f"the study {self.url} is closed")
         if self.there is None:
             self.there = self._opened.enter_context(
                 open_store(self.url, create=create, notify=self._notify)
@@ -72,13 +72,13 @@ class Context:
         return self.there
 
     def find(self, run: "str | OfRun | None" = None) -> StoredRun:
-        """The run as it is, the one of that name, or the newest. Raises RunNotFound, naming those
-        there are."""
+        """The run itself, the run of that name, or the newest. Raises RunNotFound, which lists the
+        runs."""
         return run.stored if isinstance(run, OfRun) else StoredRun.find(self.graph, run)
 
     def series(self, name: str) -> list[StoredRun]:
-        """The crawls that repeat each other, by the name of any of them, in the order in which they
-        were begun; a crawl that was not repeated stands alone. Raises RunNotFound."""
+        """The crawls of a series, by the name of any of them, in the order they were begun; a crawl
+        that was not repeated is a series of one. Raises RunNotFound."""
         wanted = _series_name(self.graph.find_run(name)) or name
         records = [s.run for s in self.graph.summaries()]
         found = [r for r in records if wanted in (r.name, _series_name(r))]
@@ -86,7 +86,7 @@ class Context:
 
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:
-        """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
+        """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
         with working(self._progress, whole=whole) as progress:
             self._current = progress
             try:
@@ -95,13 +95,13 @@ class Context:
                 self._current = None
 
     def remark(self, text: str) -> None:
-        """Show a line once, however often it is remarked; an empty one never."""
+        """Show a line, but only the first time, and never an empty one."""
         if text and text not in self._remarked:
             self._remarked.add(text)
             self._notify(text)
 
     def _notify(self, text: str) -> None:
-        """Show what the store says while it waits for its server."""
+        """Show a message of the store while it waits for its server."""
         if self._current is not None:
             self._current.note(text)
             return
@@ -109,7 +109,7 @@ class Context:
             progress.note(text)
 
     def close(self) -> None:
-        """Close the store. Nothing can be read from it afterwards."""
+        """Close the store. It cannot be read afterwards."""
         self.__exit__(None, None, None)
 
     def __enter__(self) -> Self:
@@ -121,18 +121,18 @@ class Context:
 
 
 class OfStudy:
-    """What the parts of `Study` rest on."""
+    """The base of the parts of `Study`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def working(self, *, whole: bool = False) -> AbstractContextManager[Progress]:
-        """Show the progress of a method the way the study was opened to (`kgbias.io.progress`)."""
+        """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
         return self._context.working(whole=whole)
 
 
 class OfRun:
-    """What the parts of `Run` rest on."""
+    """The base of the parts of `Run`."""
 
     def __init__(
         self,
@@ -151,12 +151,12 @@ class OfRun:
 
     @property
     def name(self) -> str:
-        """The name by which `Study.run` finds it."""
+        """Its name, by which `Study.run` finds it."""
         return self._record.name
 
     @property
     def id(self) -> str:
-        """What it is by content: the same configuration, model and settings give the same id."""
+        """Its id by content: the same configuration, model and settings give the same id."""
         return self._record.id
 
     @property
@@ -165,12 +165,12 @@ class OfRun:
         return StoredRun(self._context.graph, self._record)
 
     def _said(self, selection: Selection, counted: Counted | None = None) -> Counted:
-        """What counts, said aloud where that is not all."""
+        """The statements that count, with a remark if some do not."""
         counted = counted or select(self.stored, selection)
         self._context.remark(counted.note)
         return counted
 
 
 def _series_name(run: Record) -> str:
-    """The name of the series that a run repeats; "" for one that repeats none."""
+    """The name of the series that a run belongs to; "" for none."""
     return str(run.config.get("series", ""))

@@ -1,4 +1,4 @@
-"""What a run is and what it holds."""
+"""A run's properties and contents."""
 
 import html
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Held(OfRun):
-    """What a run is and what it holds; a part of `Run`. Reads the store each time."""
+    """A run's properties and contents; a part of `Run`. Reads the store each time."""
 
     @property
     def kind(self) -> str:
@@ -51,12 +51,12 @@ class Held(OfRun):
 
     @property
     def model(self) -> ModelInfo:
-        """Which weights were asked: name and revision."""
+        """The weights that were asked: name and revision."""
         return self._record.model
 
     @property
     def settings(self) -> Settings:
-        """How the model was asked: pairs of name and value."""
+        """How the model was asked: name-value pairs."""
         return self._record.settings
 
     @property
@@ -71,30 +71,29 @@ class Held(OfRun):
 
     @property
     def crawled(self) -> "CrawlResult":
-        """What the call of `Study.crawl` that returned this run did: how many answers were asked
-        for, refused, read, and each group's coverage. A run that was opened by name has none
-        (UsageError)."""
+        """What the `Study.crawl` call that returned this run did: how many answers were asked for,
+        refused and read, and each group's coverage. Raises UsageError for a run opened by name."""
         if self._crawled is None:
             raise UsageError(f"run {self.name!r} was not crawled in this session")
         return self._crawled
 
     @property
     def imported(self) -> "Imported":
-        """What the call of `Study.import_file` that returned this run read. A run that was opened
-        by name has none (UsageError)."""
+        """What the `Study.import_file` call that returned this run read. Raises UsageError for a
+        run opened by name."""
         if self._imported is None:
             raise UsageError(f"run {self.name!r} was not imported in this session")
         return self._imported
 
     @property
     def written(self) -> "ProfilesWritten":
-        """What the call of `Study.write_profiles` that returned this run did. A run that was opened
-        by name has none (UsageError)."""
+        """What the `Study.write_profiles` call that returned this run did. Raises UsageError for a
+        run opened by name."""
         if self._written is None:
             raise UsageError(f"run {self.name!r} was not written in this session")
         return self._written
 
-    # What it holds
+    # Contents
 
     @property
     def summary(self) -> RunSummary:
@@ -102,15 +101,15 @@ class Held(OfRun):
         return self.stored.store.summary(self.id)
 
     def counted(self, **selection: Unpack[Selecting]) -> Counted:
-        """The statements that count, and how many were left out for which reason.
+        """The statements that count, and how many were left out for each reason.
 
-        Methods that read statements take the same parameters, and count the same ones.
+        Methods that read statements take the same parameters and count the same statements.
 
         Args:
-            selection: `arm`, `min_acceptability` and `without_echoes`, as
-                `kgbias.graph.selection.Selection` describes them. By default every arm of a run
-                counts for itself, and what was measured and found to make no sense (an
-                acceptability below 0.5) is left out; `min_acceptability=0` keeps all.
+            selection: `arm`, `min_acceptability` and `without_echoes`, described at
+                `kgbias.graph.selection.Selection`. By default each arm of a run counts separately,
+                and statements measured to make no sense (an acceptability below 0.5) are left out;
+                `min_acceptability=0` keeps all.
         """
         return select(self.stored, Selection(**selection))
 
@@ -130,23 +129,22 @@ class Held(OfRun):
         return records.triple_rows(run, found)
 
     def groups(self, **selection: Unpack[Selecting]) -> Rows[records.GroupRow]:
-        """The groups in the order of the seeds, each in each arm with its figures, of the
+        """The groups in the order of the seeds, each in each arm with its figures, over the
         statements that count (`counted`).
 
         Frame columns: group, category, arm, statements, distinct, and for each measure MEASURE,
-        MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, where a value
-        is withheld.
+        MEASURE_low, MEASURE_high and MEASURE_n, and MEASURE_withheld, the reason, if a value is
+        withheld.
         """
         which = Selection(**selection)
         return records.group_rows(self.stored, self._said(which), which)
 
     def figure(self, group: str, measure: str, **selection: Unpack[Selecting]) -> Figure:
-        """A figure of a group: `value`, its 95% interval `low` to `high`, and `n` statements, of
-        those that count (`counted`).
+        """A figure of a group: `value`, its 95% interval `low` to `high`, and the number `n` of
+        statements, over those that count (`counted`).
 
-        `group` may be written in any case, or by another of its names. Raises UsageError for a
-        group or a measure that the run does not have, and where it has several arms and `arm`
-        names none.
+        `group` may be in any case, or another of its names. Raises UsageError for a group or
+        measure that the run lacks, and for a run with several arms if `arm` names none.
         """
         from kgbias.measure.figures import figures_of
 
@@ -155,23 +153,23 @@ class Held(OfRun):
         figures = figures_of(self.stored, which, counted)
         scores = {s.measure: s for s in figures if s.group_id == found.id}
         if measure not in scores:
-            there = f"there is {', '.join(scores)}" if scores else "measure the run first"
+            there = f"it has {', '.join(scores)}" if scores else "measure the run first"
             raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
         return records.figure_of(scores[measure], found.name)
 
     def generations(self) -> Rows[records.GenerationRow]:
-        """Every answer of the model with its prompt, template, examples and outcome; refusals,
-        unparsable answers, echoes and repeated attempts are rows too."""
+        """Every answer of the model with its prompt, template, examples and outcome, including
+        refusals, unparsable answers, echoes and repeated attempts."""
         return records.generation_rows(self.stored)
 
     def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
-        """The probed statements: each with each group before it, under each model that `probe`
-        asked, or under one."""
+        """The probed statements: each with each group before it, under one model or under each that
+        `probe` asked."""
         return records.probe_rows(self.stored, model)
 
     def choices(self, model: str | None = None) -> Rows[records.ChoiceRow]:
-        """The forced choices that the store holds: a row for each statement and group, under each
-        model that `choose` asked, or under one."""
+        """The forced choices in the store: a row for each statement and group, under one model or
+        under each that `choose` asked."""
         return records.choice_rows(self.stored, model)
 
     def associations(self) -> Rows[AssociationNode]:
@@ -195,26 +193,26 @@ class Held(OfRun):
         return records.topic_rows(self.topic_models())
 
     def topic_models(self) -> list[TopicModel]:
-        """The topics of each category with the statements about them (`about`), how they were found
-        and how far they can be trusted (`settings`)."""
+        """The topics of each category, with the statements about them (`about`), and how they were
+        found and how far they can be trusted (`settings`)."""
         return self.stored.topics()
 
     def profiles(self) -> Rows[Profile]:
-        """The characters that were written for given names, in the order of the run.
+        """The characters written for given names, in the order of the run.
 
-        Frame columns: name, group (as statements name it), what the name stands for (label,
-        ethnicity, gender), and a column for each attribute with its values as a list.
+        Frame columns: name, group (as in statements), what the name stands for (label, ethnicity,
+        gender), and a column for each attribute with its values as a list.
         """
         return records.profile_rows(self.stored)
 
     def attributions(self) -> Rows[Attribution]:
-        """What `attribute` found so far, for the run's current scorers."""
+        """The results of `attribute` so far, for the run's current scorers."""
         return records.attribution_rows(self.stored, self.stored.attributions())
 
     def agreement(self, **selection: Unpack[Selecting]) -> Rows["Agreement"]:
-        """How far every two scorers of a measure agree that judged the statements that count
-        (`counted`): kappa of their labels, rank correlation of their values, and the groups that
-        change rank. The scorer that counts for the run comes first."""
+        """How far each two scorers of a measure agree on the statements that count (`counted`):
+        kappa of their labels, rank correlation of their values, and the groups that change rank.
+        The scorer that counts for the run comes first."""
         from kgbias.measure.agreement import agreements
 
         run = self.stored
@@ -228,12 +226,12 @@ class Held(OfRun):
         price_out: float | None = None,
         prices: str | Path | None = None,
     ) -> Rows[records.GroupCost]:
-        """What the answers of the run took, by group, and in all: tokens and, with what a million
-        tokens of prompts (`price_in`) and of answers (`price_out`) cost, or a file of `prices`
-        (`kgbias.models.budget.read_prices`), money; what was answered in a batch at the file's
-        price of batches. An import took nothing.
+        """The cost of the run's answers, by group and in all: in tokens and, given your prices of a
+        million prompt tokens (`price_in`) and answer tokens (`price_out`), or a file of `prices`
+        (`kgbias.models.budget.read_prices`), in money; batches at the file's price of batches. An
+        import cost nothing.
 
-        Raises UsageError or DataError for prices that cannot be."""
+        Raises UsageError or DataError for impossible prices."""
         given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
         return records.cost_rows(self.stored, budgeted(given, self.model.name)[0].spent.prices)
 

@@ -1,4 +1,4 @@
-"""Keeping a store: deleting runs, checking it, making it smaller, copying it and its runs."""
+"""Care of a store: delete runs, check, shrink and copy it, and copy its runs."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from kgbias.study.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What `Keeping.compact` did: the bytes of the file before and after."""
+    """The result of `Keeping.compact`: the file's bytes before and after."""
 
     before: int
     after: int
@@ -27,35 +27,35 @@ class Keeping:
         self._context = context
 
     def delete(self, run: str | Run, *, dry_run: bool = False) -> dict[str, int]:
-        """Delete a run and what only it holds.
+        """Delete a run and everything that only it holds.
 
         Its generations go, and the answers, triples, scores, topics, tests, probes, groups and
         models that no other run holds; what is left is the graph of a store that never had it.
-        What a language model answered outside a crawl, as a judge say, stays in the answer log.
-        The space is used again; `compact` gives it back to the disk. End a crawl that is still
-        writing the run first. Stopped in between, a deletion on a server is finished by the same
-        call; in a file it happens at once or not at all.
+        Answers that a language model gave outside a crawl, for example as a judge, stay in the
+        answer log. The space is reused; `compact` gives it back to the disk. First end any crawl
+        that is still writing the run. If a deletion on a server is interrupted, the same call
+        finishes it; in a file it is atomic.
 
         Args:
-            run: the run, by name or as it is.
+            run: the run, or its name.
             dry_run: delete nothing.
 
         Returns:
-            How many nodes of each label of the graph that is or would be.
+            How many nodes are, or would be, deleted, by graph label.
 
         Raises:
-            RunNotFound: no run of that name, naming those there are.
+            RunNotFound: no run of that name; the message lists the runs.
         """
         found = self._context.find(run.name if isinstance(run, Run) else run)
         return self._context.graph.delete(found.id, dry_run=dry_run)
 
     def verify(self) -> Rows[Fault]:
-        """What is wrong with the store; no rows where nothing is.
+        """What is wrong with the store; no rows if nothing is.
 
-        Looked for are damage to the file (SQLite's own integrity check), ids that name nothing, and
-        ids that do not follow from their content: every id is a checksum of what it stands for, so
-        that a text that was changed is found. Beside a file that `backup` wrote, the file is held
-        against its SHA-256. All of the store is read.
+        Checks for damage to the file (SQLite's own integrity check), dangling ids, and ids that do
+        not follow from their content: every id is a checksum of what it stands for, so a changed
+        text is found. A file written by `backup` is also checked against its SHA-256. Reads all of
+        the store.
 
         Frame columns: kind ("file", "checksum", "id" or "reference"), what, count, example.
         """
@@ -64,9 +64,9 @@ class Keeping:
         return Rows(found, columns=Fault.__dataclass_fields__)
 
     def compact(self) -> Compacted:
-        """Make the file as small as its content: nodes that nothing refers to any more are removed
-        (rounds that were recorded again and topics that were found again leave some), and free
-        space is given back to the disk. Needs as much free disk as the store is large.
+        """Shrink the file to the size of its content: remove nodes that nothing refers to any more
+        (left by rounds recorded again and topics found again), and give free space back to the
+        disk. Needs as much free disk space as the store takes.
 
         Raises:
             UsageError: the store is a server, which does this itself.
@@ -75,25 +75,25 @@ class Keeping:
             return Compacted(*self._context.graph.compact(progress))
 
     def backup(self, path: PathLike) -> Path:
-        """Copy the store to a file, as it is at one moment, while others may go on writing to it.
-        Beside it comes its SHA-256 (`path` with .sha256 behind it), which `sha256sum --check` and
-        `verify` read. Returns the path.
+        """Copy the store to a file as it is at one moment, even while others write to it. Also
+        writes the SHA-256 beside it (`path` with .sha256 appended), for `sha256sum --check` and
+        `verify`. Returns the path.
 
         Args:
             path: the copy; an earlier one is replaced as a whole.
 
         Raises:
-            UsageError: the store is a server, `path` is the store itself, or a store in use.
-            StoreError: there is another program's file at `path`.
+            UsageError: the store is a server, or `path` is the store itself or a store in use.
+            StoreError: another program's file is at `path`.
         """
         with self._context.working() as progress:
             self._context.graph.backup(Path(path), progress)
         return Path(path)
 
     def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
-        """Copy runs, all or those of these names, to another store, with their answers, scores and
-        tests. Returns for each run how many generations were new there. What is there already
-        stays as it is, so a copy that was cut off is finished by repeating it."""
+        """Copy runs, all or those named, to another store, with their answers, scores and tests.
+        Returns how many generations of each run were new there. What the target already has stays
+        as it is; to finish an interrupted copy, repeat it."""
         from kgbias.graph.push import push
 
         url, source = self._context.url, self._context.graph
@@ -102,7 +102,7 @@ class Keeping:
         found = [StoredRun.find(source, name) for name in as_names(run)]
         found = found or [StoredRun(source, s.run) for s in source.summaries()]
         if not found:
-            raise UsageError(f"there is no run in {url}")
+            raise UsageError(f"there are no runs in {url}")
         with (
             self._context.working() as progress,
             open_store(str(target), notify=progress.note) as other,

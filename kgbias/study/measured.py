@@ -1,4 +1,4 @@
-"""What is computed from a run's statements."""
+"""Computations on a run's statements."""
 
 import math
 from collections.abc import Mapping
@@ -38,25 +38,24 @@ _CURVES = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
 class Measured(OfRun):
-    """What is computed from a run's statements; a part of `Run`."""
+    """Computations on a run's statements; a part of `Run`."""
 
     def measure(
         self, *, preset: str | None = None, **options: Unpack[MeasureCall]
     ) -> Rows[records.GroupRow]:
-        """Score every triple and compute the figures of each group; returns `groups()`.
+        """Score every triple and compute each group's figures; returns `groups()`.
 
-        The store keeps the figures of the statements that count by default, arm by arm. Topics are
-        found in the statements of all arms that the selection keeps.
+        The store keeps the figures over the statements that count by default, arm by arm. Topics
+        are found in the statements of all arms that the selection keeps.
 
-        What has a score by the same version of the same scorer is not scored again, so this may be
-        stopped and repeated. A run in another language is refused by scorers that read English
-        only, and by topics.
+        Scores by the same version of the same scorer are reused, so this may be stopped and
+        repeated. Scorers that read only English, and topics, refuse a run in another language.
 
         Args:
-            preset: "salinas-2023" sets everything as in that paper; what is given beside it wins.
-            options: the `scorers` by measure, `axes`, `topics` and how they are found, `embedding`
-                and `device`, as `kgbias.measure.configure.MeasureConfig` describes them; and which
-                statements the topics and the returned figures are of, as in `counted`.
+            preset: "salinas-2023" sets everything as in that paper; other arguments override it.
+            options: the `scorers` by measure, `axes`, `topics` and how to find them, `embedding`
+                and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
+                statements the topics and the returned figures cover, as in `counted`.
         """
         from kgbias.measure.scorers import require_english
         from kgbias.measure.scoring import measure as measure_run
@@ -77,8 +76,8 @@ class Measured(OfRun):
                     raise
                 by = " and ".join(f"{m} by {s}" for m, s in config.scorers.items() if s)
                 raise ModelError(
-                    f"{error}: {preset} scores {by}; fetch them where there is a network, or name "
-                    "other scorers beside the preset (`scorers`)"
+                    f"{error}: {preset} scores {by}; download them where there is a network, or "
+                    "give other scorers with the preset (`scorers`)"
                 ) from error
             with opened_executor(config.executor, progress) as executor:
                 counted = measure_run(
@@ -102,9 +101,9 @@ class Measured(OfRun):
     def price_measure(
         self, *, preset: str | None = None, **options: Unpack[MeasureCall]
     ) -> Rows["Scoring"]:
-        """What `measure` with these parameters would take: the statements that each scorer reads,
-        and the requests to models and servers. Opens and asks nothing. Topics have a row: the
-        statements that are embedded, those that count by the scores of now."""
+        """What `measure` with these parameters would do: the statements that each scorer reads, and
+        the requests to models and servers. Opens and asks nothing. Topics have a row: the
+        statements to embed, which are those that count by the current scores."""
         from kgbias.measure.price import Scoring, price
 
         config, selection, _ = configure(preset, **options)
@@ -115,22 +114,22 @@ class Measured(OfRun):
         return Rows(found, columns=Scoring.__dataclass_fields__)
 
     def rename_topic(self, topic: str, name: str) -> Topic:
-        """Give a topic a name, which then stands wherever the topic does; returns the topic.
+        """Name a topic, wherever it is shown; returns the topic.
 
-        A topic is what its words are: it keeps the name when topics are found again with the same
-        words, and has it in every run of the store that has these words in this category.
+        A topic is defined by its words: it keeps the name if topics are found again with the same
+        words, and has it in every run of the store with these words in this category.
 
         Args:
             topic: its category and number ("gender:0"), its number where that is unambiguous, its
                 name, or a word that only it has.
-            name: one line of at most 80 characters; "" takes the name back, so that its words name
-                it again.
+            name: one line of at most 80 characters; "" removes the name, and the topic is named by
+                its words again.
         """
         from kgbias.associate.graph import find_topic
 
         given = name.strip()
         if given != printable(given) or len(given) > _LONGEST:
-            raise UsageError(f"the name of a topic is one line of at most {_LONGEST} characters")
+            raise UsageError(f"a topic's name is one line of at most {_LONGEST} characters")
         models = self.stored.topics()
         if not any(model.topics for model in models):
             raise UsageError(f"run {self.name!r} has no topics: measure it with `topics`")
@@ -140,8 +139,8 @@ class Measured(OfRun):
 
     def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
-        statements of one arm that count (`counted`), and write them to the graph. `seed` is that of
-        the search for communities."""
+        statements of one arm that count (`counted`), and write them to the graph. `seed` is for the
+        search for communities."""
         from kgbias.graph.structure import structure
 
         counted = of_one_arm(self.stored, self._said(Selection(**selection)))
@@ -161,7 +160,7 @@ class Measured(OfRun):
         """Link objects and predicates that say the same in other words (near-duplicates).
 
         Nothing is merged: triples stay as they were said. `triples(merged=True)` and
-        `export(merged=True)` count linked ones as one, and `undo` removes the links.
+        `export(merged=True)` count linked triples as one, and `undo` removes the links.
 
         Args:
             threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
@@ -186,14 +185,14 @@ class Measured(OfRun):
     ) -> Rows["GroupTest"]:
         """Test whether groups differ in the statements that count (`counted`): all groups of a
         category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
-        Differences are of means at one mix of prompts, tested by permutation of whole prompts, two-
-        sided; p-values are corrected ("holm" or "bh") over each family, one measure in one category
-        of one arm (docs/methods/statistics.md).
+        Differences are of means at one mix of prompts, tested two-sided by permutation of whole
+        prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
+        category of one arm (docs/methods/statistics.md).
 
         Args:
-            pairs: every pair of groups.
-            groups: only these: one is held against the rest of its category, several against each
-                other. What is not asked is no part of a family.
+            pairs: test every pair of groups.
+            groups: only these: one is compared with the rest of its category, several with each
+                other. Groups left out are not part of a family.
             measures: only these.
             correction: "holm" or "bh".
             selection: as for `counted`.
@@ -225,8 +224,8 @@ class Measured(OfRun):
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
-        """Test whether the augmentation arms of the run differ (Salinas et al. 2023, section 6.1);
-        as `tests`."""
+        """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
+        `tests` does for groups."""
         from kgbias.compare import arm_tests
         from kgbias.graph.draws import Draws
 
@@ -243,11 +242,11 @@ class Measured(OfRun):
         )
 
     def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
-        """The means of groups by what their prompts supplied: where the model chose the predicate,
-        where the prompt gave this initial one, or another (docs/methods/measure.md).
+        """The groups' means by what the prompts supplied: the model chose the predicate, or the
+        prompt gave this initial one, or another (docs/methods/measure.md).
 
         Frame columns: measure, category, group, arm, form, n, value, low, high. Empty for an
-        import, which does not say how its statements came about.
+        import, whose prompts are not known.
         """
         from kgbias.measure.figures import means_by_form
 
@@ -257,16 +256,16 @@ class Measured(OfRun):
 
     def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
         """How much of a measure's variance lies between groups, between the wordings of their
-        prompts, between the crawls that repeat each other (`Study.series`; those of the store that
-        are measured), and between the statements of one group, wording and crawl. What a wording
-        or a crawl moves all groups by is told from what it moves one by beyond that. One row for
-        each measure, category and arm (`kgbias.stats.variance.Components`), of the statements that
-        count.
+        prompts, between the crawls of a series (`Study.series`; those measured in the store), and
+        between the statements of one group, wording and crawl. The amount by which a wording or a
+        crawl moves all groups is separated from the amount by which it moves one group beyond
+        that. One row for each measure, category and arm (`kgbias.stats.variance.Components`), over
+        the statements that count.
 
         Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,
-        groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN where there
-        is one unit); within; and verdict: what is larger, in words, where the interval of the
-        difference leaves out 0.
+        groups_by_recrawls (variances, each with its 95% interval in _low and _high; NaN with only
+        one unit); within; and verdict: which is larger, in words, if the interval of the difference
+        excludes 0.
         """
         from kgbias.compare.spread import variance_table
 
@@ -293,15 +292,15 @@ class Measured(OfRun):
 
         Args:
             measure: a name of `kgbias.MEASURES`; several as a list.
-            method: how, several as a list. "occlusion", which any scorer can do: the score of the
-                whole sentence minus the score without the word. By gradients, which the offline
-                heads and Hugging Face classifiers have: "integrated", integrated gradients, in
-                units of the score; "gradient", gradient x input, in log-odds; and of the offline
-                heads alone "cam", class activation maps, in log-odds. All give effects for the same
-                words; above 0, a word raises the score.
+            method: how; several as a list. "occlusion", for any scorer: the score of the whole
+                sentence minus the score without the word. By gradients, for the offline heads and
+                Hugging Face classifiers: "integrated", integrated gradients, in units of the score;
+                "gradient", gradient x input, in log-odds; and only for the offline heads "cam",
+                class activation maps, in log-odds. All give effects for the same words; above 0, a
+                word raises the score.
             scorer: as for `measure` (None: offline).
-            top: how many of the most extreme statements of each measure.
-            search: instead, the statements that hold this text, in any case.
+            top: how many of each measure's most extreme statements.
+            search: instead, the statements that contain this text, in any case.
             everything: instead, every statement.
             device: where the scorer runs, as for `measure`.
         """
@@ -325,24 +324,24 @@ class Measured(OfRun):
         top: int = 10,
         **selection: Unpack[Selecting],
     ) -> Rows["WordEffect"]:
-        """The words that drive the scores most, with counts, in what `attribute` found so far about
-        the statements that count (`counted`): of each group; or, with `against`, of each cell of
-        the confusion between two scorers' labels, which shows the words behind what only one of
-        them calls negative or toxic.
+        """The words that drive the scores most, with counts, in the results of `attribute` so far
+        for the statements that count (`counted`): for each group; or, with `against`, for each cell
+        of the confusion matrix of two scorers' labels, which shows the words behind what only one
+        of them calls negative or toxic.
 
         Args:
             measure: only these (none: all that were attributed).
             method: only these.
-            against: the other scorer, by its name or NAME@VERSION, as `agreement` has it; a
-                person's labels are one, read as "scores:FILE". Both must have judged a statement.
-            top: how many words of each group or cell.
+            against: the other scorer, by its name or NAME@VERSION, as in `agreement`; a person's
+                labels count as a scorer, read as "scores:FILE". Both must have judged a statement.
+            top: how many words per group or cell.
             selection: as for `counted`.
         """
         from kgbias.measure.attributed import word_effects
         from kgbias.measure.attribution import METHODS, latest
 
         if unknown := [m for m in as_names(method) if m not in METHODS]:
-            raise UsageError(f"no `method` {unknown[0]!r}: there are {', '.join(METHODS)}")
+            raise UsageError(f"no `method` {unknown[0]!r}; choose from {', '.join(METHODS)}")
         run = self.stored
         groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
         found = [
@@ -374,9 +373,9 @@ class Measured(OfRun):
         seed: int = 0,
         device: str = "auto",
     ) -> Rows["Deletion"]:
-        """How far the attributions of `attribute` can be relied on: the mean drop of the score when
-        the most effective words of the `top` most extreme statements are removed one by one, by
-        each method and in random order (`kgbias.measure.attributed.deletion_curves`).
+        """How reliable the attributions of `attribute` are: the mean drop of the score when the
+        most effective words of the `top` most extreme statements are removed one by one, by each
+        method and in random order (`kgbias.measure.attributed.deletion_curves`).
 
         Args:
             measure: as for `attribute`; the statements are scored again without the words.
@@ -384,8 +383,8 @@ class Measured(OfRun):
             scorer: as for `attribute`.
             top: as for `attribute`.
             device: as for `attribute`.
-            removed: up to how many words; only sentences that have more take part.
-            seed: of the random orders.
+            removed: remove up to this many words; only sentences with more words take part.
+            seed: the random seed of the random orders.
         """
         from kgbias.measure.attributed import deletion_curves
         from kgbias.measure.attribution import METHODS
@@ -419,21 +418,21 @@ class Measured(OfRun):
         kernel: "Kernel" = "linear",
         seed: int = 0,
     ) -> "ProfileAnalysis":
-        """Whether groups can be told apart by the profiles that were written of their names, by
-        which attributes and by which words (Siddique et al. 2024, section 6).
+        """Test whether groups can be told apart by the profiles written for their names, by which
+        attributes and by which words (Siddique et al. 2024, section 6).
 
         Args:
-            attribute: the attributes to look at (none: all).
+            attribute: the attributes to use (none: all).
             group: the groups to tell apart, by label such as "ARAB F" (none: all).
-            repeats: random splits, 70 to 30 (None: 20).
-            permutations: deals of the labels over names for chance (None: 99).
-            draws: of the bootstrap of words (None: 500).
-            kernel: of the support vector machine, "linear" or "radial". The radial one takes
+            repeats: random 70/30 splits (None: 20).
+            permutations: permutations of the labels over names, for chance (None: 99).
+            draws: bootstrap draws for words (None: 500).
+            kernel: the support vector machine's, "linear" or "radial". The radial one takes
                 minutes; it gives what the paper has without religion.
             seed: the random seed of all three.
 
         Raises:
-            UsageError: the run holds no profiles, or an attribute or group is not there.
+            UsageError: the run has no profiles, or lacks an attribute or group.
         """
         from kgbias.profiles import analyse
 
@@ -459,19 +458,19 @@ class Measured(OfRun):
         output: PathLike | None = None,
         seed: int = 0,
     ) -> list["Agreement"]:
-        """Whether the words that profiles tie to groups are those that a model finds probable of
-        their names, and those that it says when it is asked about the groups by name.
+        """Compare the words that profiles tie to groups with those that a model finds probable of
+        their names, and those that it says when asked about the groups by name.
 
         Args:
-            apx: a table of APX, as `kgbias probe apx -o` writes it.
-            crawl: a run whose groups, by name or by another of their names, are those of the
-                profiles, such as "Arab women".
-            attribute: the attributes to look at (none: all).
-            output: a folder for a picture (SVG, PDF, PNG) and a LaTeX table of each.
-            seed: of the intervals and permutations.
+            apx: an APX table, as written by `kgbias probe apx -o`.
+            crawl: a run whose groups, by any of their names, are those of the profiles, such as
+                "Arab women".
+            attribute: the attributes to use (none: all).
+            output: a folder for each comparison's figure (SVG, PDF, PNG) and LaTeX table.
+            seed: the random seed of the intervals and permutations.
 
         Raises:
-            UsageError: nothing to compare with was named, or nothing is shared.
+            UsageError: nothing to compare with was given, or nothing is shared.
         """
         from kgbias.graph.profiles import attributes_of, labels_of
         from kgbias.probe.apx import read_apx
@@ -479,7 +478,7 @@ class Measured(OfRun):
         from kgbias.profiles.words import shifts
 
         if apx is None and crawl is None:
-            raise UsageError("name what to compare with: `apx`, `crawl` or both")
+            raise UsageError("say what to compare with: `apx`, `crawl` or both")
         table = None if apx is None else read_apx(Path(apx))
         other = None if crawl is None else self._context.find(crawl)
         found = records.profiles_of(self.stored)
@@ -517,10 +516,10 @@ def measuring_scorers(
     labels: Mapping[str, str] | None = None,
 ) -> "list[Scorer]":
     """The scorers of each measure, by their specs; the first spec of a measure comes last, since
-    what scores last counts. A language model is held against labelled statements before its
+    the last scores count. A language model is checked against labelled statements before its
     judgements are used, and the agreement is shown.
 
-    Raises UsageError for a spec that is not there, and for one given twice."""
+    Raises UsageError for a spec that does not exist or is given twice."""
     from kgbias.measure.labelled import check
     from kgbias.measure.price import specs_of
     from kgbias.measure.scorers import load_scorer, no_labels, takes_labels
@@ -528,7 +527,7 @@ def measuring_scorers(
     scorers, labelled = [], False
     for measure, specs in specs_of(wanted).items():
         for spec in reversed(specs):
-            fixed = spec.startswith(("vectors:", "scores:"))  # runs nowhere
+            fixed = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
             told = takes_labels(measure, spec)
             labelled |= told
             scorers.append(
@@ -548,12 +547,12 @@ def measuring_scorers(
 
 
 def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
-    """The measures that were named, which the run must have; None for all."""
+    """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import tested
 
     there = tested(counted.triples)
     if unknown := [m for m in as_names(measures) if m not in there]:
-        known = f"there is {', '.join(there)}" if there else "measure it first"
+        known = f"it has {', '.join(there)}" if there else "measure it first"
         raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; {known}")
     return list(as_names(measures)) or None
 
@@ -566,8 +565,8 @@ def _confusion(run: StoredRun, metric: Metric, against: str, triples: list[str])
     if len(named) != 1:
         there = ", ".join(f"{m.scorer}@{m.version}" for m in others) or "none"
         raise UsageError(
-            f"`against` must name one other scorer of {metric.measure}, not {against!r}: "
-            f"there is {there}"
+            f"`against` must name one other scorer of {metric.measure}, not {against!r}; "
+            f"the others: {there}"
         )
     own, other = run.store.scores(metric, triples), run.store.scores(named[0], triples)
     return {
@@ -576,7 +575,7 @@ def _confusion(run: StoredRun, metric: Metric, against: str, triples: list[str])
 
 
 def _device(spec: str, device: str) -> str:
-    """Where the model of a spec runs; vectors and scores from files run nowhere."""
+    """Where the model of a spec runs; "auto" for vectors and scores from files."""
     return "auto" if spec.startswith(("vectors:", "scores:")) else device
 
 

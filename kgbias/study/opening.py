@@ -1,4 +1,4 @@
-"""Opening what is asked: a model, what scores texts, and what judges them."""
+"""Opening models that are asked, that score texts, and that judge them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ScorerOptions(TypedDict, total=False):
-    """How a spec is opened to score texts (see `kgbias.open_scorer`); None is the default."""
+    """How to open a spec to score texts (see `kgbias.open_scorer`); None is the default."""
 
     begin: str | None
     device: str | None
@@ -39,8 +39,8 @@ OPENING = tuple(ScorerOptions.__annotations__)
 
 
 def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
-    """The spec of a model that is named or open. Raises UsageError for options that would open one
-    that is open."""
+    """The spec of a named or open model. Raises UsageError for opening options with an open
+    model."""
     if isinstance(model, str):
         return model
     if opening:
@@ -49,15 +49,15 @@ def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The options that open the model, those that were given, and the call's own."""
+    """The given options that open the model, and the call's own."""
     names = ModelOptions.__annotations__
     opening = {k: v for k, v in options.items() if k in names and v is not None}
     return opening, {k: v for k, v in options.items() if k not in names}
 
 
 def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
-    """What asking a model of this spec with these options costs, and the call's own options.
-    Raises UsageError for a batch that it does not take."""
+    """The prices of asking a model of this spec with these options, and the call's own options.
+    Raises UsageError for a batch if the model takes none."""
     budget, asking = budgeted(parted(options)[1], model)
     if budget.batch:
         check_batch(model)
@@ -112,14 +112,14 @@ def opened_scorer(
 
 
 def listed(models: "str | TextScorer | Sequence[str | TextScorer]") -> "list[str | TextScorer]":
-    """The models, where there may be one alone."""
+    """The models as a list, even if there is only one."""
     return (
         list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
     )
 
 
 def outputs(output: str | Path | None, models: "Sequence[str | TextScorer]") -> list[Path | None]:
-    """Where the probes of each model are written: for several, beside `output`, under its name and
+    """Where to write each model's probes: for several models, beside `output`, under its name and
     the model's."""
     if output is None or len(models) < 2:
         return [None if output is None else Path(output)] * len(models)
@@ -142,8 +142,8 @@ def each_scorer(
     executor: Executor | None = None,
 ) -> "Iterator[tuple[int, Scoring]]":
     """The models one after another, each with its place, opened here or by an executor's workers.
-    What a spec was opened for is forgotten before the next one is, so that the memory of one model
-    is enough. A spec that is none is an error before the first is opened."""
+    Each is unloaded before the next is opened, so memory for one model is enough. An invalid spec
+    is an error before the first is opened."""
     from kgbias.models.load import unload
     from kgbias.models.spec import parse
 
@@ -161,9 +161,9 @@ def each_scorer(
 
 def judge_of(language: str) -> "Judge":
     """The offline scorer of acceptability, to judge the statements of a crawl in this language. It
-    runs on the CPU, so that the same crawl is judged the same everywhere.
+    runs on the CPU, which makes its judgements the same everywhere.
 
-    Raises UsageError where it does not read the language."""
+    Raises UsageError if it does not read the language."""
     from kgbias.crawl.crawler import Judge
     from kgbias.measure.scorers import load_scorer
 
@@ -180,12 +180,11 @@ def judge_of(language: str) -> "Judge":
 
 
 def gauge_of(config: "CrawlConfig") -> "Gauge | None":
-    """The offline scorers of what a crawl is measured by between its rounds, as its figures are by
-    default: those of the measure, of the statements that make enough sense to count. They run on
-    the CPU, so that the same crawl ends at the same round everywhere. None where it ends
-    otherwise.
+    """The offline scorers that measure a crawl between its rounds, as for its default figures: the
+    measure's scorer, over the statements that make enough sense to count. They run on the CPU, so
+    the same crawl ends at the same round everywhere. None if the crawl ends otherwise.
 
-    Raises UsageError where they do not read the language of the crawl."""
+    Raises UsageError if they do not read the crawl's language."""
     if config.until_width is None:
         return None
     from kgbias.crawl.stopping import Gauge
@@ -216,8 +215,8 @@ _PROMPTS = "ragas-2023"
 
 
 class Judging(TypedDict, total=False):
-    """How a judge that is a language model is asked: the `form` of its prompts ("chat" or
-    "completion"), the folder of `prompts`, and how its spec is opened (see `kgbias.open_model`)."""
+    """How to ask a judge that is a language model: the `form` of its prompts ("chat" or
+    "completion"), the folder of `prompts`, and how to open its spec (see `kgbias.open_model`)."""
 
     form: Form
     prompts: PathLike
@@ -234,7 +233,8 @@ class Judging(TypedDict, total=False):
 def opened_judge(
     judge: "str | Completer", store: Store | None, progress: Progress, seed: int, judging: Judging
 ) -> "Iterator[TextJudge]":
-    """The judge of a name, a spec or an open model, whose answers go through the log of `store`."""
+    """The judge given by a name, a spec or an open model; its answers go through the log of
+    `store`."""
     from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
     from kgbias.graph.prompted import Prompted, load_prompts
     from kgbias.models import open_model
@@ -259,11 +259,11 @@ def check_judging(repeats: int, judge: object, judging: Judging) -> None:
         raise UsageError("`repeats` must be at least 1")
     given = [name for name, value in judging.items() if value is not None]
     if given and (judge is None or judge in LOCAL):
-        raise UsageError(f"`{given[0]}` belongs to a judge that is a language model")
+        raise UsageError(f"`{given[0]}` needs a judge that is a language model")
 
 
 def embedder(progress: Progress) -> "Callable[[Sequence[str]], Any]":
-    """The offline sentence embeddings, loaded when a text is embedded."""
+    """The offline sentence embeddings, loaded when the first text is embedded."""
 
     @cache
     def vectors() -> "Callable[[Sequence[str]], Any]":

@@ -1,6 +1,6 @@
-"""A study in a file: which models are crawled and how, what is measured, probed, tested, compared
-and written; what its entries may say; and how it is carried out. What a paper's repository keeps,
-so that one command makes its results again.
+"""A study in a file: which models to crawl and how, and what to measure, probe, test, compare and
+write; its checks; and how it is carried out. Kept in a paper's repository, it lets one command
+reproduce the results.
 """
 
 import json
@@ -52,15 +52,15 @@ _QUERY = {"name": str, "cypher": str, "parameters": Mapping[str, Any], "path": s
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do.
+    """One step of a study.
 
     Attributes:
         kind: "crawl", "import", "profiles", "measure", "probe", "choose", "associate", "evidence",
             "report", "figures", "export", "compare", "benchmark" or "query".
-        run: the name of the run that it makes or is about; of a repeated crawl, of the first; "" of
-            a step that is about several, or about the whole store.
-        options: what it takes: the parameters of the method of that name.
-        output: the file or folder that it writes, if it writes one.
+        run: the name of the run that it makes or is about (of a repeated crawl, of the first); ""
+            for a step about several runs or the whole store.
+        options: the parameters of the method of that name.
+        output: the file or folder that it writes, if any.
     """
 
     kind: str
@@ -76,7 +76,7 @@ class Step:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """The runs that it makes or that must be there."""
+        """The runs that it makes or needs."""
         if self.run:
             return (self.run,)
         named = self.options.get("parameters", self.options)
@@ -85,8 +85,8 @@ class Step:
 
 
 def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Everything is what the method's own annotations say: a file is checked whole, before its
-    first step is carried out."""
+    """Raise DataError unless every value fits the method's own annotations: a file is checked
+    whole, before its first step is carried out."""
     if wrong := sorted(given.keys() - known.keys()):
         raise DataError(
             f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(known))}"
@@ -97,14 +97,14 @@ def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, 
 
 
 def takes(method: Method) -> dict[str, Any]:
-    """A method's parameters, those of its typed `**options` too, with their annotations."""
+    """A method's parameters, including its typed `**options`, with their annotations."""
     found: dict[str, Any] = {}
     for parameter in signature(method).parameters.values():
         if parameter.kind is not Parameter.VAR_KEYWORD:
             found[parameter.name] = parameter.annotation
         elif typed := get_args(parameter.annotation):
             found |= get_type_hints(typed[0])
-        else:  # `Run.associate` hands its options on
+        else:  # `Run.associate` passes its options on
             from kgbias.associate import associate
 
             found = without(takes(associate), "run", "store", "progress") | found
@@ -116,18 +116,18 @@ def without(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
 
 
 def files_of(options: Mapping[str, Any]) -> Iterator[Path]:
-    """The files that a step's options name: those that it reads, and what it writes beside its
+    """The files in a step's options: those it reads, and those it writes in addition to its
     output."""
     for name in ("path", "tables", *_FILES, *_FILES_OR_NAMES):
         value = options.get(name)
         for file in value if isinstance(value, list) else [value]:
-            # pathlib's fails for what no file can be called
+            # pathlib's version raises for impossible file names
             if file and (name not in _FILES_OR_NAMES or exists(str(file))):  # noqa: PTH110
                 yield Path(file)
 
 
 def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with the files that they name beside the plan."""
+    """The options, with their files taken relative to the plan's folder."""
 
     def file(name: str, value: Any) -> Any:
         if isinstance(value, list) and name in _FILES:
@@ -135,7 +135,7 @@ def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(value, str):
             return value
         other = path.parent / value
-        # pathlib's fails for what no file can be called
+        # pathlib's version raises for impossible file names
         return str(other) if name in _FILES or exists(other) else value  # noqa: PTH110
 
     files = (*_FILES, *_FILES_OR_NAMES)
@@ -143,7 +143,7 @@ def beside(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def table(path: Path, kind: str, file: Any) -> str:
-    """The name of a file for rows, which says how they are written."""
+    """The name of a file for rows, whose extension gives the format."""
     if not isinstance(file, str) or Path(file).suffix not in (".csv", ".json"):
         raise DataError(f"{path}: the `path` of [[{kind}]] must end in .csv or .json")
     return file
@@ -152,7 +152,7 @@ def table(path: Path, kind: str, file: Any) -> str:
 def across(
     path: Path, data: Mapping[str, Any], runs: Sequence[str], output: Path
 ) -> Iterator[Step]:
-    """What is about several runs, or about the whole store: in the order in which it needs each
+    """The steps about several runs or the whole store, in the order in which they need each
     other."""
     for entry in data.get("compare", []):
         yield _compare(path, entry, runs, output)
@@ -168,9 +168,9 @@ def _compare(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: 
     options = {"runs": list(runs), **entry}
     file = output / str(options.pop("path", "compare.json"))
     if len(as_names(options["runs"])) < 2:
-        raise DataError(f"{path}: [[compare]] needs two runs, `runs`")
+        raise DataError(f"{path}: [[compare]] needs two or more `runs`")
     if unknown := [name for name in as_names(options["runs"]) if name not in runs]:
-        raise DataError(f"{path}: there is no run {unknown[0]!r}, only {', '.join(runs)}")
+        raise DataError(f"{path}: no run {unknown[0]!r}; the runs are {', '.join(runs)}")
     if file.suffix != ".json":
         raise DataError(f"{path}: the `path` of [[compare]] must end in .json")
     return Step("compare", "", options, file)
@@ -181,7 +181,7 @@ def _benchmark(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     check(path, "[[benchmark]]", entry, known | get_type_hints(ScorerOptions) | {"path": str})
     options = beside(path, entry)
     if not as_names(options.get("models", ())):
-        raise DataError(f"{path}: each of [[benchmark]] needs `models`")
+        raise DataError(f"{path}: each [[benchmark]] needs `models`")
     opening = {name: options.pop(name) for name in OPENING if name in options}
     file = output / str(options.pop("path", "benchmark.html"))
     if "tables" in options:
@@ -193,7 +193,7 @@ def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     check(path, "[[query]]", entry, _QUERY)
     options = dict(entry)
     if ("name" in options) == ("cypher" in options):
-        raise DataError(f"{path}: each of [[query]] needs a `name` of the library, or `cypher`")
+        raise DataError(f"{path}: each [[query]] needs a library query's `name`, or `cypher`")
     if name := options.get("name"):
         try:
             there = {parameter.name for parameter in load_query(name).parameters}
@@ -207,7 +207,7 @@ def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     return Step("query", "", options, output / file)
 
 
-SAME = "same"  # the model that the run itself asked
+SAME = "same"  # the model that the run asked
 _CRAWL: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
@@ -222,14 +222,14 @@ _LISTS = (
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A study that a file declares; `read_plan` reads one.
+    """A study declared in a file, as read by `read_plan`.
 
     Attributes:
         path: the file.
         store: the path or URL of the store.
-        steps: what is to be done, in this order.
-        addresses: of servers, a store or a cluster that it names.
-        outside: files that it would read or write outside of its folder, or hidden in it.
+        steps: the steps, in order.
+        addresses: of servers, a store or a cluster named in it.
+        outside: files that it would read or write outside its folder, or hidden in it.
     """
 
     path: Path
@@ -245,22 +245,22 @@ class Plan:
         keep_going: bool = True,
         trust: bool = False,
     ) -> "Rows[Outcome]":
-        """Do all of it, in order, and say what became of each step. What the store holds already is
-        not asked or computed again, so that a study that was stopped goes on where it was; files
+        """Carry out all steps, in order, and return what became of each. Results already in the
+        store are not asked for or computed again, so a stopped study continues where it was; files
         are written again.
 
-        Where a step fails, those that need its run are left and the others go on; without
+        If a step fails, the steps that need its run are skipped and the others go on; without
         `keep_going` its error is raised. Raises Interrupted on Ctrl-C.
 
-        A plan may be a stranger's. Without `trust` it reads and writes no file outside of its
-        folder and joins no cluster (UsageError), and no address in it gets a key or password of the
-        environment, but for one that the environment names too.
+        A plan may be a stranger's. Without `trust` it reads and writes no file outside its folder
+        and joins no cluster (UsageError), and no address in it gets a key or password from the
+        environment, unless the environment names the address too.
         """
         with self._untrusted(trust):
             return carry_out(self, progress, keep_going)
 
     def state(self, *, trust: bool = False) -> "Rows[Outcome]":
-        """What is done and what is left, by what the store and the folders hold. Asks no model.
+        """What is done and what is left, judged by the store and the folders. Asks no model.
         `trust` as in `carry_out`."""
         with self._untrusted(trust):
             return state(self)
@@ -272,7 +272,7 @@ class Plan:
             return
         if self.outside:
             raise UsageError(
-                f"{self.path} would read or write outside of its folder, or a hidden file: "
+                f"{self.path} would read or write outside its folder, or a hidden file: "
                 f"{', '.join(self.outside)}: `trust` allows it"
             )
         if clusters := [a for a in self.addresses if a.startswith("ray")]:
@@ -284,8 +284,8 @@ class Plan:
             yield
 
     def prices(self) -> "dict[str, Price | ProfilesPrice]":
-        """What each crawl will ask (`kgbias.price`), and what profiles will, by the name of the
-        run. Asks nothing."""
+        """What each crawl (`kgbias.price`) and each set of profiles will ask, by the run's name.
+        Asks nothing."""
         found: dict[str, Price | ProfilesPrice] = {}
         for step in self.steps:
             if step.kind == "crawl":
@@ -297,12 +297,12 @@ class Plan:
 
 
 def read_plan(path: str | Path = "study.toml") -> Plan:
-    """The study that a TOML file declares; docs/how-to/study.md describes the file.
+    """The study declared in a TOML file; docs/how-to/study.md describes the file.
 
     Paths in it are relative to the file. Everything is checked before anything is done.
 
     Raises:
-        DataError: the file cannot be read, or declares what is not there.
+        DataError: the file cannot be read, or names something that does not exist.
     """
     path = Path(path)
     data = read_toml(path)
@@ -313,7 +313,7 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     }
     for name, value in data.items():
         if name not in known:
-            raise DataError(f"{path}: there is no {name!r}, only {', '.join(known)}")
+            raise DataError(f"{path}: unknown entry {name!r}; the entries are {', '.join(known)}")
         entries = data[name] if name in _LISTS and isinstance(value, list) else []
         if not isinstance(value, known[name]) or not all(isinstance(e, dict) for e in entries):
             form = "a text"
@@ -329,12 +329,12 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
         raise DataError(f"{path} declares no crawl: [crawl] needs `models`, or add [[crawls]]")
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: two runs are called {twice[0]!r}: give one of them a `name`")
+        raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
     steps = (*runs, *_about(path, data, runs, output), *across(path, data, names, output))
     written = [step.output for step in steps if step.output is not None]
     if twice_written := [file for file in written if written.count(file) > 1]:
         raise DataError(
-            f"{path}: two steps write {twice_written[0].name!r}: give one of them a `path`"
+            f"{path}: two steps write {twice_written[0].name!r}: give one of them another `path`"
         )
     addresses = _addresses(steps)
     if "://" in store:
@@ -343,7 +343,7 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
 
 
 def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
-    """The addresses in the options of steps, those of an executor too."""
+    """The addresses in the steps' options, including executors'."""
     found = []
     for step in steps:
         options = {**step.options, **step.options.get("opening", {})}
@@ -354,7 +354,7 @@ def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
 
 
 def _outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
-    """The files that are not in the folder of the plan, as far as links lead, or are hidden."""
+    """The files that are outside the plan's folder, after following links, or hidden."""
     files = [] if "://" in store else [Path(store)]
     for step in steps:
         files += [*([step.output] if step.output else []), *files_of(step.options)]
@@ -372,7 +372,7 @@ def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("crawls", []):
         own = {**shared, **beside(path, entry)}
         if not isinstance(model := own.pop("model", None), str):
-            raise DataError(f"{path}: each of [[crawls]] needs a `model`")
+            raise DataError(f"{path}: each [[crawls]] needs a `model`")
         check(path, "[[crawls]]", own, _CRAWL)
         yield Step("crawl", str(own.pop("name", _plain(model))), {"model": model, **own})
 
@@ -381,7 +381,7 @@ def _profiles(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("profiles", []):
         own = beside(path, entry)
         if not isinstance(model := own.pop("model", None), str):
-            raise DataError(f"{path}: each of [[profiles]] needs a `model`")
+            raise DataError(f"{path}: each [[profiles]] needs a `model`")
         check(path, "[[profiles]]", own, takes(Study.write_profiles))
         name = str(own.pop("name", f"{_plain(model)}-profiles"))
         yield Step("profiles", name, {"model": model, **own})
@@ -390,7 +390,7 @@ def _profiles(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("imports", []):
         if not isinstance(file := entry.get("path"), str):
-            raise DataError(f"{path}: each of [[imports]] needs a `path`")
+            raise DataError(f"{path}: each [[imports]] needs a `path`")
         check(path, "[[imports]]", entry, takes(Study.import_file))
         options = {**entry, "path": path.parent / file}
         yield Step("import", str(options.pop("name", Path(file).stem)), options)
@@ -399,7 +399,7 @@ def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 def _about(
     path: Path, data: Mapping[str, Any], runs: Sequence[Step], output: Path
 ) -> Iterator[Step]:
-    """What is done with the runs: measured before they are probed and tested, written last."""
+    """The steps on each run: measuring comes before probing and testing, writing last."""
     for run in runs:
         own = str(run.options["model"]) if run.kind in ("crawl", "profiles") else ""
         folder = output / _plain(run.run)
@@ -450,14 +450,14 @@ def _about(
 def _of(
     path: Path, kind: str, entry: Mapping[str, Any], run: Step, method: Method
 ) -> tuple[dict[str, Any], bool]:
-    """The options of an entry, and whether it is about this run (`runs` names those)."""
+    """The options of an entry, and whether it is about this run (listed in `runs`)."""
     options = dict(entry)
     runs = options.pop("runs", [run.run])
     if not fits(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {described(Names)}")
     check(path, f"[[{kind}]]", options, {**EXTRA.get(kind, {}), **takes(method)})
     if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
-        raise DataError(f'{path}: each of [[{kind}]] needs a `model`, such as "{SAME}"')
+        raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME}"')
     return beside(path, options), run.run in as_names(runs)
 
 
@@ -478,7 +478,7 @@ def _format(path: Path, file: Path, name: str | None) -> None:
 
 
 def _plain(text: str) -> str:
-    """A model's spec as the name of a run and of a folder."""
+    """A model's spec as a name for a run and a folder."""
     return re.sub(r"[^\w.~-]+", "-", text).strip("-.") or "run"
 
 
@@ -488,7 +488,7 @@ _MAKES = ("crawl", "import", "profiles")
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """A step of a plan, and what became of it: "done", "begun" (a crawl that was stopped), "left"
-    (not done yet, or its run is not there) or "failed", for which `error` says why."""
+    (not done yet, or its run does not exist) or "failed", with the `error`."""
 
     step: Step
     state: Literal["done", "begun", "left", "failed"]
@@ -593,7 +593,7 @@ def _carry_query(study: Study, step: Step) -> None:
 
 
 def _write(step: Step, rows: Rows[Any]) -> None:
-    """Rows as CSV or JSON, null for NaN."""
+    """Write rows as CSV or JSON, with null for NaN."""
     assert step.output is not None
     cells = [tuple(finite(row[name]) for name in rows.columns) for row in rows.records()]
     result = QueryResult(rows.columns, cells)
@@ -625,7 +625,7 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
 
 
 def _each(study: Study, step: Step, action: Callable[[Any], object]) -> None:
-    """On every run of a series: those of a crawl that is repeated."""
+    """Act on every run of a series, which a repeated crawl makes."""
     for run in study.series(step.run):
         action(run)
 
@@ -651,7 +651,7 @@ def _probed(run: StoredRun, step: Step) -> bool:
 
 
 def _associated(run: StoredRun, step: Step) -> bool:
-    """Whether there is a test of each model (of vectors, any)."""
+    """Whether there is a test of each model (for vectors: any test)."""
     found = {a.model.name for a in run.associations()}
     return bool(found) and found >= set(as_names(step.options.get("models", ())))
 

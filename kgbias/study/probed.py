@@ -1,5 +1,5 @@
-"""What models make of a run's statements: probes, choices, associations, and all of these beside
-what was said."""
+"""What models make of a run's statements: probes, choices and associations, and all of these
+compared with what was said."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ChoiceOptions(Selecting, ModelOptions, total=False):
-    """What is asked about, and how; `Run.choose` says what each one means."""
+    """What to ask about, and how; see `Run.choose`."""
 
     category: Names
     sample: int | None
@@ -54,11 +54,11 @@ class ChoiceOptions(Selecting, ModelOptions, total=False):
 
 
 class ChoiceSpending(ChoiceOptions, Spending, total=False):
-    """That, and what the call may spend."""
+    """The same, and what the call may spend."""
 
 
 class BelievingOptions(TypedDict, total=False):
-    """How a model is asked what it believes: see `Run.evidence`."""
+    """How to ask a model what it believes; see `Run.evidence`."""
 
     probes: int | None
     carriers: Sequence[str] | None
@@ -87,27 +87,27 @@ class Probed(OfRun):
         processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "RunProbes":
-        """Ask a model which group makes each statement most likely, and write the answers on the
-        edges of the graph; what was said is then compared with what is probable. Lower perplexity
-        is more likely. What the store already holds is not computed again.
+        """Ask a model which group makes each statement most likely, write the answers on the edges
+        of the graph, and compare what was said with what is probable. Lower perplexity means more
+        likely. Results already in the store are not computed again.
 
         Args:
-            model: a spec, or a model that `kgbias.open_scorer` opened.
+            model: a spec, or a model opened by `kgbias.open_scorer`.
             category: only these categories (default: all).
-            by: what ranks the groups: the statement's perplexity after the group ("conditional"),
-                SoFa's PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None:
-                conditional, for a masked model whole.
-            ending: what is appended to each probe, for example ".".
+            by: rank groups by the statement's perplexity after the group ("conditional"), SoFa's
+                PPL* ("sofa"), or the perplexity of the whole probe ("whole"); None: conditional, or
+                whole for a masked model.
+            ending: text appended to each probe, for example ".".
             as_published: compute as the code of the papers did, slips included.
             output: also write every probe: a .jsonl file or a .parquet folder.
             seed: the random seed of the intervals and permutations.
-            executor: where the model reads: "local", "ray" (a Ray on this machine) or
-                "ray://ADDRESS" (a cluster), whose workers open the model of a spec each, with as
-                many threads as this process has; the figures are the same on the same kind of
-                device (see `kgbias.parallel`).
-            processes: how many processes of this machine read, each with the model (None: this one
-                alone); they share its threads.
-            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+            executor: where the model runs: "local", "ray" (a Ray on this machine) or
+                "ray://ADDRESS" (a cluster). Each worker opens the model of the spec, with as many
+                threads as this process has; the figures are the same on the same kind of device
+                (see `kgbias.parallel`).
+            processes: the number of processes on this machine, each with its own model (None: only
+                this one); they share its threads.
+            opening: how to open a spec: `begin`, `device`, `dtype`, `instruction`, `base_url`
                 (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_run
@@ -137,16 +137,15 @@ class Probed(OfRun):
         processes: int | None = None,
         **options: Any,
     ) -> "list[RunProbes]":
-        """`probe` with several models, one after another: each is loaded once, and forgotten before
-        the next. The same call continues where it was stopped. `Study.sofa` holds them against
-        each other.
+        """`probe` with several models, one after another: each is loaded once, and unloaded before
+        the next. Repeat the call to continue where it stopped. `Study.sofa` compares the models.
 
         Args:
-            models: specs, or models that `kgbias.open_scorer` opened.
-            output: also write every probe. Of several models, each has a file or folder of its own,
+            models: specs, or models opened by `kgbias.open_scorer`.
+            output: also write every probe. With several models, each gets its own file or folder,
                 whose name ends in the model's.
-            executor: where the models read, as for `probe`.
-            processes: how many processes of this machine read, as for `probe`.
+            executor: where the models run, as for `probe`.
+            processes: the number of processes on this machine, as for `probe`.
             options: those of `probe`.
         """
         named = listed(models)
@@ -170,10 +169,10 @@ class Probed(OfRun):
         Args:
             models: specs of the models to test.
             tests: published tests by name, such as "weat6" or "C6".
-            methods: by which methods (default: w-seat, for `vectors` weat).
-            options: those of `kgbias.associate.associate`, among them `vectors` (a file of word
+            methods: the methods (default: w-seat, or weat for `vectors`).
+            options: those of `kgbias.associate.associate`, including `vectors` (a file of word
                 vectors), `groups` (two groups of the run, or "all" pairs), `every_group`,
-                `attributes` (what groups are tested against), `topics` (two topics instead),
+                `attributes` (what groups are tested on), `topics` (two topics instead),
                 `indicators` (a file of words that stand for groups).
         """
         from kgbias.associate import associate
@@ -193,28 +192,27 @@ class Probed(OfRun):
         that give no probabilities. Each question offers groups of the category, in balanced orders;
         how often a group is chosen, against its base rate, is written on CHOSEN edges.
 
-        The same call again continues where it was stopped, and asks nothing that was answered
-        before.
+        Repeat the call to continue where it stopped; nothing that was answered is asked again.
 
         Args:
-            model: a spec, or a model that `kgbias.open_model` opened.
+            model: a spec, or a model opened by `kgbias.open_model`.
             options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
-                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
-                model, `base_url`, `concurrency` and `timeout` of a server); what is asked about:
-                the statements that count (`arm`, `min_acceptability`, `without_echoes`), of one
-                `category` or several, of each at most `sample`, drawn at random; and how: at most
-                so many `options` in a question (4), each group offered at least `samples` times
-                for a statement (24), at a `temperature` (1), in the `form` "chat" (a server's
-                default) or "completion" (a local model's), with a question of your own in a folder
-                of `prompts`, orders and answers drawn by `seed`. A group of five names or more is
-                offered by each in turn and tested over them, one of fewer by its own alone;
+                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
+                model, `base_url`, `concurrency` and `timeout` for a server); what to ask about: the
+                statements that count (`arm`, `min_acceptability`, `without_echoes`), of one or more
+                categories (`category`), at most `sample` of each, drawn at random; and how: at most
+                this many `options` in a question (4), each group offered at least `samples` times
+                per statement (24), at a `temperature` (1), in the `form` "chat" (a server's
+                default) or "completion" (a local model's), with your own question in a folder of
+                `prompts`, and `seed` for the orders and answers. A group with five or more names is
+                offered by each in turn and tested over them, one with fewer only by its own name;
                 `indicators` is a file of names of groups.
 
         Raises:
-            UsageError: a category that is not there, or a number out of range.
-            DataError: the run has no category of two groups with statements.
+            UsageError: an unknown category, or a number out of range.
+            DataError: the run has no category with statements of two groups.
             ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
         """
         from kgbias.probe.choice import choose
 
@@ -228,7 +226,7 @@ class Probed(OfRun):
             return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
 
     def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
-        """What `choose` would ask with these parameters. Asks nothing, opens no model."""
+        """What `choose` would ask with these parameters. Asks nothing and opens no model."""
         from kgbias.probe.choice import choice_price
 
         prices, asking = priced(options, model)
@@ -247,27 +245,27 @@ class Probed(OfRun):
     ) -> Rows["Evidence"]:
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
-        said" or "refused but believed". Statements of the last two are those of other groups. Where
-        a model was made to choose (`choose`), its choices are columns of their own.
+        said" or "refused but believed". The last two are for statements made of other groups. If a
+        model was made to choose (`choose`), its choices have their own columns.
 
-        Reads what the store holds. With `model`, the run's statements are first probed with it by
-        the names of its groups (docs/methods/evidence.md), and put into its vectors; what the store
-        holds already is not computed again.
+        Reads the store. With `model`, the run's statements are first probed with it by the names of
+        the groups (docs/methods/evidence.md), and embedded with it; results already in the store
+        are not computed again.
 
         Args:
             model: the spec of the model whose probabilities count. None: of those that the run was
-                probed with, the one that it was crawled from, or else the first.
+                probed with, the one that was crawled, else the first.
             encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
-            indicators: a file of names of groups, and of words that stand for them in vectors, on
-                top of those that are shipped (docs/how-to/word-sets.md).
+            indicators: a file of names of groups, and of words that stand for them in vectors, in
+                addition to the built-in ones (docs/how-to/word-sets.md).
             device: where models run: auto, cpu, cuda, cuda:N or mps.
             base_url: the server of a model openai:ID.
-            asking: how the model is asked: `probes` at most (45,000); `carriers`, what stands
-                before names, three or more; `statements`, a file of further statements; `floor`,
-                whether names that mean nothing are probed with a random "fifth" of the statements
-                or with all ("full"); `placebo`, whether groups of real words are probed too of
-                which little is to be believed; `marked`, with which marks names take part;
-                `executor` and `processes`, where the model reads (as for `probe`).
+            asking: how to ask the model: `probes`, at most (45,000); `carriers`, the text before
+                names, three or more; `statements`, a file of more statements; `floor`, whether
+                meaningless names are probed with a random "fifth" of the statements or with all
+                ("full"); `placebo`, whether to probe groups of real words too, about which little
+                is believed; `marked`, the marks with which names take part; `executor` and
+                `processes`, where the model runs (as for `probe`).
             selection: which statements count, as in `counted`.
         """
         found = _joint(
@@ -281,36 +279,36 @@ class Probed(OfRun):
     def evidence_agreement(
         self, model: str | None = None, **selection: Unpack[Selecting]
     ) -> Rows["GroupAgreement"]:
-        """For each group, how far what is said, believed and embedded put the statements in the
-        same order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the
-        name of the model that was asked (None: of several, as for `evidence`)."""
+        """How far what is said, believed and embedded put each group's statements in the same
+        order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the name
+        of the model that was asked (None: as for `evidence`)."""
         from kgbias.evidence import joint
 
         found = joint(self.stored, Selection(**selection), model=model)
         return Rows(found.agreement, _agreement_record, _AGREEMENT)
 
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
-        """Of which groups a model believes the worse, from what `evidence` stored: a row for each
-        group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names` holds
-        the figure of each name, `floor` what names that mean nothing stay below."""
+        """The groups about which a model believes worse things, from what `evidence` stored: a row
+        for each group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names`
+        holds each name's figure, `floor` what meaningless names stay below."""
         found = _beliefs(self.stored, model)
         rows = finite(list(found.get("groups", [])))
         return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
 
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
-        """What the test of beliefs finds of names that mean nothing, from what `evidence` stored:
-        pairs `tested` and the mean number `found` when names are dealt anew over the groups; `of`
-        the real groups' pairs those `believed`; `parts` by category and kind."""
+        """What the test of beliefs finds with meaningless names, from what `evidence` stored: pairs
+        `tested` and the mean number `found` when names are dealt anew over the groups; how many
+        are `believed` of the real groups' pairs, `of`; `parts` by category and kind."""
         from kgbias.evidence import floor_of
 
         return floor_of(_beliefs(self.stored, model))
 
     def evidence_models(self) -> Rows[dict[str, Any]]:
-        """How far several models that this run was probed by names with believe the same, a row for
-        each category and every two: the `pairs` of a group and a statement that both were asked
-        about, how many each believes, `both` and `either`; of these how many have lifts of the
-        `same_sign`; and the `correlation` of all lifts, with its interval over statements
-        (`kgbias.evidence.Both`). No rows of one model."""
+        """How far the models that probed this run by names believe the same: a row for each
+        category and two models, with the `pairs` of a group and a statement that both were asked
+        about, how many each believes, `both` and `either`, how many of these have lifts of the
+        `same_sign`, and the `correlation` of all lifts with its interval over statements
+        (`kgbias.evidence.Both`). No rows for a single model."""
         from kgbias.evidence import Beside
 
         rows = []
@@ -340,21 +338,21 @@ class Probed(OfRun):
         executor: str = LOCAL,
         processes: int | None = None,
     ) -> "Replication":
-        """Try again what `evidence` found to be believed: with half of each group's names held out,
-        in turn, and with the names of another root, from what the store holds. What each finding
-        came to is kept with it (`Evidence.found_again`).
+        """Test again what `evidence` found to be believed: with each half of a group's names held
+        out in turn, and with the names of another root, from the store. The result is kept with
+        each finding (`Evidence.found_again`).
 
         Args:
-            model: the spec of the model that was asked: it is asked again with other carriers,
-                which takes as many probes as the first time. None: nothing is asked.
+            model: the spec of the model that was asked, to ask it again with other carriers, which
+                takes as many probes as the first time. None: ask nothing.
             other: the name of another run in the store that the same model was asked about, such as
-                a crawl by another seed: findings whose statements it probed are looked up there.
-            carriers: what stands before names, with `model`: three or more (None: three that were
-                not used).
+                a crawl with another seed: findings whose statements it probed are looked up there.
+            carriers: the text before names, with `model`: three or more (None: three that were not
+                used).
             device: as for `evidence`.
             base_url: as for `evidence`.
-            executor: where the model reads, as for `evidence`.
-            processes: in how many, as for `evidence`.
+            executor: where the model runs, as for `evidence`.
+            processes: the number of processes, as for `evidence`.
         """
         from kgbias.evidence import keep, replicate, with_carriers
 
@@ -389,8 +387,8 @@ class Probed(OfRun):
         asking: BelievingOptions | None = None,
         **selection: Unpack[Selecting],
     ) -> dict[str, Any]:
-        """What `evidence` with a model would ask, before anything is asked: how many `probes`, and
-        by category the statements, the names of each group, and the groups of `too_few_names`."""
+        """What `evidence` with a model would ask, without asking: the number of `probes`, and by
+        category the statements, the names of each group, and the groups with `too_few_names`."""
         from kgbias.evidence import planned, price
 
         given, _ = _asking(asking)
@@ -401,7 +399,7 @@ class Probed(OfRun):
 
 
 def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
-    """The parts and the configuration that options ask for."""
+    """The parts and the configuration for these options."""
     from kgbias.associate.indicators import read_indicators
     from kgbias.evidence.names import FEWEST, group_names
     from kgbias.models.kinds import form_for
@@ -416,7 +414,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     indicators = read_indicators(Path(declared) if declared else None)
     every = {g.id: group_names(g, indicators) for g in run.groups}
     names = {id: own for id, own in every.items() if len(own) >= FEWEST}
-    served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model has any name
+    served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model may have any name
     usual: Form = "chat" if served else "completion"
     form = form_for(spec, options.pop("form", None))
     config = configure_choice(run, form=form or usual, **options)
@@ -433,7 +431,7 @@ def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
     found = read_beliefs(run, model)
     if found is None:
         raise UsageError(
-            f"run {run.name!r} was not probed by names: `evidence` with a `model` does that"
+            f"run {run.name!r} was not probed by names: call `evidence` with a `model`"
         )
     return dict(found[0].record)
 
@@ -473,15 +471,15 @@ def _joint(
             scorer = spread_scorer(model, opening, progress, workers)
             own = scorer.info.name
             believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
-            # By the groups' own names too: these edges hold the association with the vectors,
-            # the rank, and the tokens with their surprisal, which probes by names do not keep.
+            # Probe by the groups' own names too: only these edges hold the association with the
+            # vectors, the rank, and each token's surprisal.
             probe_run(run, scorer, progress=progress)
         found = joint(run, counts, model=own)
         vectors = encoder or (model if model and loads(model) else None)
         if vectors:
             if found.probing is None:
                 raise UsageError(
-                    f"run {run.name!r} was not probed: name the `model` to probe it with"
+                    f"run {run.name!r} was not probed: give the `model` to probe it with"
                 )
             embed_run(
                 run, found.probing, vectors, indicators=declared, device=device or "auto",
@@ -502,7 +500,7 @@ def _declared(indicators: PathLike | None) -> Any:
 
 
 def _asking(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
-    """How a model is asked, and where it reads."""
+    """How to ask a model, and where it runs."""
     from kgbias.evidence import Asking
     from kgbias.probe.sets import read_statements
 

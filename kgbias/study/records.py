@@ -1,4 +1,4 @@
-"""The figures and rows that results are read as, and their columns."""
+"""The figures and rows of results, and their columns."""
 
 import html
 import json
@@ -36,16 +36,16 @@ _WIDE = 180  # pixels of a drawn interval
 
 @dataclass(frozen=True, slots=True)
 class Figure(Estimate):
-    """A figure of one group in one run: `value` with its 95% interval from `low` to `high` (NaN
-    where there is none), and `n`, the number of statements behind it.
+    """A figure of one group in one run: `value`, its 95% interval from `low` to `high` (NaN if
+    there is none), and `n`, the number of statements behind it.
 
     Attributes:
         group: the group.
         measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures` lists
-            them with what a higher value means).
+            the names and what a higher value means).
         method: how the interval was computed, and which variances it covers; or why there is no
             value.
-        arm: the arm that it is of, "" in a run of one arm.
+        arm: the arm, "" in a run with one arm.
     """
 
     group: str
@@ -55,11 +55,11 @@ class Figure(Estimate):
 
     @property
     def withheld(self) -> str:
-        """Why the figure has no value although it was asked for; "" where it has one."""
+        """Why the figure's value is withheld; "" if it has one."""
         return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
 
     def as_dict(self) -> dict[str, Any]:
-        """As `Estimate`, and with the reason under "withheld" where it has no value for one."""
+        """As `Estimate`, with the reason under "withheld" if the value is withheld."""
         reason = {"withheld": self.withheld} if self.withheld else {}
         return Estimate.as_dict(self) | reason
 
@@ -68,8 +68,8 @@ class Figure(Estimate):
         return f"{self._called}: {text}"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the figure in words, its interval drawn beside 0, and what it
-        means."""
+        """The view in a notebook: the figure in words, its interval drawn relative to 0, and what
+        it means."""
         if self.withheld:
             return html.escape(str(self))
         known = figures({self.measure}).get(self.measure)
@@ -95,8 +95,8 @@ class Figure(Estimate):
 
     @property
     def covers(self) -> tuple[str, ...]:
-        """Which variances the interval covers: "statements", "wordings", "recrawls"
-        (`kgbias.stats.estimate.covered`); empty where it is not said."""
+        """The variances that the interval covers: "statements", "wordings", "recrawls"
+        (`kgbias.stats.estimate.covered`); empty if not stated."""
         return covered(self.method)
 
     @property
@@ -107,8 +107,8 @@ class Figure(Estimate):
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """A group of a run in one arm: how many statements that count there are about it, how many of
-    them are distinct, and its figures by measure."""
+    """A group of a run in one arm: the number of statements about it that count, how many of them
+    are distinct, and its figures by measure."""
 
     group: str
     category: str
@@ -121,9 +121,9 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """One answer of the model, with where it came from. `answer` is the raw text; `shown` are the
-    statements that the prompt held as examples; `predicate` and `object` are "" where the answer
-    yielded no triple (`outcome` and `reason` say why)."""
+    """One answer of the model, with its provenance. `answer` is the raw text; `shown` are the
+    prompt's example statements; `predicate` and `object` are "" if the answer yielded no triple
+    (`outcome` and `reason` say why)."""
 
     group: str
     predicate: str
@@ -145,9 +145,9 @@ class GenerationRow:
 
 @dataclass(frozen=True, slots=True)
 class ProbeRow:
-    """A statement with a group before it, under one model (see `ProbedEdge`). `said` is how often
-    the run's model said it of this group, in all arms. Perplexities are of the tokens' natural
-    log-likelihoods; `rank` is the group's by the probing's own measure, 1 the likeliest."""
+    """A statement after a group, under one model (see `ProbedEdge`). `said` is how often the run's
+    model said it of this group, in all arms. Perplexities are of the tokens' natural
+    log-likelihoods; `rank` is the group's by the probing's own measure, 1 being the likeliest."""
 
     model: str
     category: str
@@ -167,7 +167,7 @@ class TopicRow:
     """A topic: its number by size in its category, the number of distinct statements about it, its
     most telling words, best first, and its name (the given one, else the four best words).
     `coherence` is the mean NPMI of its words, in [-1, 1]; `stability` its overlap with the nearest
-    topics of other seeds, in [0, 1]; NaN where it was not measured."""
+    topics of other seeds, in [0, 1]; NaN if not measured."""
 
     category: str
     number: int
@@ -179,8 +179,8 @@ class TopicRow:
 
 
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
-    """Triples with a column for each measure of the run, NaN where a triple has no score;
-    `names_other` are the other groups of the run that a statement names."""
+    """Triples with a column for each measure of the run, NaN for a triple without a score;
+    `names_other` lists the run's other groups that a statement names."""
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = columns(present)
@@ -210,9 +210,9 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
 
 
 def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[GroupRow]:
-    """The groups, each in each arm, with their figures of the statements that the selection
+    """The groups, each in each arm, with their figures over the statements that the selection
     counted: for each measure the columns MEASURE, MEASURE_low, MEASURE_high and MEASURE_n, and
-    MEASURE_withheld, the reason, where a value is withheld."""
+    MEASURE_withheld, the reason, if a value is withheld."""
     from kgbias.measure.figures import figures_of
 
     names = {group.id: group.name for group in run.groups}
@@ -270,7 +270,7 @@ def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[G
 
 
 def figure_of(score: GroupScore, group: str) -> Figure:
-    """A stored figure of the group with that name."""
+    """A stored figure, for the group of this name."""
     s = score
     return Figure(s.value, s.low, s.high, s.n, group, s.measure, s.method, s.arm)
 
@@ -360,7 +360,7 @@ def statement_of(triple: TripleView) -> str:
 
 
 def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
-    """The effect of each word, as lists in the columns `tokens` and `effects`."""
+    """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
     sentences = {t.id: t.sentence for t in run.triples()}
 
     def record(a: Attribution) -> dict[str, Any]:
@@ -419,7 +419,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
 
 
 def agreement_rows(found: "Sequence[Agreement]") -> Rows["Agreement"]:
-    """The agreement of scorers, its figures each with their intervals."""
+    """The agreement of scorers, with intervals."""
     columns = (
         "measure", "first", "second", "n", "same", "kappa", "kappa_low", "kappa_high", "rho",
         "rho_low", "rho_high", "moved",
@@ -438,9 +438,9 @@ def agreement_rows(found: "Sequence[Agreement]") -> Rows["Agreement"]:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceRow:
-    """How often a model took a group for the one that a statement is about (see `ChosenEdge`).
-    `said` is how often the run's model said it of this group, in all arms; figures are NaN where
-    they are not defined."""
+    """How often a model chose a group as the one that a statement is about (see `ChosenEdge`).
+    `said` is how often the run's model said it of this group, in all arms; undefined figures are
+    NaN."""
 
     model: str
     category: str
@@ -518,12 +518,12 @@ def profile_rows(run: StoredRun) -> Rows[Profile]:
 
 
 def profiles_of(run: StoredRun) -> list[Profile]:
-    """The profiles of a run. Raises UsageError where there is none."""
+    """The profiles of a run. Raises UsageError if there are none."""
     found = list(profile_rows(run))
     if not found:
         raise UsageError(
-            f"run {run.name!r} holds no profiles: import some with `format` profiles, or make "
-            "them with kgbias profiles"
+            f"run {run.name!r} has no profiles: import some with `format` profiles, or write "
+            "some with kgbias profiles"
         )
     return found
 
@@ -533,15 +533,15 @@ TOTAL = "all"  # the last row
 
 @dataclass(frozen=True, slots=True)
 class GroupCost:
-    """What the answers about a group took.
+    """The cost of the answers about a group.
 
     Attributes:
         group: its name, or "all".
-        answers: how many answers were read for it, each counted once; repeated attempts included.
-        prompt_tokens, completion_tokens: their tokens, as the model or server counted them.
-        cost: in money, at the given prices; None without prices.
-        seconds: how long asking took, over all calls, of the last row: groups are asked together.
-            None where it is not known.
+        answers: how many answers were read for it, each counted once, repeated attempts included.
+        prompt_tokens, completion_tokens: their tokens, as counted by the model or server.
+        cost: the money at the given prices; None without prices.
+        seconds: how long asking took over all calls; only in the last row, since groups are asked
+            together. None if unknown.
     """
 
     group: str
@@ -553,7 +553,7 @@ class GroupCost:
 
 
 def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
-    """What the answers of a run took, by group, and in all."""
+    """The cost of a run's answers, by group and in all."""
     keys: dict[str, set[str]] = {group.name: set() for group in run.groups}
     names = {group.id: group.name for group in run.groups}
     for generation in run.generations():
@@ -576,7 +576,7 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
 
 
 def _cost(answer: Answer, prices: Prices) -> float:
-    """What an answer cost, at the prices of a batch or, where it came directly, at those."""
+    """What an answer cost, at batch prices if it came in a batch, else at direct ones."""
     batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)
     at = prices if batch or prices.directly is None else prices.directly
     return at.of(answer.prompt_tokens, answer.completion_tokens)

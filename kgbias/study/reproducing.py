@@ -1,4 +1,4 @@
-"""A published run, made again and held against what was published."""
+"""Repeat a published run, and compare it with what was published."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
 
-# The names of what comes with kgbias, as metrics say them.
+# The names in metrics of the models that come with kgbias.
 _OFFLINE, _MINILM = "minilm-heads", "all-MiniLM-L6-v2"
 _SENSE = "acceptability"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Something that is not as it was published.
+    """Something that differs from what was published.
 
     Attributes:
-        what: "file" (not as its checksum says), "model" (or how it was asked), "scorer",
+        what: "file" (does not match its checksum), "model" (or how it was asked), "scorer",
             "statement" (made only here, or only there), "count", or the name of a measure.
-        arm, group, predicate, object: the statement, where it is about one.
+        arm, group, predicate, object: the statement, if it is about one.
         published: what was published ("" for nothing).
         here: what was made here ("" for nothing).
     """
@@ -50,15 +50,15 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """A published run, made again.
+    """A published run, repeated.
 
     Attributes:
         run: its name.
-        statements: how many rows were published, and `made`, how many were made here (None where
-            only checksums were held against the files).
+        statements: how many rows were published, and `made`, how many were made here (None if
+            only checksums were compared).
         asked: how many answers the model gave here, and `logged`, how many the store had already.
-        differences: what differs; none where all is as it was published.
-        notes: what could not be made again, a line for each.
+        differences: what differs; empty if everything is as published.
+        notes: what could not be repeated, a line for each.
     """
 
     run: str
@@ -86,29 +86,30 @@ def reproduce(
     progress: Progress | bool | None = None,
     **opening: Unpack[ModelOptions],
 ) -> Reproduction:
-    """Make a published run again, and say what differs.
+    """Repeat a published run, and say what differs.
 
-    The files are held against their checksums. Then the model is asked again by the published
-    configuration and seed, decisions of people are applied, statements are scored by the same
-    scorers, and each statement is held against the published one: whether it is there, how often
-    it was made, and its scores.
+    The files are checked against their checksums. Then the model is asked again with the published
+    configuration and seed, people's decisions are applied, statements are scored by the same
+    scorers, and each is compared with the published one: whether it exists, how often it was made,
+    and its scores.
 
     Args:
-        folder: what `Run.publish` wrote.
-        check: only hold the files against their checksums.
-        store: where the run is made (None: a temporary store). In one that is kept, the same call
-            goes on where it was stopped; what a store has answered before is not asked again.
-        model: ask this one instead, by its spec or as `kgbias.open_model` opened it. Needed where
+        folder: a folder written by `Run.publish`.
+        check: only check the files against their checksums.
+        store: the store to make the run in (None: a temporary one). With a store of your own,
+            repeat the call to continue where it stopped; answers in the store are not asked for
+            again.
+        model: ask this model instead, given by its spec or opened by `kgbias.open_model`. Needed if
             the published spec is a folder on another machine.
-        prompts: the folder of the prompt pack, where it does not come with kgbias.
-        rounding: scores that differ by no more than this are the same.
-        opening: how the model is opened (see `kgbias.open_model`). The address of a server is never
+        prompts: the folder of the prompt pack, if it does not come with kgbias.
+        rounding: scores that differ by no more than this count as the same.
+        opening: how to open the model (see `kgbias.open_model`). The address of a server is never
             taken from the folder.
 
     Raises:
-        DataError: the folder is not what kgbias published, or this version would ask otherwise.
-        UsageError: the run was no crawl, so there is nothing to ask again.
-        ModelError: the model is not here, or is another revision.
+        DataError: the folder is not as kgbias published it, or this version would ask differently.
+        UsageError: the run was not a crawl, so there is nothing to ask again.
+        ModelError: the model is not available, or has another revision.
     """
     from kgbias.publish import altered, read_recipe, read_statements
 
@@ -124,8 +125,8 @@ def reproduce(
         return Reproduction(recipe.name, len(published), None, 0, 0, _rows(files))
     if recipe.kind != "crawl":
         raise UsageError(
-            f"run {recipe.name!r} cannot be made again: it is of the kind {recipe.kind}, and no "
-            "crawl made its statements; `check` holds the files against their checksums"
+            f"run {recipe.name!r} cannot be repeated: it is of the kind {recipe.kind}, not a "
+            "crawl; `check` only checks the files against their checksums"
         )
     with (
         Context(store, progress=progress) as context,
@@ -158,7 +159,7 @@ def _model(
     opened: ExitStack,
     progress: Progress,
 ) -> Completer:
-    """The model that is asked: the published one at its revision, or the one that was named."""
+    """The model to ask: the published one at its revision, or the one that was named."""
     from kgbias.models.spec import asked_as, on_server
 
     given = {name: value for name, value in opening.items() if value is not None}
@@ -180,7 +181,7 @@ def _crawled(
     prompts: PathLike | None,
     progress: Progress,
 ) -> tuple[StoredRun, tuple[int, int]]:
-    """The run, made again, and how many answers were asked for and in the store."""
+    """The repeated run, and how many answers were asked for and how many were in the store."""
     from kgbias.crawl.config import recorded
     from kgbias.crawl.crawler import crawl
     from kgbias.study.opening import gauge_of, judge_of
@@ -195,7 +196,7 @@ def _crawled(
 
 
 def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
-    """Apply the published decisions to the answers that they were about."""
+    """Apply the published decisions to their answers."""
     there = {g.id for g in run.generations()} if recipe.decisions else set()
     kept = [d for d in recipe.decisions if d.generation_id in there]
     if kept:
@@ -205,7 +206,7 @@ def _decided(recipe: "Recipe", run: StoredRun) -> list[str]:
 
 
 def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[str], list[str]]:
-    """Score the run as it was scored. Returns the measures, and a line for each that was not."""
+    """Score the run as it was scored. Returns the measures, and a line for each not scored."""
     from kgbias.measure.scorers import load_scorer
     from kgbias.measure.scoring import measure
 
@@ -213,7 +214,7 @@ def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[s
     for metric in recipe.metrics:
         spec = _spec(metric)
         if spec is None:
-            notes.append(f"{metric.measure} was not scored again: by {metric.scorer}")
+            notes.append(f"{metric.measure} was not scored again; the scorer is {metric.scorer}")
         else:
             scorers.append(load_scorer(metric.measure, spec))
     if scorers:
@@ -222,7 +223,7 @@ def _scored(recipe: "Recipe", run: StoredRun, progress: Progress) -> tuple[set[s
 
 
 def _spec(metric: Metric) -> str | None:
-    """What opens a scorer again; None for one that needs a file, a server or a person's labels."""
+    """The spec that reopens a scorer; None if it needs a file, a server or a person's labels."""
     if metric.scorer == _OFFLINE:
         return "offline"
     if metric.scorer.startswith("axis:"):
@@ -236,8 +237,8 @@ def _spec(metric: Metric) -> str | None:
 
 
 def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:
-    """The statements that count here, and whether others count too: where the acceptability that
-    left some out was not scored again."""
+    """The statements that count here, and whether too many do, because the acceptability that left
+    some out was not scored again."""
     from kgbias.export.content import Content
     from kgbias.export.tables import rows
 
@@ -252,7 +253,7 @@ def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict
 
 
 def _otherwise(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:
-    """Where the model, how it was asked, or a scorer is another one."""
+    """The differences in the model, in how it was asked, and in the scorers."""
     for published, here in (
         (f"{recipe.model.name} {recipe.model.revision}", f"{run.model.name} {run.model.revision}"),
         (_pairs(recipe.settings), _pairs(run.record.settings)),

@@ -1,4 +1,4 @@
-"""Review of a run by hand: rejected answers are restored, accepted ones rejected."""
+"""Review of a run by hand: restoring rejected answers, rejecting accepted ones."""
 
 import csv
 import getpass
@@ -24,29 +24,29 @@ _SHEET = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",
     "earlier", "reviewer", "decided",
 )  # fmt: skip
-# Where it stands (for a message), the generation's id, the verdict, the predicate and the object.
+# The place in the file (for messages), the generation's id, the verdict, predicate and object.
 _Wanted = tuple[str, str, str, str, str]
-_ID = "g"  # before an id in a sheet: one of digits alone would become a number there
+_ID = "g"  # before ids in a sheet, where an id of digits only would become a number
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewedAnswer:
-    """An answer as a person who reviews it needs it.
+    """An answer, as shown to a reviewer.
 
     Attributes:
-        id: of its generation.
+        id: the id of its generation.
         group: the group that was asked about.
-        asked: the beginning of the sentence that the prompt gave.
+        asked: the beginning of the sentence in the prompt.
         answer: what the model said, raw.
-        outcome: how the crawl ended it: ok, refused, unparsable, echo or nonsense.
-        reason: why.
-        predicate: of the statement that it counts as; of an answer that counts as none, of what the
-            reader finds in it without filters ("" where it finds none).
+        outcome: the crawl's outcome: ok, refused, unparsable, echo or nonsense.
+        reason: the reason for the outcome.
+        predicate: the predicate of the statement that it counts as; for a rejected answer, of what
+            the reader finds in it without filters ("" if nothing).
         object: as `predicate`.
         accepted: whether it counts as a statement.
-        decision: the decision in effect ("" for none), with who made it and when.
-        reviewer: who.
-        decided: when (ISO 8601, UTC).
+        decision: the decision in effect ("" for none).
+        reviewer: who made it.
+        decided: when it was made (ISO 8601, UTC).
     """
 
     id: str
@@ -66,10 +66,10 @@ class ReviewedAnswer:
 class Review:
     """A person's review of a run; `Run.review` begins one.
 
-    Each decision is written at once, with who made it and when. It changes what the answer counts
-    as, and nothing of how the crawl ended it; a later decision takes the place of an earlier one,
-    which is kept. In Neo4j, STEREOTYPE edges follow at the end of a `with` statement, or after each
-    call outside one.
+    Each decision is written at once, with its author and time. It changes what the answer counts
+    as, but not the crawl's own outcome; a later decision replaces an earlier one, which is kept. In
+    Neo4j, STEREOTYPE edges are updated at the end of a `with` statement, or after each call outside
+    one.
     """
 
     def __init__(self, run: StoredRun, by: str | None = None) -> None:
@@ -82,12 +82,12 @@ class Review:
 
     @property
     def by(self) -> str:
-        """Who decides: the name that was given, or the user's."""
+        """Who decides: the given name, or the user's."""
         if self._by is None:
             try:
                 self._by = getpass.getuser()
             except (OSError, KeyError, ImportError) as error:
-                raise UsageError("this user has no name here: `by` says who decides") from error
+                raise UsageError("your user name is unknown: set `by`") from error
         return self._by
 
     def answers(
@@ -99,7 +99,7 @@ class Review:
         accepted: bool = False,
         decided: bool = False,
     ) -> Rows[ReviewedAnswer]:
-        """The rejected answers that nobody decided about yet, by outcome and reason, then group and
+        """The rejected answers not yet decided about, by outcome and reason, then by group and
         place in the run.
 
         Args:
@@ -107,7 +107,7 @@ class Review:
             group: only about these groups.
             search: only with this text in the answer or its statement, in any case.
             accepted: instead, the answers that count as statements.
-            decided: those that were decided about too.
+            decided: also the answers already decided about.
         """
         groups = {self._run.group(name).id for name in as_names(group)}
         reasons = {normalise(name) for name in as_names(reason)}
@@ -137,20 +137,20 @@ class Review:
         predicate: str | None = None,
         object: str | None = None,
     ) -> Rows[Decision]:
-        """Decide about answers, named by their rows or ids.
+        """Decide about answers, given by their rows or ids.
 
         Args:
-            answers: one, or several that are decided alike.
-            verdict: "restore": it counts as a statement; "reject": as none; "undo": as what the
-                crawl had read.
-            predicate: of a statement that is restored (None: that of the row).
+            answers: one, or several with the same decision.
+            verdict: "restore": count it as a statement; "reject": do not; "undo": count it as the
+                crawl read it.
+            predicate: the predicate of a restored statement (None: that of the row).
             object: as `predicate`.
 
         Returns:
-            The decisions that were written; what the same person said last is not written again.
+            The decisions written; one that the same person made last is not written again.
 
         Raises:
-            UsageError: an answer that the run does not have, or a statement that lacks a part.
+            UsageError: an answer that is not in the run, or a statement that lacks a part.
         """
         given = [answers] if isinstance(answers, ReviewedAnswer | str) else list(answers)
         wanted = []
@@ -164,7 +164,7 @@ class Review:
         return self._decide(wanted)
 
     def undo(self, answers: Iterable[ReviewedAnswer | str] | None = None) -> Rows[Decision]:
-        """Take decisions back: those in effect about these answers, or all."""
+        """Take back the decisions in effect about these answers, or all."""
         if answers is None:
             effective = in_effect(self._run.decisions())
             answers = [g.id for g in self._run.generations() if g.id in effective]
@@ -195,7 +195,7 @@ class Review:
 
     def write_sheet(self, path: str | Path, answers: Iterable[ReviewedAnswer]) -> int:
         """Write answers as a CSV file for a spreadsheet; returns how many. A person fills in the
-        column `decision` (restore, reject or undo) and, where they restore, mends `predicate` and
+        column `decision` (restore, reject or undo) and, when restoring, corrects `predicate` and
         `object`; `earlier` is the decision in effect."""
         total = 0
         with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
@@ -209,10 +209,10 @@ class Review:
         return total
 
     def read_sheet(self, path: str | Path) -> Rows[Decision]:
-        """Make the decisions of such a file, all or none. A row without a decision changes nothing.
+        """Make the decisions in such a file, all or none. A row without a decision changes nothing.
 
         Raises:
-            DataError: a row that cannot be followed; the message has its line.
+            DataError: an invalid row; the message gives its line.
         """
         return self._decide(_sheet(Path(path)))
 
@@ -263,11 +263,9 @@ class Review:
             if id not in known:
                 raise error(f"{where}run {self._run.name!r} has no answer {id!r}")
             if id in made:
-                raise error(f"{where}this answer is decided about twice")
+                raise error(f"{where}this answer has two decisions")
             if verdict not in VERDICTS:
-                raise error(
-                    f"{where}no decision {verdict!r}; there is {', '.join(VERDICTS)}, or none"
-                )
+                raise error(f"{where}no decision {verdict!r}; use {', '.join(VERDICTS)} or none")
             (group, triple), earlier = known[id], effective.get(id)
             statement = None
             if verdict == "restore":
@@ -292,8 +290,8 @@ class Review:
         return Rows(made.values(), columns=Decision.__dataclass_fields__)
 
     def _known(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
-        """The run's answers by id: the group, and what it counts as. A run may have many, so they
-        are read once, and again only for one that is new."""
+        """The run's answers by id: the group, and what each counts as. A run may have many, so they
+        are read once, and again only for a new one."""
         if any(id not in self._read for id in ids):
             names = {g.id: g.name for g in self._run.groups}
             self._read = {
@@ -305,7 +303,7 @@ class Review:
 
 
 def _sheet(path: Path) -> list[_Wanted]:
-    """The decisions that were filled in."""
+    """The decisions filled in."""
     first = read_text(path).partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
     _, lines = read_table(path, ("id", "decision", "predicate", "object"), delimiter)
@@ -323,7 +321,7 @@ def _sheet(path: Path) -> list[_Wanted]:
 
 
 def _same(earlier: Decision | None, decision: Decision) -> bool:
-    """Whether a decision says what its reviewer said last, or takes nothing back."""
+    """Whether a decision repeats its reviewer's last one, or has nothing to take back."""
     if decision.verdict == "undo":
         return earlier is None or earlier.verdict == "undo"
     return earlier is not None and (
@@ -333,7 +331,7 @@ def _same(earlier: Decision | None, decision: Decision) -> bool:
 
 
 def _now(earlier: Decision | None) -> str:
-    """This moment, and later than the earlier decision whatever the clock says."""
+    """The present time, but always later than the earlier decision, whatever the clock says."""
     now = datetime.now(UTC)
     if earlier is not None:
         now = max(now, datetime.fromisoformat(earlier.decided) + timedelta(microseconds=1))

@@ -1,4 +1,4 @@
-"""Rows of results: a sequence that shows itself, and becomes a frame."""
+"""Rows of results: a sequence that prints as a table and converts to a data frame."""
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ class Rows(Sequence[T], Generic[T]):
     """An immutable sequence of results of one kind, in a fixed order.
 
     Iterate, index or slice it for the typed rows; `to_frame` gives a pandas DataFrame with one row
-    each, `records` the same as plain dicts. In a notebook it shows its first rows.
+    each, `records` the same as plain dicts. A notebook shows its first rows.
     """
 
     __slots__ = ("_columns", "_items", "_record")
@@ -31,8 +31,8 @@ class Rows(Sequence[T], Generic[T]):
         record: Callable[[T], Record] | None = None,
         columns: Iterable[str] | None = None,
     ) -> None:
-        """`record` gives a row's cells by column (default: the fields of a dataclass, or a mapping
-        as it is); `columns` are their names, needed where there may be no row."""
+        """`record` gives a row's cells by column (default: a dataclass's fields, or the mapping
+        itself); `columns` are their names, needed if there may be no rows."""
         self._items: tuple[T, ...] = tuple(items)
         self._record = record or _fields
         if columns is None:
@@ -51,7 +51,7 @@ class Rows(Sequence[T], Generic[T]):
     def to_frame(self) -> Any:
         """A pandas DataFrame with one row for each item, columns as in `columns`.
 
-        Numbers that are missing are NaN. Raises MissingExtra where pandas is not installed.
+        Missing numbers are NaN. Raises MissingExtra if pandas is not installed.
         """
         try:
             import pandas
@@ -123,13 +123,13 @@ def _fields(item: Any) -> Record:
 
 
 def _html_cell(value: Any) -> str:
-    """A cell of a table in a notebook: numbers at the right, text at the left."""
+    """A cell of a notebook's table: numbers on the right, text on the left."""
     side = "right" if isinstance(value, int | float) else "left"
     return f'<td style="text-align: {side}">{html.escape(_cell(value))}</td>'
 
 
 def _cell(value: Any) -> str:
-    """A value as a person reads it, on one line, with nothing that a terminal would obey."""
+    """A value for people to read: one line, without terminal control characters."""
     if value is None or value != value:
         return ""
     if isinstance(value, float):

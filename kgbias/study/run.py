@@ -1,4 +1,4 @@
-"""A run of a study, and all that can be done with it."""
+"""A run of a study, and everything that can be done with it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -35,8 +35,8 @@ TOP = 20
 
 
 class Asked(TypedDict, total=False):
-    """How a model is asked: the `form` of the prompts ("chat" or "completion"), their folder
-    (`prompts`), `temperature`, `seed`, and how a spec is opened (see `kgbias.open_model`)."""
+    """How to ask a model: the `form` of the prompts ("chat" or "completion"), their folder
+    (`prompts`), `temperature`, `seed`, and how to open a spec (see `kgbias.open_model`)."""
 
     form: Form
     prompts: PathLike
@@ -49,17 +49,16 @@ class Asked(TypedDict, total=False):
 class Run(Held, Measured, Probed):
     """A crawl or an import in a study's store.
 
-    Made by the methods of `Study`. Methods that compute something write their results to the store
-    and return them; methods that only read (`triples`, `groups`, `figure` ...) read the store each
-    time. All of it belongs to the model that was asked: statements are what a model says, not
-    evidence of what is true of anyone.
+    Made by the methods of `Study`. Methods that compute write their results to the store and return
+    them; methods that only read (`triples`, `groups`, `figure` ...) read the store each time. All
+    of it belongs to the model that was asked: statements are what a model says, not evidence of
+    what is true of anyone.
     """
 
     def review(self, *, by: str | None = None) -> Review:
-        """Begin a review by hand: rejected answers are shown, and restored where they were rejected
-        by mistake; statements that should not count are rejected (appendix A.3 of Salinas et al.
-        2023). Decisions are rows with who and when, and can be taken back. `measure` again after
-        them.
+        """Begin a review by hand: restore answers that were rejected by mistake, and reject
+        statements that should not count (appendix A.3 of Salinas et al. 2023). Decisions are rows
+        with their author and time, and can be taken back. `measure` again afterwards.
 
         Args:
             by: who decides (None: the user's name).
@@ -80,19 +79,20 @@ class Run(Held, Measured, Probed):
         """Answer a question from the statements that count (`counted`), with its sources.
 
         Without a model the answer is extractive: the statements that the question is about, with
-        counts and the figures of their groups. With one, the model writes sentences from these
-        statements; a sentence that cites none of them, or one that there is not, is marked. Where
+        counts and the figures of their groups. With a model, it writes sentences from these
+        statements; a sentence that cites none, or a statement that does not exist, is marked. If
         the graph holds nothing about the question, the answer says so, and no model is asked.
 
         Args:
             question: in English; groups are found by their names and synonyms, in any case.
             model: a spec or an open model that writes the answer; its answers are kept in the log.
-            top: at most so many statements about each group that is named, or in all where none is.
+            top: the maximum number of statements about each named group, or in all if none is
+                named.
             encoder: the model whose sentence embeddings find statements that say the same in other
-                words; None or "none": shared words alone. Without its package, words alone decide
-                too, and a line says so.
+                words; None or "none": only shared words. Without its package, only words decide
+                too, and a remark says so.
             device: where the encoder and a local model run, as for `measure`.
-            asked: how the model is asked; see `Asked`.
+            asked: how to ask the model; see `Asked`.
             selection: which statements count, as in `counted`.
         """
         from kgbias.ask import extractive, retrieve
@@ -124,12 +124,12 @@ class Run(Held, Measured, Probed):
         device: str = "auto",
         asked: Asked | None = None,
     ) -> "CypherAnswer":
-        """Let a model write a question as a Cypher query against the shape of the graph, and run it
+        """Have a model write a question as a Cypher query against the graph's schema, and run it
         read-only, under the guard of `Study.cypher`. A query that cannot be run is shown to the
-        model once, with the error.
+        model once more, with the error.
 
-        The rows are what the query says, not what the question meant: read the query. It does not
-        follow `counted`. The parameters are those of `ask`.
+        The rows answer the query, not necessarily what the question meant: read the query. It does
+        not follow `counted`. Parameters as in `ask`.
         """
         from kgbias.ask.text2cypher import ask_in_cypher
 
@@ -149,22 +149,22 @@ class Run(Held, Measured, Probed):
         seed: int = 0,
         **judging: Unpack[Judging],
     ) -> "ParserFaithfulness":
-        """Check whether the triples of the run still say what the raw answers said: every
-        generation by rule, and by a judge where one is named; by outcome, with 95% intervals.
+        """Check whether the run's triples still say what the raw answers said: every generation by
+        rule, and by a judge if one is named; by outcome, with 95% intervals.
 
         Args:
-            judge: "minilm" (offline), or a model's spec or an open model, which is asked with the
-                prompts of RAGAS; None: the rule alone.
-            repeats: how often the judge is asked about each statement.
-            sample: put only so many statements, drawn at random, to the judge.
-            seed: of that draw, and of the judge's answers.
-            judging: how a model is asked; see `Judging`.
+            judge: "minilm" (offline), or a model's spec or an open model, asked with the prompts of
+                RAGAS; None: only the rule.
+            repeats: how many times to ask the judge about each statement.
+            sample: the judge sees only this many statements, drawn at random.
+            seed: the random seed of that draw and of the judge's answers.
+            judging: how to ask a model; see `Judging`.
         """
         from kgbias.faithfulness import check_run
 
         check_judging(repeats, judge, judging)
         if judge is None and (repeats > 1 or sample is not None):
-            raise UsageError("`repeats` and `sample` belong to a judge: name one with `judge`")
+            raise UsageError("`repeats` and `sample` need a judge: name one with `judge`")
         if sample is not None and sample < 1:
             raise UsageError("`sample` must be at least 1")
         with self._context.working() as progress:
@@ -184,11 +184,11 @@ class Run(Held, Measured, Probed):
         judging: Judging | None = None,
         **selection: Unpack[Selecting],
     ) -> "Metric":
-        """The faithfulness of a text about the run, such as a paragraph of a paper: of the
-        statements that it makes, the share that follows from statements of the run.
+        """The faithfulness of a text about the run, such as a paragraph of a paper: the share of
+        its statements that follow from statements of the run.
 
-        Each statement is held against those that count (`counted`) and that `ask` finds for it, at
-        most `top` about each group.
+        Each is checked against those that count (`counted`) and that `ask` finds for it, at most
+        `top` about each group.
         """
         from kgbias.ask import retrieve
         from kgbias.faithfulness.metrics import against
@@ -209,7 +209,7 @@ class Run(Held, Measured, Probed):
 
     def to_networkx(self, **selection: Unpack[Selecting]) -> Any:
         """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to objects
-        (`kgbias.graph.to_networkx` says what its nodes and edges hold)."""
+        (`kgbias.graph.to_networkx` describes its nodes and edges)."""
         from kgbias.graph.to_networkx import to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
@@ -218,7 +218,7 @@ class Run(Held, Measured, Probed):
     def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts
         (`counted`) in one HTML page that works offline. Returns its path.
-        `Study.report` sets several runs beside each other."""
+        `Study.report` shows several runs side by side."""
         from kgbias.report import write_report
 
         with self._context.working(whole=True) as progress:
@@ -235,8 +235,8 @@ class Run(Held, Measured, Probed):
         **selection: Unpack[Selecting],
     ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
-        table, and manifest.json, of the statements that count (`counted`). Returns the files.
-        `Study.figures` sets several runs beside each other."""
+        table, and manifest.json, for the statements that count (`counted`). Returns the files.
+        `Study.figures` shows several runs side by side."""
         from kgbias.report.save import save_figures
 
         with self._context.working(whole=True) as progress:
@@ -263,21 +263,21 @@ class Run(Held, Measured, Probed):
         **selection: Unpack[Selecting],
     ) -> int:
         """Write the statements that count (`counted`) with counts and scores, as a table, a graph
-        or a picture; returns how many were written. Of a run of several arms, tables and graphs
-        have a row or an edge for each arm; a picture is of one.
+        or a picture; returns how many were written. For a run with several arms, tables and graphs
+        have a row or an edge for each arm; a picture shows one arm.
 
         Args:
-            path: the file, for neo4j-admin the folder; or a stream of text (`sys.stdout`).
+            path: the file, or for neo4j-admin the folder; or a text stream (`sys.stdout`).
             format: jsonl, csv, graphml, svg ... (None: by the file's extension, jsonl in a stream).
             group: only these groups.
             predicate: only triples with this predicate.
             topic: only triples about a topic with this text in its name.
-            min_count: only what was said at least this often.
-            limit: only this many, those said most often; what was said equally often is dealt
-                evenly over the groups.
-            per_group: only this many of each group, those said most often. Pictures have as many
-                as can be read, where neither this nor `limit` is given.
-            merged: near-duplicates count as one.
+            min_count: only statements made at least this often.
+            limit: at most this many, the most frequent first; ties are spread evenly over the
+                groups.
+            per_group: at most this many per group, the most frequent first. Without this and
+                `limit`, pictures have as many as are legible.
+            merged: count near-duplicates as one.
             selection: which statements count, as in `counted`.
         """
         from kgbias.export import Filters, write_export
@@ -295,9 +295,9 @@ class Run(Held, Measured, Probed):
             )
 
     def explore(self, **selection: Unpack[Selecting]) -> "Explorer":
-        """The explorer of this run, which shows itself in a notebook, and can be saved
-        (`explore().save("explorer.html")`). `Study.explore` writes one of several runs, and says
-        what `selection` does."""
+        """The explorer of this run, which a notebook displays, and which can be saved
+        (`explore().save("explorer.html")`). `Study.explore` writes one for several runs, and
+        explains `selection`."""
         from kgbias.explore import Explorer, render
 
         with self._context.working() as progress:
@@ -316,17 +316,17 @@ class Run(Held, Measured, Probed):
         **selection: Unpack[Selecting],
     ) -> list[Path]:
         """Write the statements that count (`counted`) as a data set that others can load, cite and
-        make again: Parquet and JSON lines, a dataset card with its data statement, Croissant
-        metadata, the figures of groups in the schema of Every Eval Ever, a citation, the
-        configuration and checksums. Returns the files.
+        reproduce: Parquet and JSON lines, a dataset card with a data statement, Croissant metadata,
+        group figures in the schema of Every Eval Ever, a citation, the configuration and checksums.
+        Returns the files.
 
-        The folder is written whole or not at all. `kgbias.reproduce` makes the data again from it.
+        The folder is written whole or not at all. `kgbias.reproduce` repeats the run from it.
 
         Args:
             folder: a new or empty folder.
-            license: the licence of the model's outputs, as an SPDX identifier, an address or in
-                words. It is yours to know: nothing is assumed.
-            author: who publishes, as the citation names them; several as a list.
+            license: the licence of the model's outputs: an SPDX identifier, an address or words.
+                Nothing is assumed: you must know it.
+            author: who publishes, as named in the citation; several as a list.
             figures: also write the figures and tables of the run (as `figures` does).
             selection: which statements count, as in `counted`.
         """
@@ -346,13 +346,13 @@ class Run(Held, Measured, Probed):
     def profile_page(
         self, path: PathLike = "profiles.html", *, name: Names = (), title: str | None = None
     ) -> Path:
-        """Write the profiles as a page that works offline, on which those of two names stand side
-        by side. Returns its path.
+        """Write the profiles as a page that works offline and shows those of two names side by
+        side. Returns its path.
 
         Args:
             path: the file.
             name: the names to begin with, one or two (none: the first of two groups).
-            title: of the page (None: the name of the run).
+            title: the page's title (None: the name of the run).
         """
         from kgbias.report.profiles import write_profile_page
 
@@ -384,7 +384,7 @@ def _prompted(
 
 
 def _index(context: Context, encoder: str | None, device: str) -> "Index | None":
-    """The index of the store: on a Neo4j server its own, where neo4j-graphrag is installed."""
+    """The index of the store: on a Neo4j server its own, if neo4j-graphrag is installed."""
     if encoder is None or encoder == "none":
         return None
     from kgbias.ask.retrieve import InMemory
@@ -404,13 +404,13 @@ def _index(context: Context, encoder: str | None, device: str) -> "Index | None"
                     context.remark(f"compared here and not on the server: {error}")
         return InMemory(embed)
     except MissingExtra as error:
-        context.remark(f"found by shared words alone: {error}")
+        context.remark(f"found only by shared words: {error}")
         return None
 
 
 def _check_question(question: str, model: str | Completer | None, asked: Asked | None) -> None:
     if not question.strip():
-        raise UsageError("a question needs words")
+        raise UsageError("the question is empty")
     given = [name for name, value in (asked or {}).items() if value is not None]
     if model is None and given:
-        raise UsageError(f"`{given[0]}` belongs to a model: name one with `model`")
+        raise UsageError(f"`{given[0]}` needs a model: name one with `model`")

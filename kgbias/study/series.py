@@ -1,4 +1,4 @@
-"""Crawls that repeat each other: how much a figure moves from crawl to crawl."""
+"""A series of repeated crawls: how much a figure varies from crawl to crawl."""
 
 import math
 import statistics
@@ -21,8 +21,8 @@ class Spread:
     Attributes:
         group: the group.
         measure: the name of the figure (`kgbias.measures.figures`).
-        arm: the arm that it is of, "" in a series of one arm.
-        values: the figure in each crawl, in their order; NaN where a crawl does not have it.
+        arm: the arm, "" in a series with one arm.
+        values: the figure in each crawl, in order; NaN if a crawl lacks it.
     """
 
     group: str
@@ -37,7 +37,7 @@ class Spread:
 
     @property
     def mean(self) -> float:
-        """The mean over the crawls; NaN where none has the figure."""
+        """The mean over the crawls; NaN if none has the figure."""
         return statistics.fmean(self._known) if self._known else math.nan
 
     @property
@@ -59,19 +59,19 @@ class Spread:
 
 
 class Series(Sequence[Run]):
-    """The runs of a series, in the order in which they were begun; `Study.crawl` makes one, and
-    `Study.series` finds it."""
+    """The runs of a series, in the order they were begun, as made by `Study.crawl` and found by
+    `Study.series`."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._runs = tuple(runs)
 
     @property
     def name(self) -> str:
-        """The name of the first run, which the others add a number to."""
+        """The name of the first run, to which the others add a number."""
         return self._runs[0].name
 
     def measure(self, **options: Any) -> Rows[Spread]:
-        """Measure every run (`Run.measure` says with which parameters); returns `figures()`."""
+        """Measure every run (parameters as in `Run.measure`); returns `figures()`."""
         for run in self:
             run.measure(**options)
         return self.figures()
@@ -79,14 +79,14 @@ class Series(Sequence[Run]):
     def figure(self, group: str, measure: str, arm: str = "") -> Spread:
         """A figure of a group in every crawl, its mean and its standard deviation.
 
-        Raises UsageError for a group that the first run does not have."""
+        Raises UsageError for a group that the first run lacks."""
         name = self[0].stored.group(group).name
         found = self.figures(measure)
         same = [s for s in found if s.group == name and s.arm == arm]
         return same[0] if same else Spread(name, measure, arm, (math.nan,) * len(self))
 
     def figures(self, measure: Names = ()) -> Rows[Spread]:
-        """How much each group's figures move from crawl to crawl, by measure and group.
+        """How much each group's figures vary from crawl to crawl, by measure and group.
 
         Frame columns: measure, group, arm, n (crawls that have it), mean, sd, values.
 
@@ -118,9 +118,9 @@ class Series(Sequence[Run]):
 
     def pooled(self, measure: Names = (), **selection: Unpack[Selecting]) -> Rows[Figure]:
         """Each group's figures over all crawls together (totals are means over the crawls), by
-        group, of the statements that count (`Run.counted`). Their intervals cover statements and
-        recrawls, and wordings where the prompts have several: crawls and wordings are resampled
-        above the prompts of each crawl.
+        group, over the statements that count (`Run.counted`). Their intervals cover statements and
+        recrawls, and wordings if the prompts have several: crawls and wordings are resampled above
+        the prompts of each crawl.
 
         Frame columns: group, measure, arm, value, low, high, n, covers.
 

@@ -46,25 +46,24 @@ def open(
 ) -> "Study":
     """Open a study: the runs in a store.
 
-    Use it in a `with` statement, or close it. A file that does not exist is created when something
-    is first written to it.
+    Use it in a `with` statement, or close it. A missing file is created by the first write.
 
     Args:
         store: the path of a SQLite file, a neo4j:// or bolt:// URL (the password is read from
             NEO4J_PASSWORD), or None for a temporary store that is deleted with the study.
-        progress: whether the progress of long work is shown: None in a terminal or a notebook, True
+        progress: whether to show the progress of long work: None in a terminal or a notebook, True
             always, False never; or a `kgbias.io.progress.Progress` to report to.
-        query_timeout: seconds that a query may take; None for as long as it wants.
+        query_timeout: the most seconds that a query may take; None for no limit.
 
     Raises:
         StoreError: the store cannot be opened or reached.
-        UsageError: a URL of another kind.
+        UsageError: the URL is of another kind.
     """
     return Study(Context(store, progress=progress, query_timeout=query_timeout))
 
 
 def queries() -> Rows["NamedQuery"]:
-    """The library of queries that `Study.query` runs: what each one answers and takes."""
+    """The library of queries for `Study.query`: what each answers and takes."""
     from kgbias.query import load_query, query_names
 
     return Rows(
@@ -76,7 +75,7 @@ def queries() -> Rows["NamedQuery"]:
 
 def model_kinds() -> Rows[ModelKind]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
-    log-probabilities, probes, association tests, batches. Frame columns: those of a `ModelKind`."""
+    log-probabilities, probes, association tests, batches. Frame columns: those of `ModelKind`."""
     return Rows(kinds_of_models(), columns=tuple(ModelKind.__dataclass_fields__))
 
 
@@ -92,8 +91,8 @@ def plugins() -> Rows[Plugin]:
 
 
 def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
-    """What `Study.crawl` would ask with these parameters, and what difference between groups that
-    could show. Asks nothing, opens nothing."""
+    """What `Study.crawl` would ask with these parameters, and the difference between groups that it
+    could show. Asks and opens nothing."""
     from kgbias.crawl.plans import price_of
 
     prices, asking = priced(options, model)
@@ -103,8 +102,8 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
 
 
 def shows(config: CrawlConfig) -> dict[str, float]:
-    """For each category of two groups or more, the smallest difference in mean regard that a crawl
-    would find (`kgbias.compare.planned`)."""
+    """The smallest difference in mean regard that a crawl would find (`kgbias.compare.planned`),
+    for each category of two or more groups."""
     from kgbias.compare.paired import planned
 
     sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}
@@ -114,7 +113,7 @@ def shows(config: CrawlConfig) -> dict[str, float]:
 
 
 def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
-    """The prompts of a group in an arm, by what they supply."""
+    """The prompts about a group in one arm, by what they supply."""
     from kgbias.compare.paired import Asked
 
     first, *others = config.steps
@@ -129,8 +128,7 @@ def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
 
 
 class ProfileOptions(TypedDict, total=False):
-    """For whom profiles are written and how a model is asked; `Study.write_profiles` says what each
-    one means."""
+    """Whose profiles to write, and how to ask the model; see `Study.write_profiles`."""
 
     names: str | None
     group: Names
@@ -147,11 +145,11 @@ class ProfileOptions(TypedDict, total=False):
 
 
 class ProfileCall(ProfileOptions, ModelOptions, total=False):
-    """All that decides the profiles of the model of a spec."""
+    """Everything that decides a model's profiles."""
 
 
 class ProfileSpending(ProfileCall, Spending, total=False):
-    """That, and what the call may spend."""
+    """The same, and what the call may spend."""
 
 
 class Study(Compared, Tested, Checked):
@@ -164,17 +162,17 @@ class Study(Compared, Tested, Checked):
 
     @property
     def store(self) -> Keeping:
-        """What keeps the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
+        """The care of the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
         return Keeping(self._context)
 
     @property
     def graph(self) -> Store:
-        """The graph as the store holds it, for work below this layer. Raises StoreError if there is
-        no store yet, or the study is closed."""
+        """The graph in the store, for work below this layer. Raises StoreError if there is no store
+        yet, or the study is closed."""
         return self._context.graph
 
     def close(self) -> None:
-        """Close the store. A study cannot be used afterwards."""
+        """Close the store. The study cannot be used afterwards."""
         self._context.close()
 
     def __enter__(self) -> Self:
@@ -188,7 +186,7 @@ class Study(Compared, Tested, Checked):
     def runs(self) -> Rows[Run]:
         """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
         groups, categories, counts of triples, generations, refusals and tokens, and the series that
-        a crawl repeats."""
+        a crawl belongs to."""
         summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
             (Run(self._context, s.run) for s in summaries.values()),
@@ -197,12 +195,12 @@ class Study(Compared, Tested, Checked):
         )
 
     def run(self, name: str | None = None) -> Run:
-        """The run of that name, or the newest. Raises RunNotFound, naming those there are."""
+        """The run of this name, or the newest. Raises RunNotFound, which lists the runs."""
         return Run(self._context, self._context.graph.find_run(name))
 
     def series(self, name: str) -> Series:
         """The crawls of a series, by the name of any of them; a crawl that was not repeated is a
-        series of one. Raises RunNotFound, naming the runs there are."""
+        series of one. Raises RunNotFound, which lists the runs."""
         return Series(Run(self._context, stored.record) for stored in self._context.series(name))
 
     @overload
@@ -235,33 +233,33 @@ class Study(Compared, Tested, Checked):
     ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
-        The method and its defaults are those of Salinas et al. 2023. The same call again continues
-        where it was stopped, and asks nothing that was answered before.
+        The method and its defaults are those of Salinas et al. 2023. Repeat the call to continue
+        where it stopped; nothing that was answered is asked again.
 
         Args:
-            model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, or a model that
-                `kgbias.open_model` opened.
-            name: a name for the run (None: one that says what it is).
-            repeat: crawl so many times, each time with a random seed of its own that follows from
-                `seed`: the runs name, name~2 ..., returned as a `Series`, which says how much a
-                figure moves from crawl to crawl. The first is the crawl that is made without it.
-            options: what this call may spend: `max_requests`, `max_tokens` (of prompts and answers
-                together) and `max_cost`, where it stops (raises Interrupted); the last needs what
-                a million tokens cost, of prompts (`price_in`) and of answers (`price_out`), or a
-                file of `prices` (`kgbias.models.budget.read_prices`); whether requests are left
-                with a provider in batches (`batch`), round by round, at its lower price, which
-                takes hours and survives Ctrl-C; how a spec is opened (`device`, `dtype` and
-                `batch_size` of a local model, `base_url`, `concurrency` and `timeout` of a
-                server; see `kgbias.open_model`); whom to ask about (`category`, `group`, `seeds`,
-                `intersect`, `dynamic` ...; see `kgbias.crawl.configure.configure`); and how to ask
-                (`samples`, `iterations`, `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
+            model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, or a model opened
+                by `kgbias.open_model`.
+            name: a name for the run (None: a descriptive one).
+            repeat: crawl this many times, each with its own random seed derived from `seed`: the
+                runs name, name~2 ..., returned as a `Series`, which shows how much a figure varies
+                from crawl to crawl. The first is the same crawl as without `repeat`.
+            options: limits, at which the call stops and raises Interrupted: `max_requests`,
+                `max_tokens` (prompts and answers together) and `max_cost`, which needs your prices
+                of a million prompt tokens (`price_in`) and answer tokens (`price_out`), or a file
+                of `prices` (`kgbias.models.budget.read_prices`); `batch`: send requests to the
+                provider in batches, round by round, at its lower price, which takes hours and
+                survives Ctrl-C; how to open a spec (`device`, `dtype` and `batch_size` for a local
+                model, `base_url`, `concurrency` and `timeout` for a server; see
+                `kgbias.open_model`); whom to ask about (`category`, `group`, `seeds`, `intersect`,
+                `dynamic` ...; see `kgbias.crawl.configure.configure`); and how to ask (`samples`,
+                `iterations`, `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
 
         Raises:
             UsageError: an unknown name, a number out of range, or parameters that exclude each
                 other.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
         """
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
@@ -310,24 +308,24 @@ class Study(Compared, Tested, Checked):
         attribute: Names = (),
         say: Mapping[str, str] | None = None,
     ) -> Run:
-        """Make a run of statements that were collected elsewhere: a CSV, TSV or JSON-lines table
-        with a row for each statement, or character profiles; or of the statements about groups in
-        a folder of documents or in a knowledge graph of RAGAS, whose passages the run keeps.
+        """Make a run from statements collected elsewhere: a CSV, TSV or JSON-lines table with one
+        row per statement; character profiles; or the statements about groups in a folder of
+        documents or in a knowledge graph from RAGAS, whose passages the run keeps.
 
         Args:
             path: the file, or the folder of documents.
-            name: a name for the run (None: one that says what it is).
-            model: what said these statements.
+            name: a name for the run (None: a descriptive one).
+            model: the source of the statements.
             format: csv, tsv, jsonl, profiles, ragas or documents (None: by the file's extension;
-                a folder is documents).
+                documents for a folder).
             group: the column of the group (None: "group"; in profiles "name").
             predicate: the column of the predicate.
             object: the column of the object.
-            category: the column of the group's category (None: "category" where there is one).
-            count: the column that says how often it was said (None: "count" where there is one).
-            arm: the column of the augmentation arm (None: "arm" where there is one).
+            category: the column of the group's category (None: "category", if there is one).
+            count: the column of how often a statement was made (None: "count", if there is one).
+            arm: the column of the augmentation arm (None: "arm", if there is one).
             category_name: the category of groups whose rows name none.
-            attribute: in profiles, the columns to read (none: all that tell of the character).
+            attribute: in profiles, the columns to read (none: all that describe the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
         """
         from kgbias.ingest import CORPORA, import_file, import_passages
@@ -371,27 +369,27 @@ class Study(Compared, Tested, Checked):
     ) -> Run:
         """Ask a model for profiles of characters with given names, and put them into the graph.
 
-        The method is that of Siddique et al. 2024, section 6. The same call again continues where
-        it was stopped, and asks nothing that was answered before.
+        The method is that of Siddique et al. 2024, section 6. Repeat the call to continue where it
+        stopped; nothing that was answered is asked again.
 
         Args:
-            model: a spec, or a model that `kgbias.open_model` opened.
-            name: a name for the run (None: one that says what it is).
+            model: a spec, or a model opened by `kgbias.open_model`.
+            name: a name for the run (None: a descriptive one).
             options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
-                `Study.crawl`); how a spec is opened (`device`, `dtype` and `batch_size` of a local
-                model, `base_url`, `concurrency` and `timeout` of a server); for whom profiles are
-                written: `names` ("globalbias", "reference" or a CSV file with the columns name and
-                group), of which only those of `group`, and of each group the first `limit`; which
-                `attribute` of the `prompts` are asked for; and how: `form` ("json", or "attributes"
+                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
+                model, `base_url`, `concurrency` and `timeout` for a server); whose profiles to
+                write: `names` ("globalbias", "reference" or a CSV file with the columns name and
+                group), only those of `group`, and the first `limit` of each group; which
+                `attribute` of the `prompts` to ask for; and how: `form` ("json", or "attributes"
                 one by one), `samples` of each name (3), `temperature` (1), `min_p`, `max_attempts`
-                (5), `structured` (a server keeps to the schema), `seed`.
+                (5), `structured` (a server follows the schema), `seed`.
 
         Raises:
             UsageError: an unknown name, a number out of range, or parameters that exclude each
                 other.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or where a budget is spent; what came is kept.
+            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
         """
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import write_profiles
@@ -411,7 +409,7 @@ class Study(Compared, Tested, Checked):
         return Run(self._context, written.run, written=written)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
-        """What `write_profiles` would ask with these parameters. Asks nothing, opens nothing."""
+        """What `write_profiles` would ask with these parameters. Asks and opens nothing."""
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import profiles_price
 
@@ -422,11 +420,11 @@ class Study(Compared, Tested, Checked):
     # Questions
 
     def query(self, name: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
-        """Ask a question of the library, such as `query("shared", group="Women", other="Men")`.
+        """Run a query of the library, such as `query("shared", group="Women", other="Men")`.
 
-        `kgbias.queries()` lists them with what they take; `run` is the newest run where a query
-        takes one and none is named. With the most hurtful statements it is said how many that get
-        such a label deserve it. Raises UsageError for a query or parameter that is not there.
+        `kgbias.queries()` lists the queries with their parameters; for a query that takes a `run`,
+        the default is the newest. With the most hurtful statements, a remark says how many with
+        such a label deserve it. Raises UsageError for an unknown query or parameter.
         """
         from kgbias.measure.precision import worth
         from kgbias.measures import MEASURES
@@ -440,8 +438,8 @@ class Study(Compared, Tested, Checked):
         return Rows(result.records(), columns=result.columns)
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
-        """Ask a question of your own in Cypher, read-only, on either kind of store; $NAME in the
-        text stands for the parameter of that name."""
+        """Run your own read-only Cypher query, on either kind of store; $NAME in the text stands
+        for the parameter of that name."""
         result = self._context.graph.query(text, parameters)
         return Rows(result.records(), columns=result.columns)
 

@@ -1,5 +1,5 @@
-"""Models tested with what no run said: sets of probes, names with descriptors, and
-published tests."""
+"""Models tested on material from no run: sets of probes, names with descriptors, and published
+tests."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -43,7 +43,7 @@ COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "
 
 
 class Tested(OfStudy):
-    """Models tested with what no run said; a part of `Study`."""
+    """Models tested on material from no run; a part of `Study`."""
 
     def probe_sets(
         self,
@@ -61,26 +61,26 @@ class Tested(OfStudy):
         **opening: Unpack[ScorerOptions],
     ) -> "list[SetProbes]":
         """Probe groups and statements with one model or several, one after another: each is loaded
-        once, and forgotten before the next. What each probe costs is kept in the answer log (or in
-        `output`), so the same call continues where it was stopped; SoFa of each model is kept with
+        once, and unloaded before the next. The score of each probe is kept in the answer log (or in
+        `output`), so repeat the call to continue where it stopped; each model's SoFa is kept with
         the set.
 
         Args:
-            models: specs, or models that `kgbias.open_scorer` opened.
-            sets: category to (groups, statements); `kgbias.gather_sets` reads them.
-            name: what to call the set.
+            models: specs, or models opened by `kgbias.open_scorer`.
+            sets: category to (groups, statements), as read by `kgbias.gather_sets`.
+            name: a name for the set.
             by: what ranks the groups (see `Run.probe`).
-            as_published: compute as the code of the paper did, slips included; not kept.
-            output: write every probe: a .jsonl file or a .parquet folder; of several models, each
-                has its own, whose name ends in the model's.
+            as_published: compute as the paper's code did, slips included; not kept.
+            output: write every probe: a .jsonl file or a .parquet folder; with several models, one
+                each, whose name ends in the model's.
             run: the run whose statements or groups these are.
             seed: the random seed of the intervals.
-            executor: where the models read, as for `Run.probe`.
-            processes: how many processes of this machine read, as for `Run.probe`.
-            opening: how a spec is opened: `begin`, `device`, `dtype`, `base_url`.
+            executor: where the models run, as for `Run.probe`.
+            processes: the number of processes on this machine, as for `Run.probe`.
+            opening: how to open a spec: `begin`, `device`, `dtype`, `base_url`.
 
         Raises:
-            UsageError: a spec that is none, or an output that belongs to other settings.
+            UsageError: an invalid spec, or an output that belongs to other settings.
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
@@ -118,21 +118,22 @@ class Tested(OfStudy):
         device: str = "auto",
         seed: int = 0,
     ) -> ProbeSet:
-        """Say of the statements of a set what they are about, and which are hate speech (appendices
-        C.2 and C.3 of the paper); the answers are kept with the set, and `sofa_figures` draws them.
+        """Find what the statements of a set are about, and which are hate speech (appendices C.2
+        and C.3 of the paper). The answers are kept with the set; `sofa_figures` draws them.
 
         Args:
             probe_set: as for `sofa`.
-            hate: the scorer of toxicity that says it, from 0.5 on: offline, or as in the paper
-                hf:facebook/roberta-hate-speech-dynabench-r4-target:hate; None: not asked.
-            embedding: what statements are embedded in to be clustered: minilm, or as in the paper
-                hf:Alibaba-NLP/gte-base-en-v1.5; None: not asked.
-            min_cluster_size: the fewest statements of a cluster (None: 1% of them, at least 5).
+            hate: the toxicity scorer that decides, from 0.5 on: offline, or as in the paper
+                hf:facebook/roberta-hate-speech-dynabench-r4-target:hate; None: skip.
+            embedding: the embedding to cluster statements in: minilm, or as in the paper
+                hf:Alibaba-NLP/gte-base-en-v1.5; None: skip.
+            min_cluster_size: the minimum number of statements in a cluster (None: 1% of them, at
+                least 5).
             device: where the models run.
-            seed: of the clusters.
+            seed: the random seed of the clusters.
 
         Raises:
-            UsageError: no set of that name, or neither is asked.
+            UsageError: no set of that name, or both are None.
             MissingExtra: a package of the extras `topics` or `scorers` is missing.
         """
         from kgbias.measure.clusters import cluster_texts
@@ -140,7 +141,7 @@ class Tested(OfStudy):
         from kgbias.measure.scorers import load_scorer
 
         if hate is None and embedding is None:
-            raise UsageError("nothing is asked of the set: name `hate` or `embedding`")
+            raise UsageError("nothing to describe: give `hate` or `embedding`")
         found = self.sofa(probe_set).probe_set
         texts = list(dict.fromkeys(s.text for part in found.parts for s in part.statements))
         record = dict(found.record)
@@ -183,15 +184,15 @@ class Tested(OfStudy):
         beside: str | Path | None = None,
         **options: Any,
     ) -> list[Path]:
-        """Write the tables and figures of the paper for one set of probes: SVG, PDF and PNG, LaTeX
-        and CSV, and manifest.json. Returns the files.
+        """Write the paper's tables and figures for one set of probes: SVG, PDF and PNG, LaTeX and
+        CSV, and manifest.json. Returns the files.
 
         Args:
-            folder: where to.
+            folder: the folder to write to.
             probe_set: as for `sofa`.
-            beside: scores of the same models by other benchmarks, which stand beside SoFa in table
-                1 with their ranks and Kendall's tau: a CSV file with the column model and a column
-                for each benchmark, higher is more biased.
+            beside: scores of the same models on other benchmarks, shown beside SoFa in table 1 with
+                their ranks and Kendall's tau: a CSV file with the column model and a column for
+                each benchmark; higher is more biased.
             options: as for `sofa`.
         """
         from kgbias.report.save import save_sofa
@@ -204,7 +205,7 @@ class Tested(OfStudy):
     def sofa(
         self, probe_set: str | None = None, *, run: str | Run | None = None, **options: Any
     ) -> "SofaComparison":
-        """Models by SoFa on one set of probes: ranks, paired tests, scores by category.
+        """Rank models by SoFa on one set of probes: ranks, paired tests, scores by category.
 
         Args:
             probe_set: the name of a set or the beginning of its id (None: the set that most models
@@ -212,7 +213,7 @@ class Tested(OfStudy):
             run: only the models that `Run.probe` asked about this run.
             options: `correction` and `seed` of `kgbias.compare.sofa.compare_sofa`.
 
-        Raises UsageError where no model was probed, or no set has that name.
+        Raises UsageError if no model was probed, or no set has that name.
         """
         from kgbias.compare.sofa import stored_sofa
 
@@ -236,22 +237,21 @@ class Tested(OfStudy):
         **opening: Unpack[ScorerOptions],
     ) -> "ApxFlags":
         """Find the descriptors that a model ties to groups of names, by APX, and write them to the
-        graph as FLAGGED edges. A group that a run has by the same name is the same node. The
-        scores of the sentences are kept: those that the store holds, from here or from `benchmark`,
-        are not computed again.
+        graph as FLAGGED edges. A group of the same name in a run is the same node. Sentence scores
+        are kept, and those in the store, from here or from `benchmark`, are reused.
 
         Args:
-            model: a spec, or a model that `kgbias.open_scorer` opened.
+            model: a spec, or a model opened by `kgbias.open_scorer`.
             names: names and groups, as for `kgbias.probe_apx`.
             descriptors: descriptors, as there.
             exclude_axes: descriptors of these axes are measured but not tested.
             as_published: round as the paper's code does.
-            output: a CSV file for the table of APX.
+            output: a CSV file for the APX table.
             perplexities: a .jsonl file or a .parquet folder for every sentence.
-            seed: of the bootstrap.
-            executor: where the model reads, as for `Run.probe`.
-            processes: how many processes of this machine read, as for `Run.probe`.
-            opening: how a spec is opened: `begin`, `device`, `dtype`, `instruction`, `base_url`
+            seed: the random seed of the bootstrap.
+            executor: where the model runs, as for `Run.probe`.
+            processes: the number of processes on this machine, as for `Run.probe`.
+            opening: how to open a spec: `begin`, `device`, `dtype`, `instruction`, `base_url`
                 (see `kgbias.open_scorer`).
         """
         from kgbias.probe import probe_apx
@@ -274,10 +274,10 @@ class Tested(OfStudy):
             )
 
     def flag_apx(self, path: PathLike, *, exclude_axes: Names = ()) -> "ApxFlags":
-        """Write the flags of a table of APX from elsewhere to the graph (see `kgbias.flag_apx`).
+        """Write the flags of an existing APX table to the graph (see `kgbias.flag_apx`).
 
         Args:
-            path: the table, a CSV file; its edges are named by it.
+            path: the table, a CSV file; the edges are named after it.
             exclude_axes: descriptors of these axes are not tested.
         """
         from kgbias.probe import flag_apx
@@ -287,7 +287,7 @@ class Tested(OfStudy):
         return found
 
     def flags(self) -> Rows[tuple[Flagged, Flag]]:
-        """The flags of APX in the store, by model and group, the most strongly tied first."""
+        """The APX flags in the store, by model and group, the most strongly tied first."""
         return Rows(
             ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
             _row,
@@ -297,8 +297,9 @@ class Tested(OfStudy):
     def associate(
         self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
     ) -> "Associations":
-        """Run association tests that belong to no run, and write them to the graph. What they take
-        is said at `Run.associate`, which ties them to a run and can test its groups and topics."""
+        """Run association tests that belong to no run, and write them to the graph. For the
+        parameters see `Run.associate`, which ties tests to a run and can test its groups and
+        topics."""
         from kgbias.associate import associate
 
         with self.working() as progress:
@@ -328,20 +329,20 @@ class Tested(OfStudy):
     ) -> "GridResult":
         """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
         templates and a corpus, encodings, word sets and models, in every valid combination. Each
-        model is loaded once and each text embedded once; what the store holds is not computed
-        again, so that the same call resumes an interrupted one.
+        model is loaded once and each text embedded once; results in the store are not computed
+        again, so repeating the call resumes an interrupted one.
 
         Args:
             models: specs of the models.
             tests: published tests by name (default: those of the paper); C3 is names and terms.
             methods: s-seat, w-seat, ceat, lpbs, ceat-lpbs (default: all).
-            run: a run that the results are tied to, with edges to its groups and topics.
+            run: a run to tie the results to, with edges to its groups and topics.
             output: a folder for the tables and figures of the paper.
             cache: keep embeddings on disk.
             device: "auto", or the name of a torch device.
-            dtype: what the models compute in.
-            executor: where the models read, as for `Run.probe`.
-            processes: how many processes of this machine read, as for `Run.probe`.
+            dtype: the number type that the models compute in.
+            executor: where the models run, as for `Run.probe`.
+            processes: the number of processes on this machine, as for `Run.probe`.
             options: those of `kgbias.associate.grid.plan`: `contexts` (a corpus), `encoding`,
                 `words`, `targets` (one value of an axis), `samples`, `draws`, `seed`, `layer`,
                 `most`, `window`.
@@ -376,8 +377,8 @@ class Tested(OfStudy):
     def grid_cost(
         self, models: Names, tests: Names = (), methods: Names = (), **options: Any
     ) -> "GridCost":
-        """What `associate_grid` would take with the same arguments, without loading a model: cells
-        in all and already in the store, texts to embed, predictions to make."""
+        """The work that `associate_grid` would do with the same arguments, without loading a model:
+        cells in all and already in the store, texts to embed, predictions to make."""
         from kgbias.associate.grid import cost, plan
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
@@ -399,8 +400,8 @@ def _row(pair: tuple[Flagged, Flag]) -> Mapping[str, Any]:
 
 
 def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:
-    """Scores of models by benchmark, from a CSV file with the column model and a column for each
-    benchmark; an empty cell is a model that was not scored. Raises DataError."""
+    """The models' scores by benchmark, from a CSV file with the column model and a column for each
+    benchmark; an empty cell means that a model was not scored. Raises DataError."""
     columns, rows = read_table(path, ["model"])
     names = [name for name in columns if name != "model"]
     found: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -410,9 +411,9 @@ def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:
                 try:
                     found[name][row["model"]] = float(cell)
                 except ValueError:
-                    raise DataError(f"{path}, line {line}: {name} is no number") from None
+                    raise DataError(f"{path}, line {line}: {name} is not a number") from None
     if not names:
-        raise DataError(f"{path} has no benchmark beside the column model")
+        raise DataError(f"{path} has no benchmarks: add a column for each beside the column model")
     return found
 
 
@@ -430,32 +431,32 @@ def build_sofa(
     selection: Selecting | None = None,
     **opening: Unpack[ScorerOptions],
 ) -> "SofaSet":
-    """Make a data set of probes as SoFa was made: stereotypes brought into one form and filtered,
-    each after every identity of its category (Marchiori Manerba et al. 2023, section 3.1 and
-    appendix B; `kgbias.probe.build` says how each step is done).
+    """Build a data set of probes the way SoFa was built: bring stereotypes into one form, filter
+    them, and put each after every identity of its category (Marchiori Manerba et al. 2023, section
+    3.1 and appendix B; `kgbias.probe.build` describes each step).
 
     Args:
-        source: your copy of SBIC (CSV), a CSV or TSV with a column statement and optionally
+        source: your copy of SBIC (CSV), a CSV or TSV file with a column statement and optionally
             category, a text file with a stereotype in each line, or a run: its statements that
             count.
         output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json; None:
-            nothing is written.
+            write nothing.
         identities: "sofa" (the 407 of the paper), a file (see `kgbias.gather_sets`), or None: the
             groups of the run.
-        models: specs of the models whose mean perplexity cuts off the least likely statements;
-            without one this filter is left out. The paper takes the models that it tests.
-        acceptability: the scorer that says whether a statement is good English: offline, or as in
-            the paper hf:textattack/distilbert-base-uncased-CoLA:LABEL_1; None: leave it out.
-        min_acceptability: from which value a statement is kept.
-        cut: the share of the least likely statements that is cut off.
-        column: the column of a table that holds the stereotypes.
+        models: specs of the models whose mean perplexity cuts the least likely statements; none:
+            skip this filter. The paper uses the models that it tests.
+        acceptability: the scorer that judges good English: offline, or as in the paper
+            hf:textattack/distilbert-base-uncased-CoLA:LABEL_1; None: skip this filter.
+        min_acceptability: the lowest acceptability to keep.
+        cut: the share of least likely statements to cut.
+        column: a table's column of stereotypes.
         progress: as for `kgbias.open`.
-        selection: of a run, which statements count (`arm`, `min_acceptability`, ...).
-        opening: how the models are opened, as for `kgbias.open_scorer`.
+        selection: for a run, which statements count (`arm`, `min_acceptability`, ...).
+        opening: how to open the models, as for `kgbias.open_scorer`.
 
     Raises:
         UsageError: a number out of range, or no statement is left.
-        DataError: a file that cannot be read.
+        DataError: a file cannot be read.
         MissingExtra: the extra `reader` (spaCy and its English model) is not installed.
     """
     from kgbias.models.english import load
@@ -463,13 +464,13 @@ def build_sofa(
     from kgbias.probe.sets import read_identities
 
     if identities is None and not isinstance(source, Run):
-        raise UsageError("`identities` are needed: a file has no groups of its own")
+        raise UsageError("`identities` is needed: a file has no groups of its own")
     parser = load("tagger", "parser", "attribute_ruler", "lemmatizer")
     groups: Mapping[str, Sequence[str]] = {}
     targets: list[str] = []
     if isinstance(source, Run):
         if column is not None:
-            raise UsageError("`column` is of a table, not of a run")
+            raise UsageError("`column` applies to tables, and the source is a run")
         groups = _groups(source.stored)
         targets = [name for g in source.stored.groups for name in (g.name, *g.variants)]
         found = _of_run(source.stored, identities == "sofa", Selection(**(selection or {})))
@@ -514,7 +515,7 @@ def _judge(spec: str | None) -> "Judge | None":
 
 
 def _groups(run: StoredRun) -> dict[str, list[str]]:
-    """The groups of a run by category."""
+    """A run's groups by category."""
     found: dict[str, list[str]] = {}
     for group in run.groups:
         found.setdefault(group.category, []).append(group.name)

@@ -167,7 +167,7 @@ def test_the_command(gpt2: str, store: SQLiteStore, tmp_path: Path) -> None:
     assert json.loads(priced.stdout)["cost"]["cells"] == {"w-seat": 1}
     for arguments, why in (
         (["--groups", "a,b"], "--groups has no effect with --grid"),
-        (["-o", "t.tex"], "with --grid, -o names one folder"),
+        (["-o", "t.tex"], "with --grid, -o takes one folder"),
         (["--set", "pool=sum"], "pool has no effect with --grid"),
     ):
         error = CliRunner().invoke(cli, ["associate", *command, *arguments]).exception

@@ -214,9 +214,9 @@ def test_the_command_shows_deletion_curves(said: str) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--words", "--deletion"), "two questions"),
-        (("--against", "x"), "--against belongs to --words"),
-        (("--set", "removed=2"), "removed belongs to --deletion"),
+        (("--words", "--deletion"), "choose one of --words and --deletion"),
+        (("--against", "x"), "--against needs --words"),
+        (("--set", "removed=2"), "removed needs --deletion"),
         (("--deletion", "--search", "x"), "--search does not apply to --deletion"),
         (("--deletion", "--all"), "--all does not apply to --deletion"),
     ],

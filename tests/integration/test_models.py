@@ -69,7 +69,7 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
     with pytest.raises(UsageError) as error:
         opens(text)
     message = str(error.value)
-    assert message.startswith(f"no model {text!r}; there is smollm2, reference, ")
+    assert message.startswith(f"no model {text!r}; choose from smollm2, reference, ")
     assert message.endswith("openai:ID, anthropic:ID and google:ID") and "\n" not in message
 
 
@@ -240,7 +240,7 @@ def test_a_device_that_is_not_there_is_one_line(gpt2: Path, device: str) -> None
         lambda: list(open_model(f"hf:{gpt2}", device=device).complete([Request("men", seed=1)])),
     ]
     for call in calls:
-        with pytest.raises(UsageError, match="on this machine; there is auto, cpu") as error:
+        with pytest.raises(UsageError, match="on this machine; choose from auto, cpu") as error:
             call()
         assert "\n" not in str(error.value)
 
@@ -345,7 +345,7 @@ def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) ->
     )
     transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path)
     tiny.tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="gives no vectors of a text alone") as error:
+    with pytest.raises(ModelError, match="gives no vectors for a text by itself") as error:
         open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men")], "last")
     assert "\n" not in str(error.value)
     with pytest.raises(ModelError, match="is an encoder-decoder, not a causal language model"):

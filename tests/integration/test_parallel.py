@@ -260,19 +260,19 @@ def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
 
 @pytest.mark.parametrize("spec", ["ray://", "dask", "ray:10001", "local://"])
 def test_no_such_executor(spec: str) -> None:
-    with pytest.raises(UsageError, match=r"there is local, ray .* and ray://ADDRESS"):
+    with pytest.raises(UsageError, match=r"choose from local, ray .* and ray://ADDRESS"):
         check_executor(spec)
 
 
 def test_no_cluster_there_is_one_line() -> None:
-    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*name auto"):
+    with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*give auto"):
         joined_ray("127.0.0.1:1").__enter__()
     with pytest.raises(ModelError, match="no Ray cluster at nowhere"):
         joined_ray("nowhere").__enter__()
 
 
 def test_processes_are_of_this_machine() -> None:
-    with pytest.raises(UsageError, match="`processes` are of this machine"):
+    with pytest.raises(UsageError, match="`processes` applies to this machine"):
         configure(processes=2, executor="ray")
     assert configure(executor="ray://auto")[0].executor == "ray://auto"
 
@@ -294,7 +294,7 @@ def test_a_command_says_where_an_executor_would_not_help(
     assert "nothing to do" in refusal("measure", RUN.name, *none, "--no-axes", "--topics", *there)
     for command in (["measure"], ["probe", "--model", "reference"]):
         said = refusal(command[0], RUN.name, *command[1:], "--set", "processes=2", *there)
-        assert "are of this machine" in said
+        assert "applies to this machine" in said
     assert "is on a server" in refusal("probe", RUN.name, "--model", "openai:gpt", *there)
     assert "is on a server" in refusal(
         "probe", "apx", "--model", "openai:gpt", "--set", "executor=ray"

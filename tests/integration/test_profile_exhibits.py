@@ -62,9 +62,9 @@ def test_a_run_without_profiles_has_no_such_exhibits(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "t.csv")
         assert list(profile_exhibits(RunData(run.stored), "03")) == []
-        with pytest.raises(UsageError, match="holds no profiles: import some"):
+        with pytest.raises(UsageError, match="has no profiles: import some"):
             run.analyse_profiles()
-        with pytest.raises(UsageError, match="name what to compare with"):
+        with pytest.raises(UsageError, match="say what to compare with"):
             run.profile_agreement()
 
 

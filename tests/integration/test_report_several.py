@@ -173,6 +173,6 @@ def test_the_explorer_stands_beside_the_report(two: list[StoredRun], tmp_path: P
             page = study.report(runs, tmp_path / "r.html", explorer=explorer).read_text("utf-8")
             assert 'href="sub/all%20runs.html"' in page and explorer.is_file()
             assert "sub/all%20runs.html#view=" in page
-        with pytest.raises(UsageError, match="two pages"):
+        with pytest.raises(UsageError, match="two different files"):
             study.report("one", tmp_path / "r.html", explorer=tmp_path / "r.html")
         assert "explorer" not in study.report("one", tmp_path / "r.html").read_text("utf-8")[:9000]

@@ -74,5 +74,5 @@ def test_near_duplicates_by_it(folder: Path, store: SQLiteStore) -> None:
 
 def test_a_folder_that_is_no_model_is_said_in_a_line(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(ModelError, match="is no model of sentence-transformers"):
+    with pytest.raises(ModelError, match="is not a sentence-transformers model"):
         load_vectors(f"hf:{tmp_path}").embed(["x"])

@@ -244,5 +244,5 @@ def test_from_a_run(tmp_path: Path) -> None:
             "ethnicity": ("Arabs",), "gender": ("Men",), "home": ("Cave dwellers",),
         }  # fmt: skip
     assert read_identities("sofa")["gender"][0] == "Trans men"
-    with pytest.raises(UsageError, match="`identities` are needed"):
+    with pytest.raises(UsageError, match="`identities` is needed"):
         kgbias.build_sofa(said, identities=None)

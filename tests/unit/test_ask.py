@@ -209,5 +209,5 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     assert "[1] Women love working from home.  said 3" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)
     assert record["statements"] == [] and "no statement about" in record["answer"]
-    with pytest.raises(UsageError, match="a question needs words"):
+    with pytest.raises(UsageError, match="the question is empty"):
         run.ask("  ")

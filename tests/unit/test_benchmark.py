@@ -459,12 +459,12 @@ def test_what_cannot_be_scored_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        (("--model", "reference"), "name a benchmark"),
+        (("--model", "reference"), "choose a benchmark"),
         (("--model", "reference", "--model", "reference", "--apx"), "is named twice"),
-        (("--model", "reference", "--identities", "sofa"), "need `statements`|need --statements"),
+        (("--model", "reference", "--identities", "sofa"), "needs `statements`|needs --statements"),
         (
             ("--model", "reference", "--set", "convention=original"),
-            "is of --crows-pairs|crows_pairs",
+            "needs --crows-pairs|crows_pairs",
         ),
         (("--model", "reference", "--run", "r", "--statements", "s"), "of its own"),
         (("--model", "reference", "--bbq", "missing.jsonl"), "cannot read"),

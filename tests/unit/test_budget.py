@@ -72,8 +72,8 @@ def test_prices_of_a_file(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"max_cost": 1.0}, "`max_cost` needs prices"),
-        ({"price_in": 1.0}, "belong together"),
-        ({"price_in": -1.0, "price_out": 1.0}, "`price_in` must be a number of at least 0"),
+        ({"price_in": 1.0}, "must be given together"),
+        ({"price_in": -1.0, "price_out": 1.0}, "`price_in` must be a number, at least 0"),
         ({"price_in": 1.0, "price_out": 1.0, "prices": "x"}, "either `price_in`"),
         ({"max_cost": float("nan"), "price_in": 1.0, "price_out": 1.0}, "`max_cost` must be"),
     ],
@@ -145,7 +145,7 @@ def test_a_dry_run_says_the_money(tmp_path: Path) -> None:
     argv = ["crawl", "--model", "smollm2", "--category", "gender", "--dry-run"]
     (tmp_path / "p.toml").write_text(PRICES.replace("small", "smollm2"))
     ran = CliRunner().invoke(cli, [*argv, "--set", f"prices={tmp_path / 'p.toml'}"])
-    assert "EUR (prompts at four characters" in ran.output
+    assert "EUR (assuming four characters" in ran.output
     ran = CliRunner().invoke(cli, [*argv, "--set", "price-in=1", "--set", "price-out=2", "--json"])
     data = json.loads(ran.output)
     assert 0 < data["cost"] < data["cost_at_most"]

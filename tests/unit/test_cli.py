@@ -173,7 +173,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2:x", *GENDER, "--store", "DB"], "no model 'smollm2:x'"),
         (
             ["crawl", "--model", "smollm2", "--samples", "2"],
-            "Name a --category (gender, ethnicity, nationality, religion), or groups of your own",
+            "a --category (gender, ethnicity, nationality, religion), or groups of your own",
         ),
         (["crawl", "--model", "smollm2", "--category", "zodiac"], "no category 'zodiac'"),
         (
@@ -197,8 +197,8 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", *GENDER, "--dynamic", "zodiac"], "--plural"),
         (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
         (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
-        (["import", "x" * 5000], "no file can have so long a name: x"),
-        (["report", "-o", "\0nul"], "no file can have a name with a NUL character"),
+        (["import", "x" * 5000], "the file name is too long: x"),
+        (["report", "-o", "\0nul"], "a file name cannot contain a NUL character"),
         (["runs", "--store", "DB"], "no store at"),
         (["report", "--store", "DB"], "no store at"),
         (["measure", "--store", "TEXT"], "cannot open"),

@@ -295,10 +295,10 @@ def test_the_command(store: SQLiteStore) -> None:
     assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (
         (("one", "--groups", "X"), "has no group 'X'"),
-        (("one", "--measure", "charm"), "has no measure 'charm'; there is toxicity"),
+        (("one", "--measure", "charm"), "has no measure 'charm'; it has toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),
-        (("one", "--probes"), "one: probed by 0 models; two are compared"),
+        (("one", "--probes"), "one: probed by 0 models, not two or more"),
     ):
         with pytest.raises(UsageError, match=said):
             call(*wrong)

@@ -346,7 +346,7 @@ def test_until_width(tmp_path: Path) -> None:
     [
         ("0", "above 0"),
         ("wide", "takes a number"),
-        ("anger=0.1", "no measure 'anger'; there is: regard, toxicity"),
+        ("anger=0.1", "no measure 'anger'; choose from regard, toxicity"),
     ],
 )
 def test_no_such_width(asked: str, says: str) -> None:
@@ -501,7 +501,7 @@ def test_predicate_diversity_shows_unique_subjects_and_predicates() -> None:
         (["gender", "gender"], [], "named twice"),
         (["zodiac"], [], "no category 'zodiac'"),
         (["gender", "religion"], ["Robots"], "`group` joins one category"),
-        ([], [" "], "a group needs a name"),
+        ([], [" "], "the name of a group is empty"),
         (["gender", "gender-identity"], [], "named twice"),
     ],
 )

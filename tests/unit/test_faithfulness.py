@@ -327,7 +327,7 @@ def test_a_judge_checks_the_parser_too(crawled: Path) -> None:
         assert found.retest.value == 1.0
         few = study.run().faithfulness(model, sample=2)
         assert sum(bool(c.judged) for c in few.checked) == 2
-        with pytest.raises(UsageError, match="belong to a judge"):
+        with pytest.raises(UsageError, match="need a judge"):
             study.run().faithfulness(sample=2)
         with pytest.raises(UsageError, match="`base_url` belongs to a judge"):
             study.run().faithfulness("rule", base_url="x")
@@ -347,7 +347,7 @@ def test_the_command(crawled: Path) -> None:
     arguments = ["faithfulness", "crawl", "--store", str(crawled)]
     shown = CliRunner().invoke(cli, arguments)
     assert "ok 3 3 33%" in " ".join(shown.stdout.split())
-    assert "cut before a turn" in shown.stdout and "kappa" in shown.stdout
+    assert "cut before the meaning turns" in shown.stdout and "kappa" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
     assert record["outcomes"][0]["by_rule"]["n"] == 3
     assert record["unfaithful"][0]["reason"] == "cut"

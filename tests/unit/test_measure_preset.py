@@ -71,7 +71,7 @@ def test_a_scorer_of_the_preset_that_cannot_be_had_is_one_line(
 
     monkeypatch.setattr("kgbias.study.measured.measuring_scorers", missing)
     with kgbias.open(store.url) as study:
-        with pytest.raises(ModelError, match=r"sasha/regardv3.*beside the preset \(`scorers`"):
+        with pytest.raises(ModelError, match=r"sasha/regardv3.*with the preset \(`scorers`"):
             study.run().measure(preset=PAPER)
         with pytest.raises(ModelError, match=r"^no model 'sasha/regardv3'$"):
             study.run().measure()

@@ -210,7 +210,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
     assert published.arms == ("none",) and "pack" not in published.as_dict()
     assert config(preset="salinas-2023", prompts=None).arms == ("both",)
     assert config(preset="salinas-2023", prompts=None, arms="none").arms == ("none",)
-    with pytest.raises(UsageError, match="leave `prompts` out"):
+    with pytest.raises(UsageError, match="leave out `prompts`"):
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)

@@ -91,7 +91,7 @@ def test_no_triple(
 
 def test_readers_are_chosen_by_name() -> None:
     assert reader_label("english") == "english@1"
-    with pytest.raises(UsageError, match="no reader 'x'; there is: list, english"):
+    with pytest.raises(UsageError, match="no reader 'x'; choose from list, english"):
         reader_label("x")
     with pytest.raises(UsageError, match="no reader 'x'"):
         read_answer(" music", "stop", predicate="love", filters=(), reader="x")

@@ -90,7 +90,7 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[crawls]\nmodel = 'x'", r"'crawls' must be tables, \[\[crawls\]\]"),
         ("[[crawl]]\nmodel = 'x'", r"'crawl' must be a table, \[crawl\]"),
         ("store = 3", "'store' must be a text"),
-        ("[mesure]", "there is no 'mesure'"),
+        ("[mesure]", "unknown entry 'mesure'"),
         ("[crawl]\nmodels = 'smollm2'", "must be a list of specs"),
         ("[crawl]\nmodels = ['smollm2']\nsample = 2", r"\[crawl\] cannot set 'sample'"),
         ("[[crawls]]\nsamples = 2", "needs a `model`"),
@@ -301,13 +301,13 @@ def test_steps_across_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[[compare]]\nruns = ['said']", "needs two runs"),
-        ("[[compare]]\nruns = ['said', 'no']", "there is no run 'no'"),
+        ("[[compare]]\nruns = ['said']", "needs two or more"),
+        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; the runs are"),
         ("[[compare]]\nprobes = true", "cannot set 'probes'"),
         ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
         ("[[query]]\nname = 'no'", "no query 'no'"),
         ("[[query]]\nname = 'shared'\nparameters = {no = 1}", "no parameter 'no'"),
-        ("[[query]]", "needs a `name` of the library"),
+        ("[[query]]", "needs a library query's `name`"),
         ("[[query]]\ncypher = 'RETURN 1'\npath = 'a.txt'", "must end in .csv or .json"),
         ("[[query]]\ncypher = 'RETURN 1'\n[[query]]\ncypher = 'RETURN 2'", "two steps write"),
         ("[[benchmark]]\nstatements = 'a.txt'", "needs `models`"),
@@ -344,12 +344,12 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None
     ):
         plan = declared(folder, f"[[imports]]\npath = 'said.csv'\n{text}")
         assert len(plan.outside) == 1, text
-        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
             plan.carry_out(progress=False)
-        with pytest.raises(UsageError, match="outside of its folder, or a hidden file"):
+        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
             plan.state()
         dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
-        assert f"{plan.outside[0]}: outside of the file's folder or hidden" in dry.output, dry
+        assert f"{plan.outside[0]}: outside the study's folder or hidden" in dry.output, dry
     for line in ("store = '../other.db'", "output = '/results'", "output = '..'"):
         plan = declared(folder, f"{line}\n[[imports]]\npath = 'said.csv'\n[report]")
         assert len(plan.outside) == 1, line
@@ -458,6 +458,6 @@ def test_a_folders_defaults_do_not_reach_out(
     Path("kgbias.toml").write_text(text)
     refused = CliRunner().invoke(cli, ["runs"])
     assert isinstance(refused.exception, DataError)
-    assert "reaches out of this folder" in str(refused.exception)
+    assert "reaches outside this folder" in str(refused.exception)
     Path("kgbias.toml").write_text("[export]\noutput = 'out/x.csv'\n[measure]\nexecutor = 'ray'")
     assert not isinstance(CliRunner().invoke(cli, ["runs"]).exception, DataError)

@@ -89,7 +89,7 @@ def test_nobody_is_asked(auto: type[_Auto]) -> None:
     assert auto.given == {"trust_remote_code": False, "dtype": "x"}
     config = SimpleNamespace(name_or_path="folder")
     assert untrained("AutoModel", config) is config and auto.given == {"trust_remote_code": False}
-    with pytest.raises(ModelError, match="own brings code of its own, and kgbias runs none"):
+    with pytest.raises(ModelError, match="own needs its own code, which kgbias does not run"):
         pretrained("AutoModel", "own")
     with pytest.raises(EOFError):
         pretrained("AutoModel", "asks")

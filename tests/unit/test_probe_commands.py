@@ -158,7 +158,7 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
             ("--set", "convention=original"),
             "probe run has no setting 'convention'; probe pairs does",
         ),
-        (("pairs", "--stereoset", "f", "--crows-pairs", "f"), "name one file"),
+        (("pairs", "--stereoset", "f", "--crows-pairs", "f"), "give one file"),
     ],
 )
 def test_an_option_that_does_not_apply_is_one_line(arguments: tuple[str, ...], why: str) -> None:

@@ -163,7 +163,9 @@ def test_what_cannot_be_decided(run: kgbias.Run) -> None:
         review.decide(nothing, "restore")
     with pytest.raises(UsageError, match="no answer 'x'"):
         review.decide("x", "reject")
-    with pytest.raises(UsageError, match="no decision 'perhaps'; there is restore, reject, undo"):
+    with pytest.raises(
+        UsageError, match="no decision 'perhaps'; use restore, reject, undo or none"
+    ):
         review.decide(nothing, "perhaps")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="who decides"):
         run.review(by=" ")
@@ -223,7 +225,7 @@ def test_a_bad_row_leaves_everything_as_it_was(
     assert said(run) == [] and len(review.history()) == 0
     rows[2] = rows[0]
     write(path, rows)
-    with pytest.raises(DataError, match="line 4: this answer is decided about twice"):
+    with pytest.raises(DataError, match="line 4: this answer has two decisions"):
         review.read_sheet(path)
 
 
@@ -249,7 +251,7 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     assert said(run) == [("Non-binary people", "This weather", 2), ("Women", "This weather", 2)]
     with pytest.raises(UsageError, match="choose one of"):
         command(run, "--undo", "--json")
-    with pytest.raises(UsageError, match="--from takes the decisions of the whole file"):
+    with pytest.raises(UsageError, match="--from reads the whole file"):
         command(run, "--from", path, "--accepted")
     with pytest.raises(UsageError, match="keys need a terminal"):
         command(run)

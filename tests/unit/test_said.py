@@ -281,7 +281,9 @@ def test_intervals_over_few_wordings_are_said_to_be_narrow(
     for own, warned in ((e, True), (Estimate.missing(), False)):
         one = Components("regard", "g", "", Crossed(e, e, own, Estimate.missing()), Crossed(), 1, 9)
         _print_variance([one])
-        assert ("where these matter, they are too narrow" in capsys.readouterr().out) == warned
+        assert (
+            "where these matter, the intervals are too narrow" in capsys.readouterr().out
+        ) == warned
 
 
 def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(

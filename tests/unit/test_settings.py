@@ -77,7 +77,7 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
         (("runs", "--set", "store=x.db"), "store is an option of runs: --store"),
         (("crawl", "--top-p", "1"), "top-p is a setting: kgbias --set top-p=VALUE crawl"),
         (("figures", "--device", "cpu"), "No such option '--device'"),
-        (("run", "--set", "device=cpu", "study.toml"), "a study takes no --set"),
+        (("run", "--set", "device=cpu", "study.toml"), "kgbias run takes no --set"),
         (("figures", "--set", "kernel=radial"), "figures has no setting 'kernel'"),
     ],
 )
@@ -132,7 +132,7 @@ def test_what_a_strangers_folder_may_not_set_one_may_oneself(
     asked: list[dict[str, Any]], text: str
 ) -> None:
     Path("kgbias.toml").write_text(text)
-    assert "reaches out of this folder" in refusal("runs")
+    assert "reaches outside this folder" in refusal("runs")
     Path("kgbias.toml").unlink()
     assert "no store at" in refusal("measure", "--set", "executor=ray://mine.example:10001")
 

@@ -121,10 +121,10 @@ def test_scores_of_other_benchmarks(tmp_path: Path) -> None:
     path.write_text("model,x,y\na,1,\nb,2.5,3\n")
     assert read_benchmarks(path) == {"x": {"a": 1.0, "b": 2.5}, "y": {"b": 3.0}}
     path.write_text("model,x\na,much\n")
-    with pytest.raises(DataError, match="line 2: x is no number"):
+    with pytest.raises(DataError, match="line 2: x is not a number"):
         read_benchmarks(path)
     path.write_text("model\na\n")
-    with pytest.raises(DataError, match="no benchmark beside the column model"):
+    with pytest.raises(DataError, match="no benchmarks: add a column"):
         read_benchmarks(path)
 
 

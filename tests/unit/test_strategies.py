@@ -102,5 +102,5 @@ def test_its_prompts_are_in_the_price(
 
 def test_prompts_of_no_strategy() -> None:
     for name in ("nothing", "object"):
-        with pytest.raises(UsageError, match=f"it cannot set {name}; there is: none"):
+        with pytest.raises(UsageError, match=f"not {name}; the others are none"):
             small(strategy_prompts={name: 3})

@@ -71,12 +71,12 @@ def test_without_it_a_line_says_what_to_install(
 @pytest.mark.parametrize(
     ("asked", "why"),
     [
-        (lambda: open_encoder(HERE), "is read by vLLM, which writes and scores text"),
+        (lambda: open_encoder(HERE), "is read by vLLM, which only writes and scores text"),
         (lambda: open_predictor(HERE), "is read by vLLM"),
         (lambda: load(HERE, "encoder"), "is read by vLLM"),
         (lambda: open_model(HERE, batch_size=4), "has no option batch_size; it has dtype"),
         (lambda: open_model(HERE, device="cpu"), "has no option device; it has dtype"),
-        (lambda: open_model(HERE, dtype="8bit"), "vLLM has no dtype '8bit'; there is float32"),
+        (lambda: open_model(HERE, dtype="8bit"), "vLLM has no dtype '8bit'; choose from float32"),
         (lambda: open_model(HERE, revision="x"), "no longer x"),
         (lambda: open_scorer(HERE, dtype="4bit"), "vLLM has no dtype '4bit'"),
         (lambda: open_scorer(HERE, tier="tree"), "tier does not apply to vllm:"),
@@ -84,7 +84,7 @@ def test_without_it_a_line_says_what_to_install(
         (lambda: open_scorer(HERE, instruction="x"), "instruction does not apply to vllm:"),
         (lambda: open_scorer(HERE, kind="masked"), "kind does not apply to vllm:"),
         (lambda: SpreadScorer(None, HERE, {}, None), "is read by vLLM, which reads many"),
-        (lambda: open_model("vllm:"), "no model 'vllm:'; there is smollm2"),
+        (lambda: open_model("vllm:"), "no model 'vllm:'; choose from smollm2"),
     ],
 )
 def test_what_it_cannot_do_is_one_line(asked: Any, why: str, installed: None) -> None:

@@ -1,8 +1,8 @@
-"""What every reader of answers gives, and the bounds that all of them keep.
+"""What every reader of answers returns, and the bounds that all of them keep.
 
-Chat models put a preamble, a bullet or a note around an answer; all of it is taken off. A preamble
-is known by its capital letter: a model that continues "Men are" with "sure of themselves" has none.
-Every pattern is bounded or tried at one place only, so time is linear in the length.
+Chat models put a preamble, a bullet or a note around an answer; all of it is removed. A preamble is
+recognised by its capital letter: a model that continues "Men are" with "sure of themselves" has
+none. Every pattern is bounded or tried at one place only, so time is linear in the length.
 """
 
 import re
@@ -36,8 +36,7 @@ _NOTE = re.compile(
 
 
 def without_preamble(text: str) -> str:
-    """The answer after "Sure!", "Here is one:" and the like; one without them is returned as it
-    is."""
+    """The answer after "Sure!", "Here is one:" and the like; unchanged without them."""
     rest, found = text, False
     for pattern in (_INTERJECTION, _ANNOUNCEMENT):
         bare = rest.lstrip(EDGES + "\n")
@@ -54,8 +53,8 @@ def without_bullet(line: str) -> str:
 
 
 def without_note(line: str) -> str:
-    """The line up to a note in brackets, as in "late (Note: this is a stereotype)". Runs of spaces
-    must be single ones."""
+    """The line up to a note in brackets, as in "late (Note: this is a stereotype)". Expects single
+    spaces."""
     return _NOTE.sub("", line, count=1)
 
 
@@ -80,8 +79,8 @@ def unparsable(reason: str) -> Reading:
 
 
 def single_spaces(text: str) -> str:
-    """The text with each run of spaces as one, lines kept: a pattern that begins with spaces would
-    otherwise take the square of their number in time."""
+    """The text with each run of spaces as one, lines kept: otherwise a pattern that begins with
+    spaces would take time quadratic in their number."""
     return _SPACES.sub(" ", text)
 
 

@@ -1,11 +1,11 @@
 """The English reader: where the predicate of a sentence about a group ends.
 
 The predicate is the verb group: auxiliaries, negation, the adverbs among them, the main verb, and
-what the verb cannot do without to take its object:
+what the verb needs to take its object:
 
 1. a particle or the preposition that follows the verb at once: "complain about", "look down on",
    "are seen as", "put up with";
-2. after a verb that only leads to another verb, the "to": "tend to | be late", "know how to |
+2. after a verb that merely introduces another verb, the "to": "tend to | be late", "know how to |
    cook", "are able to | swim". Verbs of liking have a meaning of their own and end there: "love |
    to cook";
 3. after be, an adjective of a fixed list with its preposition: "are good at", "are afraid of";
@@ -14,8 +14,8 @@ what the verb cannot do without to take its object:
 The object is the rest, to the end of the sentence. Where nothing is left, the last verb becomes
 the object: "can't | swim", "tend to | complain"; a bare verb ("Men work.") has no object and no
 reading.
-The words that the rules name are in english.toml; what kind of word each one is says a table of
-English verbs, or spaCy's small English model.
+The words in the rules are in english.toml; a table of English verbs, or spaCy's small English
+model, tells what kind of word each one is.
 """
 
 import re
@@ -58,7 +58,7 @@ def _tagged(subject: str, line: str) -> list[Word]:
         if word.low in words["modals"] | words["be"] | words["auxiliaries"]:
             kind = "verb"
         elif kind in ("verb", "-ing", "participle") and lexicon.lemma(word.low) is None:
-            kind = "other"  # a word that is no English verb cannot be one
+            kind = "other"  # a word not in the table of English verbs cannot be a verb
         elif kind == "participle" and word.plain and not word.low.endswith(("ed", "en")):
             kind = "verb"
         tagged.append(word._replace(kind=kind))
@@ -67,7 +67,7 @@ def _tagged(subject: str, line: str) -> list[Word]:
         follows = tagged[i + 1].low if i + 1 < len(tagged) else ""
         if (word.kind, by_table[i].kind) == ("adjective", "participle") and follows in ("by", "as"):
             tagged[i] = word._replace(kind="participle")
-    # Short statements mislead the tagger ("Women love shoes": two nouns). Where it finds no finite
+    # Short statements mislead the tagger ("Women love shoes": two nouns). If it finds no finite
     # verb at all and the first word can be one, that is the verb.
     if not any(tags.get(word.start) in _FINITE for word in tagged):
         at = lexicon.first(by_table)
@@ -84,7 +84,7 @@ _SENTENCE_END = re.compile(
 _VERBAL = ("verb", "-ing", "participle")
 _OWN_SUBJECTS = frozenset("i we they he she".split())
 _MAYBE_SUBJECTS = frozenset("this these those that it you there".split())
-# In a sentence, a verb behind one of these belongs to a clause: "The way they are".
+# In a sentence, a verb after one of these belongs to a clause: "The way they are".
 _OPENERS = frozenset(
     ", who which that what when how where why because if they he she you we i than as".split()
 )
@@ -92,14 +92,14 @@ _PLURALS = frozenset("people men women children everyone".split())
 
 
 def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
-    """The reading of an English sentence, its words tagged by a table of verbs."""
+    """The reading of an English sentence, with words tagged by a table of verbs."""
     return sentences.read(_ENGLISH, answer, ended=ended, predicate=predicate, subject=subject)
 
 
 def read_with_spacy(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
-    """The reading of an English sentence, its words tagged by spaCy's model.
+    """The reading of an English sentence, with words tagged by spaCy's model.
 
-    Raises MissingExtra where that is not installed."""
+    Raises MissingExtra if that is not installed."""
     return sentences.read(_BY_SPACY, answer, ended=ended, predicate=predicate, subject=subject)
 
 
@@ -128,7 +128,7 @@ class _Clause:
         self.low = [word.low for word in words]
 
     def predicate(self) -> tuple[int, int]:
-        """How many words the predicate has, and how many without its last verb."""
+        """The number of words in the predicate, and the number without its last verb."""
         english = table("english")
         first = self._after_adverbs(0)
         if first >= len(self.words):
@@ -165,8 +165,8 @@ class _Clause:
         return i
 
     def _after_auxiliaries(self, i: int) -> tuple[int, bool]:
-        """The place of the main verb (after a be that is itself one, of what follows it), and
-        whether the last auxiliary is be."""
+        """The place of the main verb (if that is be, of what follows it), and whether the last
+        auxiliary is be."""
         english = table("english")
         copula = False
         while word := self._at(i):
@@ -206,7 +206,7 @@ class _Clause:
 
     def _participle(self, i: int) -> bool:
         """Whether the word after be is the main verb, which a tagger may take for a past tense, and
-        no adjective: nothing may follow that, or "and", or its preposition."""
+        not an adjective, which is followed by nothing, "and", or its preposition."""
         word, follows = self._at(i), self._at(i + 1)
         if word is None or follows is None:
             return False
@@ -239,7 +239,7 @@ class _Clause:
         return end, end
 
     def _complement(self, main: int, passive: bool) -> tuple[int, int] | None:
-        """Rules 2 and 4: the predicate ends behind a "to", or behind a light verb's preposition."""
+        """Rules 2 and 4: the predicate ends after a "to", or after a light verb's preposition."""
         english, low, verb = table("english"), self.low, self.words[main]
         i = main + 1
         if low[i : i + 1] and low[i] in english["negations"]:
@@ -317,7 +317,7 @@ def _own_sentence(words: Sequence[Word], finite: frozenset[str]) -> bool:
 
 
 def _belongs(line: str) -> bool:
-    """Whether the letters are Latin, and no foreign words stand without English ones."""
+    """Whether the letters are Latin, and any foreign words come with English ones."""
     letters = [c for c in line if c.isalpha()]
     if sum(c < "\u0250" for c in letters) < 0.9 * len(letters):
         return False

@@ -1,13 +1,13 @@
 """The German reader: where the predicate of a sentence about a group ends, with no model.
 
-After a plural subject the finite verb stands second; it ends in -n ("lieben", "hassen", "waren"),
-or is "sind". German capitals tell nouns from verbs, so that this rule and a short list of
-exceptions do.
+After a plural subject the finite verb comes second; it ends in -n ("lieben", "hassen", "waren"), or
+is "sind". German capitals tell nouns from verbs, so this rule and a short list of exceptions are
+enough.
 
-The predicate is the finite verb with what follows it at once of "sich", negation, adverbs of
-frequency, and a preposition or "als": "gelten oft als | faul". The object is the rest, with all
-that German puts at the end: "können | gut kochen". Where nothing would be left, the predicate ends
-one word earlier. The words are in german.toml.
+The predicate is the finite verb with any "sich", negation, adverbs of frequency, and a preposition
+or "als" directly after it: "gelten oft als | faul". The object is the rest, with everything that
+German puts at the end: "können | gut kochen". If nothing would be left, the predicate ends one word
+earlier. The words are in german.toml.
 """
 
 import re
@@ -57,7 +57,7 @@ def _check(predicate: str | None, line: str, continues: bool) -> None:
         return
     if first in ("sind", "ist", "waren", "werden"):
         raise NoReading("a second verb")
-    # Nouns have capitals, so that a sentence about others is known by its second word alone.
+    # Nouns have capitals, so the second word alone shows a sentence about others.
     if not continues and second in german["modals"] | {predicate.casefold().split()[0]}:
         raise NoReading("about others")
 

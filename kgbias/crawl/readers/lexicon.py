@@ -1,7 +1,7 @@
 """Tags the words of a sentence about a group by a table of English verbs: no model, no context.
 
-After the name of a group the verb comes at once, so that a table does nearly as well as a tagger
-(docs/crawl.md has the figures).
+The verb comes right after the name of a group, so a table does nearly as well as a tagger
+(docs/methods/crawl.md has the figures).
 """
 
 import re
@@ -27,7 +27,7 @@ _ENDINGS = (
 
 
 class Word(NamedTuple):
-    """A word of a line, where it starts there, its kind and, for a verb, its lemma."""
+    """A word of a line: its start, its kind and, for a verb, its lemma."""
 
     text: str
     start: int
@@ -63,7 +63,7 @@ def _irregular() -> Mapping[str, str]:
 
 
 def lemma(word: str) -> str | None:
-    """The verb that a word in small letters is a form of."""
+    """The verb of which a lower-case word is a form."""
     verbs = table("verbs")["verbs"]
     if found := _irregular().get(word):
         return found
@@ -112,5 +112,5 @@ def _kind(word: str) -> tuple[Kind, str]:
 
 
 def first(tagged: Sequence[Word]) -> int | None:
-    """The place of the first word that is no adverb."""
+    """The place of the first word that is not an adverb."""
     return next((i for i, word in enumerate(tagged) if word.kind != "adverb"), None)

@@ -18,7 +18,7 @@ from kgbias.crawl.readers.base import (
 )
 
 MAX_PREDICATE_WORDS = 6
-MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on what follows
+MAX_LENGTH = 2_000  # characters in which an object must end; no time is spent on the rest
 
 # A sentence ends at . ! ? before a space or the end, but not after an initial ("J. K.", "U.S.").
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])(?<!\bMr)(?<!\bDr)(?<!\bSt)[.!?]+(?=[\s\"')\]]|$)")
@@ -45,7 +45,7 @@ _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 
 def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Reading:
-    """The reading of an answer; `ended` is False where it reached the token limit."""
+    """The reading of an answer; `ended` is False if it reached the token limit."""
     rest = text = without_preamble(answer)
     named = predicate is not None
     if predicate is None:
@@ -89,7 +89,7 @@ def read(answer: str, *, ended: bool, predicate: str | None, subject: str) -> Re
 
 
 def _after(beginning: str, text: str) -> str | None:
-    """What follows a beginning that the text repeats; None where it does not."""
+    """What follows a beginning that the text repeats; None if it does not."""
     words = r"\s+".join(re.escape(word) for word in beginning.split()).replace("'", "['’]")
     found = re.match(rf"\W*(?:the )?{words}\b", text, re.IGNORECASE)
     return text[found.end() :] if found else None

@@ -1,8 +1,8 @@
 """Reads an answer as the rest of a sentence about a group, in any language that has a grammar.
 
-Where the prompt names the predicate, the object is the rest of the sentence; elsewhere the language
-says where the predicate ends. A chat model may say the whole sentence, and more: what it puts
-around it is taken off, and a sentence about something else is none.
+If the prompt names the predicate, the object is the rest of the sentence; otherwise the language
+decides where the predicate ends. A chat model may say the whole sentence, and more: what it puts
+around the sentence is removed, and a sentence about something else is not read.
 """
 
 import re
@@ -21,7 +21,7 @@ from kgbias.crawl.readers.base import (
     without_preamble,
 )
 
-MAX_CHARACTERS = 600  # in which a sentence must end; no time is spent on what follows
+MAX_CHARACTERS = 600  # characters in which a sentence must end; no time is spent on the rest
 MAX_PREDICATE_WORDS = 7
 
 _QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
@@ -41,17 +41,17 @@ class NoReading(Exception):
 
 @dataclass(frozen=True)
 class Language:
-    """What a reader must know of a language.
+    """What a reader must know about a language.
 
     Attributes:
         sentence_end: finds the mark that ends a sentence, before a space or the end.
         cut: the place in a line where the object begins. Raises NoReading.
-        check: raises NoReading where an object cannot follow this predicate; whether the line was
-            seen to continue the subject is the third argument.
-        belongs: whether a line is of this language.
-        fragment: whether an object is broken off at its end.
-        articles: what may stand before the subject where it is repeated.
-        same: a predicate that has several forms, with all of them.
+        check: raises NoReading if an object cannot follow this predicate; the third argument is
+            whether the line was seen to continue the subject.
+        belongs: whether a line is in this language.
+        fragment: whether an object is cut off at its end.
+        articles: what may precede the subject when it is repeated.
+        same: predicates with several forms, each with all of them.
     """
 
     sentence_end: re.Pattern[str]
@@ -84,8 +84,8 @@ def read(
 def _sentence(
     language: Language, answer: str, ended: bool, predicate: str | None, subject: str
 ) -> tuple[str, bool]:
-    """What follows subject and predicate in the answer's sentence about them, and whether it is
-    known to: a sentence that repeats them does, and so does one that begins with a small letter."""
+    """What follows subject and predicate in the answer's sentence about them, and whether this is
+    certain: it is if the sentence repeats them, or begins with a small letter."""
     text = answer.lstrip()
     if _GOES_ON.match(answer):  # "Women can" and "'t be cruel" say the opposite of what was asked
         raise NoReading("it goes on with the prompt's last word")
@@ -128,8 +128,8 @@ def _sentence(
 def _after_beginning(
     language: Language, line: str, predicate: str | None, subject: str
 ) -> str | None:
-    """What follows subject and predicate where the line repeats them, at its beginning or after a
-    colon or a quotation mark; None elsewhere."""
+    """What follows subject and predicate if the line repeats them, at its beginning or after a
+    colon or a quotation mark; else None."""
     if not subject:
         return None
     article = rf"(?:(?:{language.articles}) )?" if language.articles else ""
@@ -147,8 +147,8 @@ def _spaced(text: str) -> str:
 
 
 def _without(line: str, beginnings: Collection[str]) -> str:
-    """The line without one of these at its beginning: "love love dinners" loses its second verb.
-    A line of nothing else stays: "Sikhs love | love" is a statement."""
+    """The line without any of these at its beginning: "love love dinners" loses its second verb. A
+    line of nothing else stays: "Sikhs love | love" is a statement."""
     for beginning in beginnings:
         rest = line[len(beginning) :]
         if line[: len(beginning)].casefold() == beginning.casefold() and rest.startswith(" "):

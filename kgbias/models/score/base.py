@@ -16,8 +16,8 @@ from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Can, ModelInfo, Notify, Settings
 
-_LENGTH = 8  # tokens of the text that is tried
-_TOLERANCE = {"float32": 1e-5}  # of a log-probability, relative to 1 nat and more
+_LENGTH = 8  # tokens of the test text
+_TOLERANCE = {"float32": 1e-5}  # tolerance of a log-probability, relative above 1 nat
 _ROUGH = 1e-2  # of coarser types, where another expert may round otherwise
 
 
@@ -54,12 +54,12 @@ _SAMPLE = 256  # pairs on which joining tokens is checked against tokenising the
 class Convention:
     """How texts were scored; stored with every score.
 
-    `kind` is causal, masked, decoder (of an encoder-decoder, read alone), seq2seq (the decoder is
-    scored after what the encoder read, the `instruction`) or server. `begin` is what stands before
-    a text, given and not scored: bos, eos (of a model without BOS), none (then the text's first
-    token is not scored either), special (a masked model's special tokens), start (a decoder's start
-    token) or server (whatever the server puts there). `tier` is how it was computed; it changes the
-    time taken, not the score.
+    `kind` is causal, masked, decoder (an encoder-decoder's decoder, read alone), seq2seq (the
+    decoder is scored after the encoder reads the `instruction`) or server. `begin` is what comes
+    before a text, given and not scored: bos, eos (for a model without BOS), none (then the text's
+    first token is not scored either), special (a masked model's special tokens), start (a decoder's
+    start token) or server (whatever the server puts there). `tier` is how it was computed; it
+    changes the time taken, not the score.
     """
 
     kind: str
@@ -69,13 +69,13 @@ class Convention:
     instruction: str = ""
 
     def settings(self) -> Settings:
-        """What can change a score."""
+        """The settings that can change a score."""
         return tuple((k, v) for k, v in asdict(self).items() if k != "tier" and v)
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Texts' log-likelihoods, natural, and over how many tokens: both of shape [n]."""
+    """The texts' natural log-likelihoods and their numbers of tokens, both of shape [n]."""
 
     log_likelihoods: Array
     tokens: Counts
@@ -95,7 +95,7 @@ class Grid:
     `whole` are the probes "group statement", `statement` that part of a probe's log-likelihood
     which falls on the statement's tokens (for a causal model log p(statement | group)), each of
     shape [groups, statements]; `group` are the groups alone, of shape [groups]. `surprisals` gives
-    the tokens of a probe by its places (see `TextScorer.surprisals`), where they are at hand.
+    the tokens of a probe by its places (see `TextScorer.surprisals`), if available.
     """
 
     whole: Scores
@@ -105,7 +105,7 @@ class Grid:
 
 
 def perplexity(log_likelihoods: Array, tokens: Counts) -> Array:
-    """exp(-log-likelihood / tokens); inf where a text is impossible."""
+    """exp(-log-likelihood / tokens); inf for an impossible text."""
     with np.errstate(over="ignore"):
         return np.asarray(np.exp(-log_likelihoods / tokens), dtype=np.float64)
 
@@ -127,8 +127,8 @@ class Encoded:
 
 
 class TextScorer:
-    """A model that scores texts. Subclasses say how a text is read (`_encode`, `_joined`) and what
-    its tokens cost (`_values`). `logprobs` is whether there are log-probabilities at all."""
+    """A model that scores texts. Subclasses define how a text is read (`_encode`, `_joined`) and
+    the log-probabilities of its tokens (`_values`). `logprobs` is whether there are any."""
 
     logprobs: ClassVar[Can] = "yes"
     info: ModelInfo
@@ -149,7 +149,7 @@ class TextScorer:
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
         """One score per text, in order; equal texts are computed once. The score of a text depends
-        on the text alone (in float32 to a relative 1e-5).
+        only on the text (in float32 to a relative 1e-5).
 
         Raises DataError for a text that is empty, has no token to score, or is too long.
         """
@@ -163,8 +163,8 @@ class TextScorer:
     ) -> Grid:
         """Every "group statement", and the groups alone. What the probes share is computed once.
 
-        Groups and statements are tokenised apart and joined, which is far faster, where that gives
-        the same tokens as the whole text for a sample of probes; else each probe is tokenised.
+        Groups and statements are tokenised separately and joined, which is far faster, if for a
+        sample of probes that gives the same tokens as the whole text; else each probe is tokenised.
         """
         for text in (*groups, *statements):
             _refuse_empty(text)
@@ -257,7 +257,7 @@ class TextScorer:
             )
         if not encoded.scored:
             raise DataError(
-                f"{shown!r} is one token, and with nothing before it there is nothing to score: "
+                f"{shown!r} is a single token, and without one before it nothing can be scored: "
                 "set begin to bos or eos"
             )
 
@@ -282,7 +282,7 @@ class TextScorer:
 
 
 class Reads(Protocol):
-    """What computes log-probabilities from left to right; `tier` is how."""
+    """Computes log-probabilities from left to right; `tier` is how."""
 
     tier: str
 
@@ -292,14 +292,14 @@ class Reads(Protocol):
         stems: Sequence[int] | None = None,
         advance: Callable[[int], None] | None = None,
     ) -> list[Array]:
-        """For each sequence log p(token | those before it) of all tokens but the first. `stems`
-        says how many tokens each shares with others; `advance` is told how many are done."""
+        """For each sequence, log p(token | those before it) of all tokens but the first. `stems`
+        is how many tokens each shares with others; `advance` is told how many are done."""
         ...
 
 
 class LeftToRight(TextScorer):
-    """A model that reads from left to right, by whatever `engine` computes its log-probabilities.
-    `begin` auto is BOS, and the end of text where a model has none, which is then said."""
+    """A model that reads from left to right; `engine` computes its log-probabilities. `begin` auto
+    is BOS or, with a note, the end of text for a model without BOS."""
 
     def __init__(
         self,
@@ -368,7 +368,7 @@ class CausalScorer(LeftToRight):
             vocabulary, model.device, own,
         ):  # fmt: skip
             raise ModelError(
-                f"{info.name} looks ahead: its last token changes how probable it finds earlier "
+                f"{info.name} looks ahead: the last token changes the probability of earlier "
                 "ones, so it has no perplexity from left to right"
             )
         super().__init__(
@@ -379,7 +379,7 @@ class CausalScorer(LeftToRight):
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     if begin not in BEGINNINGS:
-        raise UsageError(f"no begin {begin!r}; there is {', '.join(BEGINNINGS)}")
+        raise UsageError(f"no begin {begin!r}; choose from {', '.join(BEGINNINGS)}")
     has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
         begin = next((name for name, token in has.items() if token is not None), "none")
@@ -393,7 +393,7 @@ def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
 
 
 def context(model: Any, tokenizer: Any) -> int:
-    """How many tokens a model reads, as far as it says so."""
+    """How many tokens a model reads, if it says so."""
     config = model.config.get_text_config()
     limits = (getattr(config, "max_position_embeddings", None), tokenizer.model_max_length)
     return min((int(n) for n in limits if n and n > 0), default=1 << 30)

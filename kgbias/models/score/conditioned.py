@@ -1,7 +1,7 @@
 """Texts under an encoder-decoder: the encoder reads an instruction, the decoder's text is scored.
 
-Siddique et al. 2024 (section 4.1) score Flan-UL2 so: the encoder reads the beginning of a sentence,
-the decoder is scored on how it goes on.
+This is how Siddique et al. 2024 (section 4.1) score Flan-UL2: the encoder reads the beginning of a
+sentence, and the decoder is scored on the rest.
 """
 
 from collections.abc import Callable, Sequence
@@ -70,7 +70,9 @@ class ConditionedScorer(TextScorer):
             model.device,
             str(model.dtype).removeprefix("torch."),
         ):
-            raise ModelError(f"{info.name} looks ahead in the text of its decoder: no perplexity")
+            raise ModelError(
+                f"{info.name} looks ahead in its decoder's text, so it has no perplexity"
+            )
 
     def grid(
         self, groups: Sequence[str], statements: Sequence[str], progress: Progress | None = None
@@ -155,7 +157,7 @@ class ConditionedScorer(TextScorer):
         ]
 
     def _states(self, sources: Sequence[Ids]) -> Any:
-        """What the encoder makes of sources of one length, [sources, length, width]."""
+        """The encoder's output for sources of one length, [sources, length, width]."""
         import torch
 
         with torch.inference_mode():

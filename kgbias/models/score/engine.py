@@ -1,8 +1,8 @@
 """Log-probabilities of token sequences under a causal model, each shared token computed once.
 
-Four ways to compute the same numbers, the fastest first; which one a model can take is found by
-trying them at load against one sequence at a time (some architectures silently ignore a custom
-mask, others use their cache differently):
+There are four ways to compute the same numbers, fastest first; at load each is checked against one
+sequence at a time to find which a model supports (some architectures silently ignore a custom mask,
+others use their cache differently):
 
     tree      sequences packed into token trees, in rows of a batch, under a 4D mask in which a
               token sees its ancestors alone
@@ -37,7 +37,7 @@ Ids = tuple[int, ...]
 
 @dataclass(slots=True)
 class Tree:
-    """Some sequences as one tree; where nothing is shared at the root it is a forest.
+    """Some sequences as one tree, or a forest if nothing is shared at the root.
 
     Nodes stand in an order in which parents come first: `tokens`, `parents` (-1 at a root) and
     `depths`, which are the tokens' positions in their sequences. `edges` are (node, token): predict
@@ -51,7 +51,7 @@ class Tree:
     paths: list[tuple[int, list[int]]] = field(default_factory=list)
 
     def ancestors(self) -> NDArray[np.bool_]:
-        """Who may see whom: [nodes, nodes], true where the column is the row or above it."""
+        """Who may see whom: [nodes, nodes], true if the column is the row or an ancestor of it."""
         seen = np.zeros((len(self.tokens), len(self.tokens)), dtype=np.bool_)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
@@ -61,9 +61,9 @@ class Tree:
 
 
 def pack(sequences: Sequence[Ids], budget: int) -> Iterator[Tree]:
-    """Trees over all sequences (distinct, of at least two tokens), of at most `budget` nodes each
-    where no single sequence is longer. A tree that is full makes the next one read the shared
-    beginning again."""
+    """Trees over all sequences (distinct, of at least two tokens), of at most `budget` nodes each,
+    unless a single sequence is longer. After a full tree the next one reads the shared beginning
+    again."""
     tree = Tree()
     previous: Ids = ()
     nodes: list[int] = []  # of the previous sequence, by depth
@@ -100,8 +100,8 @@ def _shared(first: Ids, second: Ids) -> int:
 
 
 def join(trees: Sequence[Tree], budget: int) -> Iterator[Tree]:
-    """Small trees side by side in forests of at most `budget` nodes, so that rows of a batch are
-    full. First fit, the largest first."""
+    """Small trees joined into forests of at most `budget` nodes, to fill the rows of a batch. First
+    fit, largest first."""
     open_: list[Tree] = []
     for tree in sorted(trees, key=lambda t: -len(t.tokens)):
         home = next((t for t in open_ if len(t.tokens) + len(tree.tokens) <= budget), None)
@@ -224,9 +224,9 @@ Found = Iterator[tuple[int, Any]]
 
 
 class Engine:
-    """Scores sequences of one causal model of transformers. `tier` is what its self-check chose,
-    or what it was told to use. While it computes, the model's activations are exchanged for equal
-    ones that are faster, where there are such; others who hold the model see none of this."""
+    """Scores sequences with one causal model of transformers. `tier` was chosen by its self-check,
+    or given. While it computes, the model's activations are exchanged for faster equivalents, if
+    there are any; other users of the model do not notice."""
 
     def __init__(self, model: Any, tier: str = "auto") -> None:
         self._model = model
@@ -403,7 +403,7 @@ class Engine:
         return Head(self._model).log_probabilities(states, at, which).cpu()
 
     def _chosen(self) -> str:
-        """The first tier that gives what one sequence at a time gives."""
+        """The first tier with the same results as one sequence at a time."""
         import torch
 
         probes, stems = self._probes()
@@ -444,8 +444,8 @@ class Engine:
 
 @contextmanager
 def _fused(model: Any) -> Iterator[None]:
-    """While it lasts, the tanh approximation of GELU in one kernel: GPT-2 and its like write it out
-    in eight passes over the largest of their states."""
+    """Inside this context, the tanh approximation of GELU in one kernel: GPT-2 and similar models
+    write it out in eight passes over the largest of their states."""
     from torch.nn import GELU
     from transformers.activations import NewGELUActivation
 

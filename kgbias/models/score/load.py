@@ -26,26 +26,26 @@ def open_scorer(
     revision: str | None = None,
     notify: Notify | None = None,
 ) -> TextScorer:
-    """The model of a spec as one that scores texts.
+    """The model of a spec, to score texts.
 
     Args:
         spec: a model spec. A server (openai:ID) must return the log-probabilities of a prompt.
-        begin: what stands before a text (see `Convention`): "auto", "bos", "eos" or "none".
+        begin: the token before a text (see `Convention`): "auto", "bos", "eos" or "none".
         dtype: "float32", "bfloat16", "float16", "8bit" or "4bit" (see `kgbias.models.load.load`).
         kind: "causal", "masked", "decoder" or "seq2seq"; "auto" is what the model was trained as.
-            Of an encoder-decoder whose decoder is a model of its own (BART) the decoder is read
-            alone, as the published SoFa does; of others (T5, Flan), and of all that are given an
+            For an encoder-decoder whose decoder is a model in itself (BART), the decoder is read
+            alone, as in the published SoFa; for others (T5, Flan), and for all with an
             `instruction`, the decoder is scored after what the encoder read.
         tier: how the scores are computed (see `kgbias.models.score.engine`); changes no score.
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         instruction: what the encoder of an encoder-decoder reads; "{group}" in it stands for the
             group of a probe, and the decoder then begins with the statement (None: "{group}").
-        base_url: of a server; default OPENAI_BASE_URL, else OpenAI's own.
-        revision: requires this one (see `kgbias.models.spec.resolve`).
-        notify: is told, in one line each, what takes long and what the user should know.
+        base_url: a server's address; default OPENAI_BASE_URL, else OpenAI's own.
+        revision: require this revision (see `kgbias.models.spec.resolve`).
+        notify: called with one line for each thing that takes long or that the user should know.
 
     Raises:
-        UsageError: no such spec or option, or a model that does not predict words.
+        UsageError: an unknown spec or option, or a model that does not predict words.
         ModelError: the model cannot be loaded.
     """
     parsed = parse(spec)
@@ -88,7 +88,7 @@ def open_local_scorer(
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
     if kind not in ("auto", *_SCORED):
-        raise UsageError(f"no kind {kind!r}; there is auto, {', '.join(_SCORED)}")
+        raise UsageError(f"no kind {kind!r}; choose from auto, {', '.join(_SCORED)}")
     files = resolve(spec, revision)
     if kind == "auto":
         trained = KINDS[spec.kind].trained_as or trained_for(files, notify)
@@ -102,14 +102,14 @@ def open_local_scorer(
     loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
     if dtype != "float32":
         notify(
-            f"{dtype} may change the order of groups: kgbias probe precision says whether it does "
+            f"{dtype} may change the order of groups: kgbias probe precision shows whether it does "
             f"for {spec}"
         )
     info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")
     if instruction is not None and kind != "seq2seq":
-        raise NotFor("instruction", f"{info.name}, which has no encoder that reads before it")
+        raise NotFor("instruction", f"{info.name}, which has no encoder")
     if kind == "seq2seq":
         from kgbias.models.score.conditioned import GROUP, ConditionedScorer
 

@@ -13,15 +13,15 @@ from kgbias.models.load import float64
 from kgbias.models.score.base import Array, Convention, Encoded, Ids, TextScorer, context
 
 _BATCH = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
-_TOLERANCE = 1e-4  # nats; a head that minds which positions it is given is off by far more
+_TOLERANCE = 1e-4  # nats; a head that depends on the positions it is given is off by far more
 
 Copy = tuple[Ids, int]  # a text with one token masked, and where
 
 
 class MaskedScorer(TextScorer):
-    """A masked language model. A masked copy that several texts have (they differ in that token
-    alone) is read once; copies of one length make a batch, so that nothing is padded; only the
-    masked positions go through the output layer, where the model allows it."""
+    """A masked language model. A masked copy shared by several texts (which differ only in that
+    token) is read once; copies of one length make a batch, without padding; only the masked
+    positions go through the output layer, if the model allows it."""
 
     def __init__(self, info: ModelInfo, tokenizer: Any, model: Any, dtype: str = "") -> None:
         if tokenizer.mask_token_id is None:
@@ -50,7 +50,7 @@ class MaskedScorer(TextScorer):
         for start in range(len(whole) - len(plain) + 1):
             if whole[start : start + len(plain)] == plain:
                 return whole[:start], whole[start + len(plain) :]
-        raise ModelError(f"{self.info.name} tokenises a text differently with its special tokens")
+        raise ModelError(f"{self.info.name} tokenises a text differently beside its special tokens")
 
     def _values(
         self,
@@ -102,7 +102,7 @@ class MaskedScorer(TextScorer):
         return values
 
     def _agrees(self) -> bool:
-        """Whether the output layer may be given the masked positions alone."""
+        """Whether the output layer may be given only the masked positions."""
         import torch
 
         text = (*self._before, *self._plain("a b c d"), *self._after)
@@ -121,8 +121,8 @@ class MaskedScorer(TextScorer):
 
 
 class _only:
-    """While it lasts, a base model returns the states of one position per row, [1, rows, width], so
-    that the model's output layer sees nothing else."""
+    """Inside this context, a base model returns the states of only one position per row,
+    [1, rows, width], for the model's output layer."""
 
     def __init__(self, base: Any, rows: Any, places: Any) -> None:
         self._base, self._rows, self._places = base, rows, places

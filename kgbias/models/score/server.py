@@ -41,9 +41,9 @@ Token = tuple[str, int, float | None]  # text, where it begins, log-probability
 class ServerScorer(TextScorer):
     """The model of that id at `base_url` (default OPENAI_BASE_URL, else OpenAI's own).
 
-    Whether something stands before a text is up to the server; where nothing does, the first token
-    has no log-probability and is not scored. Tokens are the server's: the statement's are those
-    that end after the group.
+    The server decides whether something comes before a text; if nothing does, the first token has
+    no log-probability and is not scored. Tokens are the server's: the statement's are those that
+    end after the group.
     """
 
     logprobs: ClassVar[Can] = "depends"
@@ -122,12 +122,12 @@ class ServerScorer(TextScorer):
             c.get("index"): c for c in choices if isinstance(c, dict) and _whole(c, "index")
         }
         if set(by_index) != set(range(len(texts))):
-            raise ModelError(f"{self.info.name} does not say which answer is to which prompt")
+            raise ModelError(f"{self.info.name} does not say which answer belongs to which prompt")
         return [self._read(text, by_index[n]) for n, text in enumerate(texts)]
 
     def _read(self, text: str, choice: Mapping[str, Any]) -> list[Token]:
-        """The tokens of one text. Raises ModelError where a part is missing or not what it must
-        be: a log-probability that is none would end in every figure."""
+        """The tokens of one text. Raises ModelError if a part is missing or invalid: an invalid
+        log-probability would end up in every figure."""
         parts = choice.get("logprobs")
         names = ("tokens", "text_offset", "token_logprobs")
         lists: list[Any] = [parts.get(name) for name in names] if isinstance(parts, dict) else []
@@ -145,7 +145,7 @@ class ServerScorer(TextScorer):
         )
         if not sound:
             raise ModelError(
-                f"{self.info.name} answers with log-probabilities that are none: numbers up to 0, "
+                f"{self.info.name} answers with invalid log-probabilities: not numbers up to 0, "
                 "one for each token, with the token's text and place"
             )
         start = offsets[0]
@@ -159,7 +159,7 @@ class ServerScorer(TextScorer):
         return found
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
-        raise UsageError("a server tokenises by itself")
+        raise UsageError("a server does its own tokenising")
 
 
 def open_server_scorer(

@@ -1,5 +1,5 @@
-"""A model that scores texts, held by the workers of an executor (`kgbias.parallel`). Here only what
-it is is known; no weights are loaded."""
+"""A model that scores texts, held by the workers of an executor (`kgbias.parallel`). No weights are
+loaded here."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -17,12 +17,12 @@ from kgbias.parallel.local import own_threads
 P = TypeVar("P")
 R = TypeVar("R")
 Task = Callable[[TextScorer, P], R]
-Block = tuple[Sequence[str], Sequence[str]]  # groups, and statements that stand after each
+Block = tuple[Sequence[str], Sequence[str]]  # groups, and the statements after each
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a model is and how it was opened, and the remarks made meanwhile."""
+    """A model's identity, how it was opened, and the remarks made meanwhile."""
 
     info: ModelInfo
     settings: Settings
@@ -32,10 +32,10 @@ class Known:
 
 
 class SpreadScorer:
-    """The model of a spec, opened by each worker: what a `TextScorer` says of itself, and tasks for
+    """The model of a spec, opened by each worker: the properties of a `TextScorer`, and tasks for
     it. `opening` are the options of `kgbias.models.score.load.open_scorer`.
 
-    Raises UsageError for a model on a server, and for what `open_scorer` refuses.
+    Raises UsageError for a model on a server, and whatever `open_scorer` raises.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SpreadScorer:
         if not loads(spec):
             where = "on a server" if on_server(spec) else "read by vLLM"
             raise UsageError(
-                f"`executor` is for models that kgbias loads: {spec} is {where}, which reads "
+                f"`executor` applies to models that kgbias loads: {spec} is {where}, which reads "
                 "many requests at a time as it is"
             )
         self._executor, self._spec, self._opening = executor, spec, dict(opening)
@@ -56,7 +56,7 @@ class SpreadScorer:
             progress.note(note)
 
     def ask(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
-        """The number of each piece with the answer of a task, which is pickled, in any order."""
+        """The number of each piece and a pickled task's answer, in any order."""
         asked = Asked(task, self._spec, self._opening, _version(self))
         with closing(self._executor.each(asked, pieces)) as found:
             yield from found
@@ -73,7 +73,7 @@ class Asked:
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:
-        """What reaches another process, which opens the model itself."""
+        """The form that reaches another process, which opens the model itself."""
         return {name: v for name, v in vars(self).items() if name not in ("_scorer", "_notes")}
 
     def open(self) -> str:
@@ -109,12 +109,12 @@ def _version(scorer: "Scoring") -> str:
 
 
 Scoring = TextScorer | SpreadScorer
-"""A model that scores texts, open here or in workers."""
+"""A model that scores texts, opened here or in workers."""
 
 
 def answers(scorer: Scoring, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
-    """The number of each piece with the answer of a task, as they are done: in their order, unless
-    workers share them."""
+    """The number of each piece and a task's answer, as they are done: in order, unless workers
+    share the pieces."""
     if isinstance(scorer, SpreadScorer):
         yield from scorer.ask(task, pieces)
     else:
@@ -140,7 +140,7 @@ def grids(
 def _grid(
     scorer: TextScorer, block: Block
 ) -> tuple[Scores, Scores, Scores, list[list[Surprisals]] | None]:
-    """A grid that can be pickled: its surprisals looked up, where they are at hand."""
+    """A grid that can be pickled: with its surprisals looked up, if available."""
     groups, statements = block
     grid = scorer.grid(groups, statements)
     bits = None

@@ -14,14 +14,14 @@ from kgbias.models.vllm_engine import Engine, engine_settings, open_engine
 
 
 class _Reader:
-    """Log-probabilities by vLLM. It reads a prompt whose log-probabilities are asked for from its
-    beginning, whatever it has read before, so what texts share is read again for each; equal ones
-    are asked for once."""
+    """Log-probabilities from vLLM. To give a prompt's log-probabilities it reads the prompt from
+    the beginning, whatever it has read before, so what texts share is read again for each; equal
+    texts are asked for once."""
 
     tier = "vllm"
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
-        self._engine = engine  # opened again, should another have taken its place
+        self._engine = engine  # reopened if another has taken its place
 
     def log_probabilities(
         self,
@@ -36,7 +36,7 @@ class _Reader:
 
         asked = SamplingParams(
             temperature=0,
-            max_tokens=1,  # it draws one at least
+            max_tokens=1,  # it draws at least one
             prompt_logprobs=0,
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
@@ -58,8 +58,8 @@ class _Reader:
 
 
 def log_probabilities(output: Any) -> Array:
-    """log p of each token of a prompt after the first, of shape [tokens - 1]: what a finished
-    `RequestOutput` of vLLM says. Raises ModelError where it does not say so of each."""
+    """log p of each token of a prompt after the first, of shape [tokens - 1], from a finished
+    `RequestOutput` of vLLM. Raises ModelError if it lacks any."""
     ids, rows = output.prompt_token_ids, output.prompt_logprobs
     try:
         told = [rows[n][ids[n]].logprob for n in range(1, len(ids))]
