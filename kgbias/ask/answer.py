@@ -60,7 +60,7 @@ class Answer:
         not about the question, or that a model names no source for what it wrote. "" for an answer
         that stands by itself."""
         if self.retrieved.nearest:
-            return "The nearest statements are listed; they are about something else, or may be."
+            return "The nearest statements are listed; they are, or may be, about something else."
         if self.model and self.statements and not any(c.cited for c in self.claims):
             what = "names no source for what it wrote" if self.claims else "wrote no answer"
             return f"{self.model} {what}: the statements are the answer."

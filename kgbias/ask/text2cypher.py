@@ -84,7 +84,7 @@ def ask_in_cypher(
         (text,) = model.ask(prompts["cypher"], [values])
         query = read_query(text)
         if not query:
-            error = "the answer holds no query"
+            error = "the answer contains no query"
             continue
         try:
             query = without_comments(query)  # what is shown is what runs

@@ -88,7 +88,7 @@ class CorpusContexts:
     def search(self, words: Iterable[str]) -> dict[str, list[Span]]:
         """The contexts of each word; none is an empty list."""
         if self.most < 1 or (self.window is not None and self.window < 0):
-            raise UsageError("most must be positive, and window at least 0")
+            raise UsageError("`most` must be positive, and `window` at least 0")
         by_text: dict[str, list[str]] = {}
         for word in words:
             by_text.setdefault(word.lower(), []).append(word)
@@ -193,7 +193,7 @@ def embed_contexts(
         dict.fromkeys(span for role in ROLES for row in spans[role].values() for span in row)
     )
     if not flat:
-        raise DataError(f"{test.name}: no context holds any of its words")
+        raise DataError(f"{test.name}: none of its words occurs in any context")
     table = np.asarray(model.embed(flat, encoding, layer), dtype=np.float64)
     place = {span: number for number, span in enumerate(flat)}
     contexts = {}

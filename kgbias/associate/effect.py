@@ -70,7 +70,7 @@ def effect_size(x: Array, y: Array, spread: Spread = "sample") -> float:
     difference where the sets differ and neither varies.
     """
     if spread not in get_args(Spread):
-        raise UsageError(f"no spread {spread!r}; there is {', '.join(get_args(Spread))}")
+        raise UsageError(f"no spread {spread!r}; choose from {', '.join(get_args(Spread))}")
     return float(effect_sizes(x[None], y[None], spread)[0])
 
 

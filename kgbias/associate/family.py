@@ -109,7 +109,7 @@ class Asked:
             else:
                 found.append(groups_test(*sets, *self.pair))
         if not found:
-            raise UsageError(next(iter(left_out), "the run has no two groups of one category"))
+            raise UsageError(next(iter(left_out), "no category of the run has two groups"))
         return found, list(left_out)
 
 
@@ -207,7 +207,7 @@ def associate(
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
     `tests_file` (all of them where `tests` is empty) or your own. "all" leaves out, and names, what
-    has fewer than 8 words a set, or fewer that the model knows. `methods` are names of `METHODS`;
+    has fewer than 8 words per set, or fewer that the model knows. `methods` are names of `METHODS`;
     without them, weat for vectors and w-seat for models.
 
     `groups` adds a test of two groups of `run`, or of every pair within a category ("all");
@@ -266,7 +266,7 @@ def associate(
         "every_group of a model": every_group and vectors is None,
     }
     if every_group and len(models) > 1:
-        raise UsageError("every_group takes one model: a group has one figure")
+        raise UsageError("every_group takes one model, because a group has one figure")
     check_applies(
         [*(name for name, is_given in given.items() if is_given), *parameters],
         {name: method.takes for name, method in METHODS.items()} | _INPUTS,
@@ -274,7 +274,7 @@ def associate(
     )
     check_methods(chosen, parameters, static=vectors is not None)
     if attributes is not None and topics is not None:
-        raise UsageError("`attributes` and `topics` both name the words to test against: take one")
+        raise UsageError("`attributes` and `topics` both name the words to test against: give one")
     wanted = _tests(tests, tests_file, asked)
     lenient = set(wanted) if "all" in tests and not tests_file else set()
     of_groups: set[AssociationTest] = set()
@@ -395,7 +395,7 @@ def _few(result: Association) -> str:
     concept = result.test.sets[role].concept
     return (
         f"{result.test.name} by {result.method}: {result.model.name} knows {count} words of "
-        f"{concept}, and a test needs {FEW} a side"
+        f"{concept}, and a test needs {FEW} per side"
     )
 
 

@@ -128,8 +128,7 @@ def regard_words(
     negative = tuple(word for word in reversed(ordered[-most:]) if leans[word] < 0)
     if not positive or not negative:
         raise DataError(
-            "the run has no words of positive and of negative regard: measure it first, or crawl "
-            "more"
+            "the run lacks words of positive or negative regard: measure it first, or crawl more"
         )
     return positive, negative
 
@@ -199,7 +198,8 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
         return found[0]
     there = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in found or topics)
     raise UsageError(
-        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; there is {there}"
+        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; "
+        f"choose from {there}"
     )
 
 
@@ -210,7 +210,7 @@ def find_group(run: Run, name: str) -> Group:
         if node_id("group", name) in {node_id("group", n) for n in _names(group)}:
             return group
     raise UsageError(
-        f"run {run.name} has no group {name!r}; there is {', '.join(g.name for g in run.groups)}"
+        f"run {run.name} has no group {name!r}; it has {', '.join(g.name for g in run.groups)}"
     )
 
 

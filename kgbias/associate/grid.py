@@ -33,7 +33,7 @@ from kgbias.stats.inference import benjamini_hochberg, holm
 
 TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Occ-name", "Occ-term",
          "I1-name", "I1-term", "I2-name", "I2-term")  # fmt: skip
-"""The tests of the paper; C9-term has fewer than 8 words a set."""
+"""The tests of the paper; C9-term has fewer than 8 words per set."""
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
 WORDS = ("full", "reduced", "simplified")
 SENTENCE = "sentence"
@@ -102,7 +102,7 @@ def tests_of(names: Sequence[str]) -> list[AssociationTest]:
             both += find_tests([first.name.removesuffix("name") + "term"])
         found |= {test.name: test for test in both if not test.few}
     if not found:
-        raise UsageError("these tests have fewer than 8 words a set")
+        raise UsageError("these tests have fewer than 8 words per set")
     return list(found.values())
 
 
@@ -337,7 +337,7 @@ def plan(
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in known:
-            raise UsageError(f"a grid has no {name} {value!r}; there is {', '.join(known)}")
+            raise UsageError(f"a grid has no {name} {value!r}; choose from {', '.join(known)}")
     takes = encodings_of(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
@@ -359,7 +359,7 @@ def plan(
     if contexts is not None:
         defaults |= {"most": MOST}
     if not chosen:
-        raise UsageError("the grid is empty: no test has what was asked for")
+        raise UsageError("the grid is empty: no test fits what was asked for")
     return Grid(tuple(found), chosen, contexts, defaults | given)
 
 

@@ -109,7 +109,7 @@ class Indicators:
         Raises UsageError, in one line that names the file to extend, where there is no such kind.
         """
         if kind is not None and kind not in KINDS:
-            raise UsageError(f"no kind of indicators {kind!r}; there is {', '.join(KINDS)}")
+            raise UsageError(f"no kind of indicators {kind!r}; choose from {', '.join(KINDS)}")
         found = [self.of(group) for group in (x, y)]
         kinds = (kind,) if kind else tuple(found[0].sets) if found[0] else ()
         most = {x.name: 0, y.name: 0}
@@ -132,7 +132,7 @@ class Indicators:
         """The refusal of a test with fewer than 8 words a side."""
         own = self.where if self.where != SHIPPED else "a file of your own"
         return UsageError(
-            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {FEW} a side: "
+            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {FEW} per side: "
             f"declare them in {own} (`indicators`; its form is that of {SHIPPED})"
         )
 
@@ -140,7 +140,7 @@ class Indicators:
         """The attribute sets with this name. Raises UsageError for an unknown one."""
         if name not in self.attributes:
             listed = ", ".join([*self.attributes, "regard"])
-            raise UsageError(f"no attribute sets {name!r}; there is {listed}")
+            raise UsageError(f"no attribute sets {name!r}; choose from {listed}")
         return self.attributes[name]
 
 
@@ -195,8 +195,8 @@ def _parse(content: Mapping[str, Any], where: str, known: Mapping[str, Pair]) ->
         pairs[name] = _pair(table, f"{where}, attributes {name!r}", source)
     unknown = content.keys() - {"source", "pattern", "group", "attributes"}
     if unknown or not (rows or pairs != known):
-        what = f"no {min(unknown)!r}" if unknown else "one of them at least"
-        raise DataError(f"{where} holds [[group]] and [attributes.NAME]: {what}")
+        what = f"no {min(unknown)!r}" if unknown else "at least one of them"
+        raise DataError(f"{where} takes [[group]] and [attributes.NAME]: {what}")
     return Indicators(tuple(_group(row, patterns, source, where) for row in rows), pairs, where)
 
 
@@ -208,7 +208,7 @@ def _group(
     here = f"{where}, group {name!r}"
     known = {"name", "aliases", "concepts", "forms", *KINDS}
     if unknown := row.keys() - known:
-        raise DataError(f"{here}: no {min(unknown)!r}; there is {', '.join(sorted(known))}")
+        raise DataError(f"{here}: no {min(unknown)!r}; choose from {', '.join(sorted(known))}")
     sets: dict[str, WordSet] = {}
     paraphrases: tuple[GroupName, ...] = ()
     for kind, table in row.items():
@@ -275,7 +275,7 @@ def _words(table: Mapping[str, Any], here: str) -> tuple[str, ...]:
         names = _given_names()
         origins = words_of(table["origins"], f"{here}, origins")
         if lacking := [origin for origin in origins if origin not in names]:
-            raise DataError(f"{here}: no origin {lacking[0]!r}; there is {', '.join(names)}")
+            raise DataError(f"{here}: no origin {lacking[0]!r}; choose from {', '.join(names)}")
         return tuple(chain(*(names[origin] for origin in origins)))
     if "concept_words" in table:
         concepts = words_of(table["concept_words"], f"{here}, concept_words")
@@ -323,7 +323,7 @@ def _paraphrase(row: Any, group: str, mark: str, here: str) -> GroupName:
     (text,) = words_of([parts.get("name")], here)
     given = {key: str(parts.get(key, "")).strip() for key in ("form", "root", "mark")}
     if given["mark"] and given["mark"] not in MARKS:
-        raise DataError(f"{here}: no mark {given['mark']!r}; there is {', '.join(MARKS)}")
+        raise DataError(f"{here}: no mark {given['mark']!r}; choose from {', '.join(MARKS)}")
     roots = _ROOT.findall(text)
     form = given["form"] or (_ROOT.sub("{}", text) if len(roots) == 1 else "")
     if form and form.count("{}") != 1:
@@ -369,6 +369,6 @@ def need_attributes(pair: Sequence[WordSet], where: str) -> None:
     for words in pair:
         if len(words.words) < FEW:
             raise UsageError(
-                f"the words of {words.concept} are {len(words.words)}, and a test needs {FEW} a "
+                f"{words.concept} has {len(words.words)} words, and a test needs {FEW} per "
                 f"side: {where}"
             )

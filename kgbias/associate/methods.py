@@ -410,16 +410,16 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
     that none of the methods can take."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no method {method!r}; there is {', '.join(METHODS)}")
+            raise UsageError(f"no method {method!r}; choose from {', '.join(METHODS)}")
         if static and METHODS[method].needs_model:
             raise UsageError(f"{method} needs a language model: static vectors have no sentences")
     if "contexts" in given and "generate" in given:
-        raise UsageError("contexts come from a file or from the model: not both")
+        raise UsageError("contexts come from a file or from the model, not both")
     if given.get("how") == "exact" and "samples" in given:
-        raise UsageError("an exact p-value draws no samples: leave out one of the two")
+        raise UsageError("an exact p-value draws no samples: leave one of the two out")
     encoding = given.get("encoding")
     if encoding is not None and encoding not in get_args(Encoding):
-        raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
+        raise UsageError(f"no encoding {encoding!r}; choose from {', '.join(get_args(Encoding))}")
     for parameter, value in given.items():
         takers = [method for method in methods if parameter in METHODS[method].takes]
         if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):

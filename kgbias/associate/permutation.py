@@ -67,7 +67,7 @@ def permutation_test(
     """
     for name, value, kind in (("tails", tails, Tails), ("how", how, How)):
         if value not in get_args(kind):
-            raise UsageError(f"no {name} {value!r}; there is {', '.join(get_args(kind))}")
+            raise UsageError(f"no {name} {value!r}; choose from {', '.join(get_args(kind))}")
     if samples < 1:
         raise UsageError("a permutation test needs at least 1 sample")
     if not len(x) or not len(y):
@@ -83,8 +83,8 @@ def permutation_test(
     feasible = _listed(len(values), len(x)) <= _EXACT_SUMS
     if how == "exact" and not feasible:
         raise UsageError(
-            f"{len(x)} + {len(y)} words are too many for an exact p-value (the limit is 25 + 25): "
-            "take a sampled one"
+            f"{len(x)} + {len(y)} words are too many for an exact p-value (at most 25 + 25): "
+            "use a sampled one"
         )
     if (
         how == "exact"

@@ -46,7 +46,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "sentence"):
-            raise UsageError(f"no unit {self.unit!r}; there is word, sentence")
+            raise UsageError(f"no unit {self.unit!r}; choose from word, sentence")
         if self.samples < 1 or self.bootstrap_draws < 1:
             raise UsageError("samples and bootstrap_draws must be at least 1")
 
@@ -73,7 +73,7 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
         **{name: {} for name in ("rnd", "rnsb", "mac", "ect", "ripa")},
     }
     if method not in changes:
-        raise UsageError(f"no method {method!r}; there is {', '.join(changes)}")
+        raise UsageError(f"no method {method!r}; choose from {', '.join(changes)}")
     return replace(base, **changes[method])
 
 

@@ -115,7 +115,7 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
             found[_key(test.name)] = test
         else:
             listed = ", ".join(test.name for test in known.values())
-            raise UsageError(f"no association test {name!r}; there is {listed}")
+            raise UsageError(f"no association test {name!r}; choose from {listed}")
     if not found:
         raise UsageError("name at least one association test, for example weat6")
     return list(found.values())
@@ -144,7 +144,7 @@ def templates(slot: str) -> tuple[str, ...]:
     text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
     slots = tomllib.loads(text)
     if slot not in slots:
-        raise UsageError(f"no template slot {slot!r}; there is {', '.join(slots)}")
+        raise UsageError(f"no template slot {slot!r}; choose from {', '.join(slots)}")
     return tuple(slots[slot]["templates"])
 
 

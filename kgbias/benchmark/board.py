@@ -150,8 +150,8 @@ class Board:
         masked = [name for name, kind in kinds.items() if kind == "masked"]
         if masked and len(masked) < len(kinds):
             own.append(
-                f"SoFa of {' and '.join(masked)} is of pseudo-perplexities, of the other models of "
-                "perplexities: their scores are not on one scale"
+                f"SoFa of {' and '.join(masked)} rests on pseudo-perplexities, that of the other "
+                "models on perplexities: their scores are not on the same scale"
             )
         return tuple(dict.fromkeys(own))
 

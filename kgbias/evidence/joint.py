@@ -328,7 +328,7 @@ class Joint:
             return ""
         row = min(tested, key=lambda row: (row.p_value, -row.lift.value))
         return (
-            f"Nothing is believed of a group: nearest comes {row.sentence!r} "
+            f"Nothing is believed of any group: the nearest is {row.sentence!r} "
             f"({row.lift.value:+.1f} bits, corrected p {row.p_value:.3f})"
         )
 
@@ -682,7 +682,7 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     found = []
     left = sum(line["not_probed"] for line in believing.record.get("categories", []))
     if left:
-        found.append(f"{left:,} statements were said and not probed: a higher `probes` asks more")
+        found.append(f"{left:,} statements were said but not probed: raise `probes` to ask more")
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:
         found.append(

@@ -196,7 +196,7 @@ class ModelJudge:
 def local_judge(name: str, embed: Callable[[], Embed]) -> LocalJudge:
     """An offline judge by name."""
     if name not in LOCAL:
-        raise UsageError(f"no judge {name!r}; there is {', '.join(LOCAL)}, or a model's spec")
+        raise UsageError(f"no judge {name!r}; choose from {', '.join(LOCAL)}, or a model's spec")
     return LocalJudge(embed() if name == "minilm" else None)
 
 

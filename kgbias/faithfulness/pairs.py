@@ -78,7 +78,7 @@ def read_pairs(path: Path) -> list[Row]:
     rows = []
     for n, row in enumerate(found, 1):
         if not isinstance(row, dict):
-            raise DataError(f"{path}, row {n} is no object")
+            raise DataError(f"{path}, row {n} is not an object")
         missing = [name for name in COLUMNS if not _text(row.get(name))]
         if missing:
             raise DataError(f"{path}, row {n} has no {missing[0]!r}: a row is one of WikiEval")

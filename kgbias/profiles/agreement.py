@@ -143,7 +143,7 @@ def _agreement(
 ) -> Agreement:
     groups = sorted({g for scores in view.values() for g in scores} & {w.group for w in words})
     if len(groups) < 2:
-        raise UsageError(f"{source} and the profiles share no two groups: nothing can be compared")
+        raise UsageError(f"{source} and the profiles share fewer than two groups to compare")
     typical: dict[tuple[str, str], list[Word]] = {}
     for w in sorted(words, key=lambda w: -w.contribution):
         if w.told and w.group in groups:

@@ -181,17 +181,17 @@ def analyse(
     told = progress or Silent()
     _check(repeats, permutations, draws)
     if kernel not in KERNELS:
-        raise UsageError(f"no kernel {kernel!r}; there is {', '.join(KERNELS)}")
+        raise UsageError(f"no kernel {kernel!r}; choose from {', '.join(KERNELS)}")
     profiles = _of_groups(profiles, groups)
     there = attributes_of(profiles)
     if missing := [a for a in attributes if a not in there]:
-        raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+        raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
     chosen = tuple(attributes) or there
     features = encode(profiles, chosen)
     kinds = [k for k in KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
     if not kinds or not chosen:
         raise UsageError(
-            "there is nothing to tell apart: it takes profiles of at least two groups of names"
+            "there is nothing to tell apart: profiles of at least two groups of names are needed"
         )
     more = 2 if len(chosen) > 1 else 0
     told.stage("tell apart", len(kinds) * (2 + more * len(chosen) + permutations))
@@ -289,6 +289,6 @@ def _of_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profi
     for name in groups:
         if name.casefold() not in there:
             listed = ", ".join(sorted(there.values()))
-            raise UsageError(f"no group {name!r} among the profiles; there is {listed}")
+            raise UsageError(f"no group {name!r} among the profiles; choose from {listed}")
     wanted = {name.casefold() for name in groups} or set(there)
     return [p for p in profiles if p.labels["group"].casefold() in wanted]

@@ -62,7 +62,7 @@ def named_groups(names: Iterable[Named], groups: Sequence[str]) -> list[Named]:
     there = {text.casefold() for n in names for text in (n.label, n.group)}
     if missing := sorted(wanted - there):
         listed = ", ".join(dict.fromkeys(n.group for n in names))
-        raise UsageError(f"the list of names has no group {missing[0]!r}; there is {listed}")
+        raise UsageError(f"the list of names has no group {missing[0]!r}; it has {listed}")
     return [n for n in names if not wanted or wanted & {n.label.casefold(), n.group.casefold()}]
 
 
@@ -123,7 +123,7 @@ class ProfileConfig:
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise UsageError(f"no form {self.form!r}; there is {', '.join(FORMS)}")
+            raise UsageError(f"no form {self.form!r}; choose from {', '.join(FORMS)}")
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
         if self.samples < 1 or self.max_attempts < 1:
@@ -133,7 +133,7 @@ class ProfileConfig:
         if self.truncation and not self.temperature:
             raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
         if self.structured and self.form != "json":
-            raise UsageError("`structured` is for JSON: `form` must be json")
+            raise UsageError("`structured` applies to JSON: `form` must be json")
 
     @property
     def template(self) -> str:
@@ -223,7 +223,7 @@ def configure_profiles(
         check_structured(model)
     asked: Form = form or ("json" if able and able.structured != "no" else "attributes")
     if asked == "attributes" and able and "completion" not in able.forms:
-        raise UsageError(f"{model} answers messages alone: `form` must be json")
+        raise UsageError(f"{model} only answers chat messages: `form` must be json")
     own = {"min_p": pack.min_p} if asked == "attributes" and given.get("temperature") != 0 else {}
     return ProfileConfig(
         names=tuple(chosen),

@@ -78,7 +78,7 @@ class ProfilePack:
         """These attributes in the order of the pack; all where none is named."""
         there = [a.name for a in self.attributes]
         if missing := [name for name in names if name not in there]:
-            raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+            raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
         return tuple(a for a in self.attributes if not names or a.name in names)
 
 
@@ -136,7 +136,7 @@ def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
     folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
     if not (folder / _FILE).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: there is {', '.join(profile_packs())}, or name a folder "
+            f"no prompts {str(name)!r}: choose from {', '.join(profile_packs())}, or name a folder "
             f"with {MANIFEST} and {_FILE}"
         )
     return _read(folder)
@@ -155,7 +155,7 @@ def _read(folder: Path) -> ProfilePack:
             raise DataError(f"{path}: a pack of profiles needs {key!r}")
     attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
     if not attributes:
-        raise DataError(f"{path}: a pack of profiles needs at least one of [attributes]")
+        raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
     least = data.get("min_p")
     if least is not None and (not isinstance(least, int | float) or isinstance(least, bool)):
         raise DataError(f"{path}: 'min_p' must be a number")
@@ -182,6 +182,6 @@ def _attribute(path: Path, name: str, entry: Any) -> Attribute:
     if missing := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
         raise DataError(f"{path}: [attributes.{name}] needs {missing[0]!r}")
     if entry["kind"] not in get_args(Kind):
-        raise DataError(f"{path}: the kind of {name} is one of {', '.join(get_args(Kind))}")
+        raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(Kind))}")
     render(entry["line"], {"name": ""})
     return Attribute(name=name, **entry)

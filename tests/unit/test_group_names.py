@@ -163,7 +163,7 @@ def test_names_of_ones_own(tmp_path: Path) -> None:
         ("words = [3]", "must be a list of words"),
         ("words = [{ form = '{}s' }]", "must be a list of words"),
         ("words = [{ name = 'elves', kind = 'x' }]", "no 'kind'; a name has name, form, root"),
-        ("words = [{ name = 'elves', mark = 'old' }]", "no mark 'old'; there is narrower"),
+        ("words = [{ name = 'elves', mark = 'old' }]", "no mark 'old'; choose from narrower"),
         ("words = [{ name = 'elves', form = 'people' }]", "needs one {} for the root"),
         ("words = [{ name = 'elves', form = '{} people' }]", "'elves' is not of the form"),
         ("words = ['elves']\none_root = 3", "one_root must be a list of words"),
