@@ -162,7 +162,7 @@ def test_names_of_ones_own(tmp_path: Path) -> None:
         ("words = ['elves']\nslur = 3", "slur must be a list of words"),
         ("words = [3]", "must be a list of words"),
         ("words = [{ form = '{}s' }]", "must be a list of words"),
-        ("words = [{ name = 'elves', kind = 'x' }]", "no 'kind'; a name has name, form, root"),
+        ("words = [{ name = 'elves', kind = 'x' }]", "no 'kind'; a name takes name, form, root"),
         ("words = [{ name = 'elves', mark = 'old' }]", "no mark 'old'; choose from narrower"),
         ("words = [{ name = 'elves', form = 'people' }]", "needs one {} for the root"),
         ("words = [{ name = 'elves', form = '{} people' }]", "'elves' is not of the form"),

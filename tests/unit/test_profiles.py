@@ -341,7 +341,8 @@ def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
     manifest = 'name = "x"\nversion = 1\nlanguage = "en"\nsource = ""\n[attributes.a]\n'
     for text, message in {
         manifest: "needs 'kind'",
-        manifest + 'kind = "x"\npredicate = "are"\nline = "A"\n': "the kind of a must be one of text",
+        manifest
+        + 'kind = "x"\npredicate = "are"\nline = "A"\n': "the kind of a must be one of text",
         manifest + 'kind = "text"\npredicate = "are"\nline = "{{ x }}"\n': "cannot be rendered",
         manifest + "kind = 1\n": "must be a table of texts",
     }.items():
