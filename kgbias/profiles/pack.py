@@ -1,5 +1,5 @@
-"""Prompt packs of profiles: which attributes are asked for, in which words, and how they become
-statements. Those of kgbias are folders of `prompts/`."""
+"""Prompt packs for profiles: which attributes are asked for, in which words, and how they become
+statements. Those that come with kgbias are folders in `prompts/`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,16 +39,17 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Something that a profile says of its character.
+    """Something that a profile says about its character.
 
     Attributes:
-        name: as tables name it.
+        name: its name in tables.
         kind: a text, a whole number, a measure such as a height (a number or a text), or a list of
             three texts.
-        predicate: how a statement says it of a group: "Arab women love painting".
-        line: what a model completes that is asked for this attribute alone; it may name `name`.
+        predicate: the predicate of its statement about a group: "Arab women love painting".
+        line: the line for a model to complete, if asked for this attribute alone; it may name
+            `name`.
         inside: the dictionary of the JSON that holds it; "" for none.
-        hint: added to its name where JSON is asked for.
+        hint: added to its name in requests for JSON.
     """
 
     name: str
@@ -61,9 +62,9 @@ class Attribute:
 
 @dataclass(frozen=True)
 class ProfilePack:
-    """How profiles are asked for: its attributes, and the templates "profile" (one profile as JSON;
-    a pack that is only asked attribute by attribute has none) and "attribute". `min_p` cuts off
-    improbable tokens where attributes are asked for one by one (None: none)."""
+    """How profiles are asked for: the attributes, and the templates "profile" (one profile as JSON;
+    a pack that only asks attribute by attribute has none) and "attribute". `min_p` cuts off
+    improbable tokens when attributes are asked for one by one (None: none)."""
 
     name: str
     version: int
@@ -75,7 +76,7 @@ class ProfilePack:
     min_p: float | None = None
 
     def chosen(self, names: Sequence[str]) -> tuple[Attribute, ...]:
-        """These attributes in the order of the pack; all where none is named."""
+        """These attributes in the order of the pack; all if none is named."""
         there = [a.name for a in self.attributes]
         if missing := [name for name in names if name not in there]:
             raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
@@ -83,7 +84,7 @@ class ProfilePack:
 
 
 def fields(attributes: Sequence[Attribute]) -> list[str]:
-    """The fields of the JSON, a line each, as the published prompt words them."""
+    """The fields of the JSON, one per line, worded as in the published prompt."""
     lines = ['"name" - string']
     inside: dict[str, list[str]] = {}
     for a in attributes:
@@ -129,8 +130,8 @@ def profile_packs() -> list[str]:
 
 
 def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
-    """The pack of that name, or in that folder. Raises UsageError for a name that is not there,
-    DataError for a folder with a faulty file."""
+    """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
+    for a folder with a faulty file."""
     plain = str(name) == Path(str(name)).name
     shipped = resource("prompts", str(name)) if plain and str(name) else None
     folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
