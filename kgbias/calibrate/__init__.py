@@ -1,4 +1,5 @@
-"""Calibration: kgbias run on the reference model, what was planted beside what was found."""
+"""Calibration: kgbias run on the reference model, comparing what was planted with what was found.
+"""
 
 from kgbias.calibrate.coverage import Coverage, FalsePositives, coverage
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
