@@ -129,7 +129,7 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
     assert set(positive) == {"kind", "honest"}  # "said" is as common on either side
     assert set(negative) == {"rude", "lazy"}
     assert len(regard_words(store.triples(run.id), most=1)[0]) == 1
-    with pytest.raises(DataError, match="no words of positive"):
+    with pytest.raises(DataError, match="lacks words of positive"):
         regard_words([t for t in store.triples(run.id) if t.object == "kind"])
 
 

@@ -195,7 +195,7 @@ def probes_of(run: StoredRun) -> int:
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
     believe(run, believer(), Asking(probes=1000))
-    assert "were said and not probed" in joint(run).missing[0]
+    assert "were said but not probed" in joint(run).missing[0]
     left = {r.verdict for r in joint(run).rows}
     assert "said, not probed" in left
     some = probes_of(run)

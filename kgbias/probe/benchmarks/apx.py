@@ -83,4 +83,4 @@ def _remarks(found: ApxFlags) -> tuple[str, ...]:
     groups = len(found.table.groups)
     if can_flag(groups):
         return ()
-    return (f"{groups} groups are too few for this level: no descriptor can be flagged",)
+    return (f"{groups} groups cannot be told apart at this level: no descriptor can be flagged",)
