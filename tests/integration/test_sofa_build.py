@@ -190,7 +190,7 @@ def test_reading_other_files(tmp_path: Path) -> None:
     for wrong in (None, "statements"):
         with pytest.raises(UsageError, match="there is claim, category"):
             read_stereotypes(table, wrong)
-    with pytest.raises(UsageError, match="`column` is of a table"):
+    with pytest.raises(UsageError, match="`column` applies to tables"):
         read_stereotypes(text, "claim")
     assert mapped([("race", "x"), ("age", "y")], SBIC, "s", others=True).rows == [
         ("nationality", "x"), ("age", "y"),
