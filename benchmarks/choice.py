@@ -53,7 +53,7 @@ ROW_OF = {name.text.casefold(): row for row, name in enumerate(NAMES.names)}
 
 def weights(truth: Truth, text: str, options: Sequence[str], named: bool = False) -> list[float]:
     """How probable the statement is of each group, by itself or one of its names, or after the name
-    itself (`named`); never 0, so that any choice can be drawn."""
+    itself (`named`); never 0, so any choice can be drawn."""
     predicate, _, object = text.partition(" ")
     found = truth.find(predicate, object)
     assert found is not None, text

@@ -549,7 +549,7 @@ def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) 
 
 
 def _own(run: Run, found: Sequence[T]) -> T | None:
-    """What the run's own model made, where there is such, or the first."""
+    """What the run's own model made, if anything, or else the first."""
     return next((p for p in found if p.model == run.model), found[0] if found else None)
 
 
@@ -594,8 +594,8 @@ def _never_said(
     refused: Mapping[str, Estimate],
     choices: Choices,
 ) -> list[Evidence]:
-    """What is believed of a group of which the run never said it: statements that count of some
-    other group, and those that were given."""
+    """What is believed of a group but was never said about it in the run: statements that count for
+    some other group, and those that were given."""
     views: dict[str, list[TripleView]] = defaultdict(list)
     for t in own:
         views[Statement(t.predicate, t.object).words].append(t)
@@ -687,7 +687,7 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     if few:
         found.append(
             f"nothing is said of {', '.join(few)}: fewer than {FEWEST} names, or no other group to "
-            "hold against; what is found is a belief of their names"
+            "compare with; what is found is a belief about their names"
         )
     if not embedded:
         found.append(

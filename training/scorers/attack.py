@@ -94,7 +94,7 @@ def _job(job: tuple[Path, Path, int | None, int]) -> tuple[Halves, Floats, Float
     unseen = [] if left_out is None else [r for r in rows if rounds.get(r.held) == left_out]
     if unseen:
         unseen += [row for row in rows if row.source == "development"]
-    texts = {neutralise(row.text) for row in unseen}  # of whichever group
+    texts = {neutralise(row.text) for row in unseen}  # whichever the group
     known = [
         row for row in rows if row.source not in NOT_LEARNT and neutralise(row.text) not in texts
     ]
