@@ -1,16 +1,16 @@
-"""What several answers to a prompt and a neutral core of predicates do for the demo: the crawl as
-it was asked before against the crawl as it is asked now, in one run.
+"""What several answers per prompt and a neutral core of predicates do for the demo: the crawl as it
+was asked before, compared with the crawl as it is asked now, in one run.
 
     python benchmarks/answers.py [--model smollm2] [--category NAME ...] [--store FOLDER]
 
-The two run side by side, each in a process of its own with one thread, so that both meet the same
-machine. Before: one answer to a prompt, rejected ones asked for with new examples, the predicates
-love, hate, are, can't, five samples of each, ten prompts of each strategy and round. Of each crawl:
-the CPU time, the statements, the different ones among them, and the smallest difference in regard
-that the report's own test (one group against the rest of its category, by permutation of whole
-prompts) finds in 80% of such crawls. Exit code 1 where there are fewer than --times as many
-different statements in the same CPU time, or where a difference larger than --difference would be
-missed.
+The two run side by side, each in its own process with one thread, so both meet the same machine
+conditions. Before: one answer per prompt, rejected ones asked for again with new examples, the
+predicates love, hate, are, can't, five samples of each, ten prompts for each strategy and round.
+For each crawl: the CPU time, the statements, the number of distinct ones, and the smallest
+difference in regard that the report's own test (one group against the rest of its category, by
+permutation of whole prompts) finds in 80% of such crawls. Exit code 1 if there are fewer than
+--times as many distinct statements in the same CPU time, or if a difference larger than
+--difference would be missed.
 """
 
 import argparse
@@ -39,7 +39,7 @@ DEMO = ("gender", "ethnicity")
 
 @dataclass(frozen=True)
 class Crawled:
-    """What a crawl took and gave."""
+    """The cost and yield of a crawl."""
 
     cpu: float
     asked: int
@@ -61,7 +61,7 @@ def crawled(folder: Path, model: str, categories: list[str], name: str) -> Crawl
 
     torch.set_num_threads(1)
     warm: Any = kgbias.open_model(model)
-    list(warm.complete([]))  # what loading takes is no part of it
+    list(warm.complete([]))  # loading is not part of the measurement
     with kgbias.open(folder / f"{name}.db", progress=False) as study:
         return _crawled(study, model, categories, name)
 
@@ -71,7 +71,7 @@ def _crawled(study: kgbias.Study, model: str, categories: list[str], name: str) 
     run = study.crawl(model, name=name, category=categories, **(BEFORE if name == "before" else {}))
     cpu = time.process_time() - began
     if run.crawled.cached:
-        sys.exit(f"{name}: {run.crawled.cached} answers are there already: name an empty folder")
+        sys.exit(f"{name}: {run.crawled.cached} answers already exist: name an empty folder")
     run.measure(axes=False)
     detectable: dict[str, float] = {}
     for test in run.tests(measures=["regard"]):

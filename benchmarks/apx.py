@@ -1,12 +1,12 @@
-"""How long all 876,000 sentences of GlobalBias take, from a part of them.
+"""How long all 876,000 sentences of GlobalBias take, estimated from some of them.
 
     python benchmarks/apx.py [--names 10] [--model SPEC] [--parameters 7e9] [--peak 989e12]
 
 Probes --names of the 400 names with all 730 descriptors under the three templates, on the small
 shape of benchmarks/perplexity.py or on --model, and scales the time up: the work is linear in the
-names. The tokens that the packed tree feeds give the time of a model of --parameters on a device
-that reaches --share of --peak operations a second (an H100 in bfloat16: 989e12), as 2 x parameters
-x tokens. That is an estimate, not a measurement. Prints JSON.
+number of names. The tokens that the packed tree feeds give the time for a model of --parameters on
+a device that reaches --share of --peak operations per second (an H100 in bfloat16: 989e12), as
+2 x parameters x tokens. That is an estimate, not a measurement. Prints JSON.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from kgbias.models.score.load import open_scorer
 from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_names
 
-ALL, ROW = 876_000, 128  # sentences; nodes of a row of the packed tree
+ALL, ROW = 876_000, 128  # sentences; nodes per row of the packed tree
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
     python benchmarks/association.py [--draws N] [--contexts N]
 
-Prints JSON. CEAT: the loops are Guo and Caliskan's (2021), one scikit-learn cosine_similarity call
-an association; a sample of draws is timed and scaled to N. WEAT: the exact p-value.
+Prints JSON. CEAT: the loops are Guo and Caliskan's (2021), with one scikit-learn cosine_similarity
+call per association; a sample of draws is timed and scaled to N. WEAT: the exact p-value.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def published(tables: Tables, draws: int) -> None:
 
 
 def best(work: Callable[[], object], repeats: int = 3) -> float:
-    """Seconds of the fastest of some runs: other work on the machine only adds."""
+    """Seconds of the fastest of some runs, because other work on the machine only adds."""
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -1,12 +1,12 @@
-"""How often association tests find what is planted in the reference models, and what is not there.
+"""How often association tests find what is planted in the reference models, and what is not.
 
     python benchmarks/association_power.py
 
 Planted: the given names of two groups whose regard was planted to differ by 0.4 or more, against
-words of positive and of negative regard; found where p <= 0.05 and the sign is right. Null: the
-names of two groups with the same beliefs, dealt anew between the two sets; p <= 0.05 is a false
-positive. Each row is a method and a setting; the p of a search over settings is corrected for
-having searched (`kgbias.associate.search`). Prints a Markdown table, for docs/methods/calibrate.md.
+words of positive and of negative regard; found if p <= 0.05 and the sign is right. Null: the names
+of two groups with the same beliefs, dealt at random to the two sets; p <= 0.05 is a false positive.
+Each row is a method and a setting; the p of a search over settings is corrected for the search
+(`kgbias.associate.search`). Prints a Markdown table, for docs/methods/calibrate.md.
 """
 
 import sys
@@ -33,14 +33,14 @@ TWO = Statistics(bootstrap_draws=1, tails="two")
 
 
 def measures(spec: str) -> dict[str, Measure]:
-    """The rows: what is run on each test."""
+    """The rows: the measures to run on each test."""
     encoder = open_encoder(spec)
     texts, predictor = EmbeddedOnce(encoder), PredictedOnce(open_predictor(spec))
     found: dict[str, Measure] = {"LPBS": lambda test, how: lpbs(test, predictor, TWO)}
     for method in ("w-seat", "s-seat"):
         for encoding in _encodings(encoder, method):
             for layer in range(encoder.layers + 1):
-                if layer or encoding in ("word-average", "mean"):  # else all sentences are alike
+                if layer or encoding in ("word-average", "mean"):  # otherwise all sentences agree
                     found[f"{method}, {encoding}, layer {layer}"] = _seat(
                         texts, method, encoding, layer
                     )

@@ -1,14 +1,14 @@
-"""What the vectors of the reference models hold of what was planted, and whether SEAT can see it.
+"""How much of what was planted the reference models' vectors hold, and whether SEAT can see it.
 
     python benchmarks/association_readout.py
 
 For each layer and encoding: how well a linear read-out finds the planted regard of a group from
 the vectors of its given names (ridge regression, learnt on the other groups; Spearman's rho of
 the predictions with what was planted, and the mean and 95th percentile of the same with the
-groups' regard dealt anew), and what SEAT looks along instead: the direction from negative to
-positive words. Of that, the cosine with the planted direction of the names, and the share of
-planted pairs of groups that it puts in the right order (chance: one half). Prints a Markdown
-table, for docs/methods/associate.md.
+groups' regard permuted), and the direction that SEAT uses instead, from negative to positive
+words: its cosine with the planted direction of the names, and the share of planted pairs of groups
+that it puts in the right order (chance: one half). Prints a Markdown table, for
+docs/methods/associate.md.
 """
 
 import sys
@@ -85,8 +85,8 @@ def _row(names: Array, regard: Array, along: Array) -> str:
 
 
 def _read_out(names: Array) -> Array:
-    """What predicts the regard of each group from that of the others, [groups, groups]: a ridge
-    regression on the names of the others, which is linear in their regard."""
+    """The matrix that predicts the regard of each group from that of the others, [groups, groups]:
+    a ridge regression on the names of the others, which is linear in their regard."""
     groups, each, size = names.shape
     found = np.zeros((groups, groups))
     for g in range(groups):

@@ -1,24 +1,23 @@
-"""How well the test of beliefs is calibrated, and what it finds, on arrays whose truth is planted.
+"""How well the test of beliefs is calibrated, and what it finds, on arrays with a planted truth.
 
     python benchmarks/beliefs.py [--repeats N] [--workers N]
 
-No model is asked: log2 probabilities are drawn with the variances that were found of SmolLM2 (bits
-squared: names .91, group x carrier .30, a name in a carrier 2.28; three carriers), 130 statements,
-seven groups, of 10% of the pairs a belief of 1, 2 or 3 bits. Prints JSON:
+No model is asked: log2 probabilities are drawn with the variances found for SmolLM2 (bits squared:
+names .91, group x carrier .30, a name in a carrier 2.28; three carriers), for 130 statements and
+seven groups, with a belief of 1, 2 or 3 bits in 10% of the pairs. Prints JSON:
 
-- nulls: the share of pairs without a belief that are called beliefs, and of groups of which any
-  pair is, where nothing is planted at all
+- nulls: if nothing is planted at all, the share of pairs that are called beliefs, and the share of
+  groups with any such pair
 - false: of what is called believed, the share of lifts that are planted as 0 or less
-- single: the share of associations of one name (2 to 8 bits of it, the others' 0) that are called
-  beliefs; "roots" the same of two names of one root
-- noisy: the share of cases in which anything is believed of a group without beliefs whose names
-  differ by twice as much
-- coverage: of the intervals of lifts
-- figures: of figures of groups, `null` the false positives at p < .05 where scores have nothing to
-  do with lifts, `real` the power where they have in one group (rho .2), `covered` how many
-  intervals hold what the figure is of very many names and statements
+- single: the share of associations of one name (2 to 8 bits for it, 0 for the others) that are
+  called beliefs; "roots" is the same for two names of one root
+- noisy: how often anything is believed of a group without beliefs whose names differ twice as much
+- coverage: that of the intervals of lifts
+- figures: for figures of groups, `null` is the false positives at p < .05 if scores have nothing to
+  do with lifts, `real` the power if they do in one group (rho .2), `covered` how many intervals
+  contain the figure for very many names and statements
 - power: by bits, for 5, 8 and 12 names
-- forms: the nulls and the power where half of the names' variance is that of their forms, with and
+- forms: the nulls and the power if half of the names' variance comes from their forms, with and
   without forms taken out
 """
 
@@ -46,14 +45,14 @@ class World:
         self.forms = [FORMS[n % len(FORMS)] for _ in range(GROUPS) for n in range(names)]
 
     def planted(self, bits: float) -> np.ndarray:
-        """Beliefs of that size, [groups, statements]."""
+        """Beliefs of this size, [groups, statements]."""
         return bits * (self.rng.random((GROUPS, STATEMENTS)) < SHARE)
 
     def bits(
         self, truth: np.ndarray, noise: np.ndarray | None = None, forms: float = 0.0
     ) -> np.ndarray:
-        """[carriers, names, statements]; `noise` multiplies the spread of the names of each group,
-        `forms` is the share of the variance of names that is that of their forms."""
+        """Bits, [carriers, names, statements]; `noise` multiplies the spread of each group's names,
+        `forms` is the share of the variance of names that comes from their forms."""
         rng, n, count = self.rng, len(self.groups), truth.shape[1]
         scale = np.exp(rng.normal(0, 0.35, count))  # statements differ in how names vary
         own = rng.normal(0, np.sqrt(NAMES * (1 - forms)), (n, count)) * scale
@@ -68,7 +67,7 @@ class World:
         return base + truth[self.groups] + shared[:, self.groups] + own
 
     def lifts(self, truth: np.ndarray) -> np.ndarray:
-        """What the lifts of groups are where these are their means."""
+        """The lifts of groups with these means."""
         own = truth - truth.mean(axis=1, keepdims=True)
         return (own - own.mean(axis=0)) * GROUPS / (GROUPS - 1)
 
@@ -141,7 +140,7 @@ def noisy(rng: np.random.Generator, names: int) -> bool:
 def figures(
     rng: np.random.Generator, names: int, rho: float, truth: dict[str, np.ndarray]
 ) -> dict[str, Any]:
-    """Group 0 makes likelier what scores high, with a correlation of about `rho`."""
+    """Group 0 makes high-scoring statements likelier, with a correlation of about `rho`."""
     found = scored(rng, World(rng, names), rho, draws=400)
     own = {kind: [f for f in found if f.kind == kind] for kind in (RHO, SHIFT)}
     return {
@@ -169,7 +168,7 @@ def scored(
 
 
 def expected(rho: float) -> dict[str, np.ndarray]:
-    """What the figures of the groups are of very many statements and names."""
+    """The figures of the groups for very many statements and names."""
     found = [
         scored(np.random.default_rng(n), World(np.random.default_rng(n), 12), rho, 2, 4000)
         for n in range(6)

@@ -1,21 +1,21 @@
-"""Whether forced choices give back the probabilities that they are drawn from.
+"""Whether forced choices recover the probabilities that they are drawn from.
 
     python benchmarks/choice.py [--statements 60] [--samples 24] [--seed 0] [--model SPEC]
 
 The chooser is a server that speaks OpenAI's protocol. It reads the question, looks up in the
-reference world how probable the statement is of the group of each name that is offered, and draws
-by Luce's choice axiom: P(group | options) is its probability over the sum of those of all options.
-In further runs it prefers the first place (--preference times as probable as the others), and
-refuses or rambles in one answer of ten. The last one looks up the names themselves, with the
-associations that the world plants on one name or root. kgbias asks it as it would ask any provider.
+reference world how probable the statement is for the group of each name offered, and draws by
+Luce's choice axiom: P(group | options) is its probability over the sum of those of all options. In
+further runs it prefers the first place (--preference times as probable as the others), and refuses
+or rambles in one answer out of ten. The last run looks up the names themselves, with the
+associations that the world plants on one name or root. kgbias asks it like any provider.
 
-Printed for each: how many of the intervals hold the true share, the rank correlation of shares and
-true shares with an interval over statements, how often the group that is chosen most is the one
-that is truly most probable, against chance, and the true and found position of the answers; of the
-one that knows names, how many of the planted lifts are called chosen more, by their size in bits,
-and how many where names are dealt anew. With
---model, also how far the choices of that model agree with its own probabilities on the same
-statements: rank correlation of lifts, and whether the likeliest group is the same. Prints JSON.
+Printed for each: how many intervals contain the true share, the rank correlation of shares and true
+shares with an interval over statements, how often the group chosen most is truly the most probable,
+compared with chance, and the true and found position of the answers; for the run that knows names,
+how many of the planted lifts are called chosen more, by their size in bits, and how many if names
+are dealt at random. With --model, also how far that model's choices agree with its own
+probabilities on the same statements: the rank correlation of lifts, and whether the likeliest group
+is the same. Prints JSON.
 """
 
 import argparse
@@ -53,7 +53,7 @@ ROW_OF = {name.text.casefold(): row for row, name in enumerate(NAMES.names)}
 
 def weights(truth: Truth, text: str, options: Sequence[str], named: bool = False) -> list[float]:
     """How probable the statement is of each group, by itself or one of its names, or after the name
-    itself (`named`); never 0, so that any choice can be drawn."""
+    itself (`named`); never 0, so any choice can be drawn."""
     predicate, _, object = text.partition(" ")
     found = truth.find(predicate, object)
     assert found is not None, text
@@ -115,7 +115,8 @@ def served(
 
 
 def world_file(path: Path, truth: Truth, statements: int, seed: int) -> None:
-    """So many statements of each category, each said of a group that may say it."""
+    """Write a file with `statements` statements per category, each said about a group that may say
+    it."""
     draw = random.Random(seed)
     rows = ["group,predicate,object,category"]
     for category in truth.categories:
@@ -127,8 +128,8 @@ def world_file(path: Path, truth: Truth, statements: int, seed: int) -> None:
 
 
 def true_shares(truth: Truth, part: CategoryChoices) -> np.ndarray:
-    """[groups, statements]: the mean over all sets of options that hold a group of its probability
-    among them, by Luce's axiom."""
+    """The true shares, [groups, statements]: a group's probability by Luce's axiom, as the mean
+    over all sets of options that include it."""
     names = [group.name for group in part.groups]
     found = np.zeros((len(names), len(part.statements)))
     for s, statement in enumerate(part.statements):
@@ -141,7 +142,7 @@ def true_shares(truth: Truth, part: CategoryChoices) -> np.ndarray:
 
 
 def held(parts: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict[str, Any]:
-    """The figures of choices against true shares, over all categories."""
+    """The figures of choices compared with true shares, over all categories."""
     inside = chance = 0.0
     cells, tops = 0, []
     for part, truth in zip(parts, truths, strict=True):
@@ -159,7 +160,7 @@ def held(parts: Sequence[CategoryChoices], truths: Sequence[np.ndarray]) -> dict
 
 
 def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
-    """Of the chooser that knows names: what is called chosen more, by the planted lift in bits."""
+    """What is called chosen more for the chooser that knows names, by the planted lift in bits."""
     found: dict[str, list[int]] = {}
     dealt = tested = 0.0
     for part in parts:
@@ -184,7 +185,7 @@ def shown(parts: Sequence[CategoryChoices]) -> dict[str, Any]:
 
 
 def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Estimate:
-    """Spearman's rho of the cells [groups, statements] of several tables, with a percentile
+    """Spearman's rho between the cells [groups, statements] of several tables, with a percentile
     bootstrap interval over statements."""
     columns = [
         (a[:, s], b[:, s]) for a, b in zip(first, second, strict=True) for s in range(a.shape[1])
@@ -239,7 +240,7 @@ def main() -> None:
 
 
 def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The choices of a model against its own probabilities."""
+    """The choices of a model compared with its own probabilities."""
     chosen = run.choose(model, **options)
     probed = {p.category: p for p in run.probe(model).categories}
     mine, its = [], []

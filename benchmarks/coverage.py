@@ -1,10 +1,10 @@
-"""Whether intervals hold what they promise and whether sentences are printed by chance: simulation.
+"""Whether intervals keep their promise and whether sentences are printed by chance: simulations.
 
     python benchmarks/coverage.py [SECTION ...]
 
-Each section draws many samples from a truth that it knows, through the library's own functions, and
-counts. Prints Markdown tables with Monte Carlo errors, for docs/methods/statistics.md: a share of
-n samples stands with its 95% Wilson interval.
+Each section draws many samples from a known truth, through the library's own functions, and counts.
+Prints Markdown tables with Monte Carlo errors, for docs/methods/statistics.md: a share of n samples
+is shown with its 95% Wilson interval.
 """
 
 import sys
@@ -46,7 +46,8 @@ def share(hits: int, n: int) -> str:
 
 
 def regard(rng: np.random.Generator, latent: Values) -> Values:
-    """1, 0 and -1, of a mean of the hyperbolic tangent; 0 in half of the cases where that is 0."""
+    """Values 1, 0 and -1 with the hyperbolic tangent of `latent` as their mean; if that is 0, half
+    of them are 0."""
     mean, drawn = np.tanh(latent), rng.random(latent.shape)
     return 1.0 * (drawn < (1 + mean) ** 2 / 4) - (drawn > 1 - (1 - mean) ** 2 / 4)
 
@@ -60,8 +61,8 @@ MIDDLES = (-0.4, 0.1, 0.4, -0.1, 0.0, 0.2)  # of strata, on the latent scale
 def prompts(
     rng: np.random.Generator, strata: Sequence[tuple[int, int]], shift: float, kind: str
 ) -> Drawn:
-    """Answers of a group: in each stratum so many prompts of so many answers, a prompt's answers
-    alike. Regard is 1, 0 and -1; "skewed" piles up at 0."""
+    """Answers about a group: in each stratum, a number of prompts with a number of answers each,
+    and a prompt's answers are alike. Regard is 1, 0 and -1; "skewed" piles up at 0."""
     names, sums, counts = [], [], []
     for stratum, (n, answers) in enumerate(strata):
         own = rng.normal(MIDDLES[stratum % 6] + shift, 0.5, (n, 1))
@@ -76,8 +77,8 @@ def prompts(
 
 
 def shifts(one: Sequence[tuple[int, int]], kind: str) -> Callable[[float], float]:
-    """Which shift makes a difference of means: by a million answers at each of many shifts, in the
-    proportions of the design."""
+    """The shift that makes a given difference of means, from a million answers at each of many
+    shifts, in the proportions of the design."""
     if kind != "regard":
         return lambda difference: difference
     rng, tried = np.random.default_rng(1), np.linspace(0, 2.5, 26)
@@ -101,8 +102,8 @@ DESIGNS = {
 
 
 def power(samples: int = 400) -> Iterator[Row]:
-    """`kgbias.compare.paired.detectable` of one sample, then another sample with just this
-    difference, tested at the same level: found in 80 of 100?"""
+    """`kgbias.compare.paired.detectable` for one sample, then another sample with exactly this
+    difference, tested at the same level: is it found in 80 of 100?"""
     yield "samples", "values", "level", "difference stated (mean)", "found"
     for name, (one, other) in DESIGNS.items():
         for kind in ("regard", "skewed"):
@@ -120,9 +121,9 @@ def power(samples: int = 400) -> Iterator[Row]:
 
 
 def gate(samples: int = 300) -> Iterator[Row]:
-    """What the test of one of several groups would find by itself, planted in one of them: how
-    often that test finds it at its level, and how often the difference is shown, for which all
-    groups together have to differ and the interval to leave out 0 (`GroupTest.differs`)."""
+    """The difference that the test of one of several groups would find by itself, planted in one of
+    them: how often that test finds it at its level, and how often the difference is shown, for
+    which all groups together must differ and the interval must exclude 0 (`GroupTest.differs`)."""
     yield "groups", "difference stated (mean)", "by the test alone", "shown"
 
     def side(rng: np.random.Generator, shift: float) -> Asked:
@@ -156,7 +157,7 @@ def gate(samples: int = 300) -> Iterator[Row]:
 def asked(
     rng: np.random.Generator, g: int, groups: float, common: float, own: float
 ) -> list[Cells]:
-    """Regard of g groups: 30 prompts of three answers, in three wordings in turn."""
+    """Regard of g groups: 30 prompts with three answers each, in three wordings by turns."""
     n, k = 30, 3
     clusters = np.repeat(np.arange(n), 3)
     design = Design(clusters, np.arange(n) // 10)
@@ -172,10 +173,10 @@ def asked(
 
 
 def wordings(samples: int = 1_000) -> Iterator[Row]:
-    """Regard of groups that were asked in three wordings (90 statements each), by the crossed model
-    of `kgbias.stats.variance`: how often it is said that the wording moves a group more than groups
-    differ, or that groups differ more, and how often an interaction is found (its interval leaves
-    out 0). What is planted are standard deviations on the latent scale of regard."""
+    """Regard of groups asked about in three wordings (90 statements each), by the crossed model of
+    `kgbias.stats.variance`: how often it is said that the wording moves a group more than groups
+    differ, or that groups differ more, and how often an interaction is found (its interval excludes
+    0). The planted values are standard deviations on the latent scale of regard."""
     yield (
         "groups",
         "planted",
@@ -201,15 +202,15 @@ def wordings(samples: int = 1_000) -> Iterator[Row]:
 
 
 def held(cases: Iterator[tuple[Estimate, float]]) -> str:
-    """The share of intervals that hold what they are about."""
+    """The share of intervals that contain the true value."""
     hits = [e.low <= true <= e.high for e, true in cases if e.has_interval]
     return share(sum(hits), len(hits))
 
 
 def pairs(samples: int = 1_000) -> Iterator[Row]:
-    """The mean of a correlation over all pairs of g groups (`kgbias calibrate`), each pair's own
-    the sum of what both groups bring and of noise: the jackknife over groups, and the bootstrap
-    over pairs that was there before."""
+    """The mean of a correlation over all pairs of g groups (`kgbias calibrate`), where each pair's
+    correlation is the sum of both groups' contributions and noise: the jackknife over groups, and
+    the bootstrap over pairs that was used before."""
     yield "groups", "noise of a pair", "over groups", "over pairs, as before"
     for g in (6, 12, 22):
         for noise in (0.02, 0.1):
@@ -226,13 +227,13 @@ def pairs(samples: int = 1_000) -> Iterator[Row]:
 
 
 def orders(samples: int = 1_000) -> Iterator[Row]:
-    """Kendall's tau-b of how often statements were said (1 of most) and of their lift
-    (`kgbias evidence`), where statements of one predicate resemble each other: the jackknife over
-    predicates, and over statements as before."""
+    """Kendall's tau-b between how often statements were said (most of them once) and their lift
+    (`kgbias evidence`), when statements with the same predicate resemble each other: the jackknife
+    over predicates, and over statements as before."""
     yield "statements", "over predicates", "over statements, as before"
     for predicates, each in ((60, 1), (20, 3), (12, 5), (30, 6)):
         rng = np.random.default_rng(predicates)
-        # the long-run value: that of very many predicates
+        # the long-run value: the one for very many predicates
         true = float(np.mean([kendall(*said(rng, 700, each)[:2]).value for _ in range(8)]))
         found = []
         for _ in range(samples):
@@ -243,7 +244,8 @@ def orders(samples: int = 1_000) -> Iterator[Row]:
 
 
 def said(rng: np.random.Generator, n: int, each: int) -> tuple[Values, Values, list[int]]:
-    """Counts and lifts of n predicates of so many statements, 0.6 of their variance shared."""
+    """Counts and lifts for n predicates with `each` statements, which share 0.6 of their
+    variance."""
     latent, noise = (
         np.sqrt(0.6) * rng.normal(size=(n, 1)) + np.sqrt(0.4) * rng.normal(size=(n, each))
         for _ in range(2)
@@ -254,9 +256,9 @@ def said(rng: np.random.Generator, n: int, each: int) -> tuple[Values, Values, l
 
 
 def entropy(samples: int = 250) -> Iterator[Row]:
-    """The relative entropy of the topics of six groups of 72 statements, in prompts of m that share
-    what they are about: resampled by prompts, and by statements as before. Each sample has six
-    intervals. False: the interval leaves out 0 where all groups are alike."""
+    """The relative entropy of the topics of six groups with 72 statements each, in prompts of m
+    statements that share their topics: resampled by prompts, and by statements as before. Each
+    sample has six intervals. False: the interval excludes 0 although all groups are alike."""
     yield "statements of a prompt", "by prompts", "by statements", "false, by prompts", \
         "false, by statements"  # fmt: skip
     for m in (1, 2, 4):
@@ -282,7 +284,7 @@ def entropy(samples: int = 250) -> Iterator[Row]:
 
 
 def topics(rng: np.random.Generator, shares: Values, m: int) -> Sample:
-    """72 statements' topics, in prompts of m whose topics vary around these shares."""
+    """The topics of 72 statements, in prompts of m whose topics vary around these shares."""
     n = 72 // m
     of = np.array([rng.dirichlet(2 * shares + 1e-9) if m > 1 else shares for _ in range(n)])
     found = (rng.random((n, m, 1)) > np.cumsum(of, axis=1)[:, None, :-1]).sum(axis=-1).ravel()
@@ -291,7 +293,7 @@ def topics(rng: np.random.Generator, shares: Values, m: int) -> Sample:
 
 
 def words(samples: int = 1_000) -> Iterator[Row]:
-    """The effect size of an association test of so many words a set, over all words
+    """The effect size of an association test with n words per set, over all words
     (`kgbias.associate.effect`): by noncentral t, and by percentiles of resampled words as
     before."""
     yield "words", "d within sets", "associations", "noncentral t", "percentiles, as before"
@@ -316,9 +318,9 @@ def words(samples: int = 1_000) -> Iterator[Row]:
 
 
 def levels(samples: int = 1_000) -> Iterator[Row]:
-    """Mean regard of 90 statements in k wordings, as the mean of all wordings that there might be:
-    the interval of a group's figure. Between wordings there is so many times the variance that
-    sampling gives the mean of one. Before: wordings resampled."""
+    """Mean regard of 90 statements in k wordings, as an estimate of the mean over all possible
+    wordings: the interval of a group's figure. The variance between wordings is a multiple of the
+    sampling variance of one wording's mean. Before: wordings resampled."""
     yield "wordings", "times the sampling variance", "t", "resampled, as before", "wider"
     for k in (3, 5):
         for ratio in (0.0, 0.5, 1.0, 2.0, 4.0, 20.0):
@@ -341,8 +343,8 @@ def levels(samples: int = 1_000) -> Iterator[Row]:
 
 
 def medians(samples: int = 1_000) -> Iterator[Row]:
-    """The median of a skewed measure within 0 and 1, of 90 statements in 45 prompts: how many
-    intervals hold it, and how many leave the bounds."""
+    """The median of a skewed measure between 0 and 1, for 90 statements in 45 prompts: how many
+    intervals contain it, and how many go out of bounds."""
     yield "wordings", "held", "outside of 0 to 1"
     for wordings_ in (1, 3):
         rng, found = np.random.default_rng(7), []

@@ -1,11 +1,11 @@
-"""How close the client comes to what a server allows: 1,000 requests to a server that answers after
+"""How close the client comes to a server's limit: 1,000 requests to a server that answers after
 200 ms, 32 at a time.
 
     python benchmarks/crawl.py [--requests 1000] [--concurrency 32] [--delay 0.2]
 
-The ideal is requests / concurrency x delay. The server runs in a process of its own. Three figures:
-the client alone, the client with the answer log (each answer durable in SQLite before it counts),
-and the CPU time of the client for each request. Exit code 1 beyond --limit.
+The ideal is requests / concurrency x delay. The server runs in its own process. Three figures: the
+client alone, the client with the answer log (each answer durable in SQLite before it counts), and
+the client's CPU time per request. Exit code 1 beyond --limit.
 """
 
 import argparse
@@ -80,7 +80,7 @@ def main() -> None:
             model = open_model("openai:m", base_url=url, concurrency=options.concurrency)
             offset = 0 if name == "client" else options.requests
             requests = [Request("Men love", seed=offset + n) for n in range(options.requests)]
-            # What the first request costs (imports, connections) is no part of a long crawl.
+            # The cost of the first request (imports, connections) is negligible in a long crawl.
             list(model.complete([Request("Men love", seed=-n - 1) for n in range(32)]))
             wall, cpu = time.perf_counter(), time.process_time()
             if name == "client":

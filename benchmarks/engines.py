@@ -2,8 +2,8 @@
 
     python benchmarks/engines.py --model ORG/MODEL-or-FOLDER [--requests 64] [--dtype float32]
 
-Where vLLM is installed (docs/how-to/vllm.md). Prompts are those of a crawl's first round; processor
-time is this process's, of all its threads, after the model has answered once.
+Requires vLLM (docs/how-to/vllm.md). Prompts are those of a crawl's first round; processor time is
+that of all threads of this process, after the model has answered once.
 """
 
 import argparse

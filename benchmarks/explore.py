@@ -2,21 +2,21 @@
 
     python benchmarks/explore.py [--statements 10000 100000] [--served] [--keep FOLDER]
 
-Makes a crawl of so many distinct statements: 120 groups in six categories, five rounds, prompts
-that show six earlier statements each, answers, three scores, four topics a category. Words are made
-up of syllables and drawn as in language (Zipf), so that texts compress no better than real ones.
-Then it writes the page and opens it.
+Makes a crawl with the given number of distinct statements: 120 groups in six categories, five
+rounds, prompts that show six earlier statements each, answers, three scores, four topics per
+category. Words are made up of syllables and drawn as in language (Zipf), so texts compress no
+better than real ones. Then it writes the page and opens it.
 
 Printed: seconds to make the page, and its size; seconds from opening the file to the first picture;
-the median of what a completion takes, and a search for words, a filter and a change of view until
-all pictures and tables are drawn again, in ms, with the CPU time of the page's thread beside (on a
-busy machine compare that); and the memory of the page's process (its proportional set) after all.
-Targets, on two cores: 100,000 statements in 60 s, 25 MB, 4 s, 100 ms, 200 ms and 600 MB; 10,000 in
-3 MB and 1.5 s.
+the median time of a completion, and of a word search, a filter and a change of view until all
+pictures and tables are redrawn, in ms, each with the CPU time of the page's thread (compare that on
+a busy machine); and the memory of the page's process (its proportional set) at the end. Targets, on
+two cores: 100,000 statements in 60 s, 25 MB, 4 s, 100 ms, 200 ms and 600 MB; 10,000 in 3 MB and
+1.5 s.
 
-With --served it starts `kgbias serve` in place of writing a page, twice, and prints the seconds
-until that listens and until it has all, and the memory of the server: the first reads the store,
-the second what the first kept. There, each prompt shows one earlier statement and not six.
+With --served it starts `kgbias serve` instead of writing a page, twice, and prints the seconds
+until it listens and until it has everything, and the server's memory: the first reads the store,
+the second what the first kept. There, each prompt shows one earlier statement, not six.
 """
 
 import argparse
@@ -56,7 +56,7 @@ TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 2
 GROUPS = 120
 ROUNDS = 5
 SHOWN = 6
-CHUNK = 50_000  # statements that are made and written at a time
+CHUNK = 50_000  # statements made and written at a time
 ASKED = "Common opinions about groups of people, one sentence each:"
 
 
@@ -75,7 +75,7 @@ def vocabulary(rng: Random, size: int) -> list[str]:
 
 
 class Words:
-    """Draws words as often as their rank in a language has it."""
+    """Draws words with the frequency of their rank in a language."""
 
     def __init__(self, rng: Random, size: int) -> None:
         self._rng, self._words = rng, vocabulary(rng, size)
@@ -91,7 +91,7 @@ class Words:
 
 
 def triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
-    """Distinct triples, of all groups."""
+    """Distinct triples about all groups."""
     words, seen = Words(rng, 6_000), set()
     predicates = ["are", "love", "hate", "can't be", *(words.phrase(2) for _ in range(400))]
     while len(seen) < count:
@@ -103,7 +103,7 @@ def triples(rng: Random, count: int, groups: list[Group]) -> Iterator[Triple]:
 
 
 def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
-    """A measured run of so many distinct statements, with so many examples in each prompt."""
+    """A measured run of `count` distinct statements, with `shown_each` examples in each prompt."""
     rng = Random(count)
     groups = [Group(f"{name.title()} people", f"category {n % 6}")
               for n, name in enumerate(vocabulary(rng, GROUPS * 3)[-GROUPS:])]  # fmt: skip
@@ -164,7 +164,7 @@ def chromium(playwright: Any) -> Any:
 
 
 def renderer() -> Path:
-    """The folder in /proc of the page's process: of the renderers here, the largest."""
+    """The folder in /proc of the page's process, the largest of the renderers here."""
     largest, found = -1, Path()
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError, IndexError):
@@ -181,7 +181,7 @@ def memory(process: Path) -> float:
 
 
 def cpu_of(process: Path) -> float:
-    """The milliseconds that the main thread of a process has run."""
+    """The milliseconds for which a process's main thread has run."""
     return int((process / "task" / process.name / "schedstat").read_text().split()[0]) / 1e6
 
 
@@ -201,7 +201,7 @@ AT_FIRST = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"
 
 @contextmanager
 def served(store_file: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """The address of a server of the store, and the folder in /proc of its process."""
+    """The address of a server for the store, and the folder in /proc of its process."""
     command = [sys.executable, "-m", "kgbias", "serve", "--store", str(store_file), "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     assert server.stdout
@@ -262,7 +262,7 @@ def seen(address: str) -> dict[str, tuple[float, float]]:
                 cpu.append(cpu_of(process) - before)
             return statistics.median(times), statistics.median(cpu)
 
-        # A served page of many statements has no map of communities that are not stored.
+        # A served page with many statements has no map of communities unless they are stored.
         there = page.evaluate("Object.keys(kgbias.maps())")
         views = [v for v in VIEWS if "by:" not in v or any(f"'{kind}'" in v for kind in there)]
         result = {
@@ -283,7 +283,7 @@ def seen(address: str) -> dict[str, tuple[float, float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--statements", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--served", action="store_true", help="a server in place of a page")
+    parser.add_argument("--served", action="store_true", help="a server instead of a page")
     parser.add_argument("--keep", type=Path, help="a folder for the stores and pages")
     args = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
@@ -298,7 +298,7 @@ def main() -> None:
             print(f"{count:,} statements (targets {TARGETS.get(count, 'none')})", flush=True)
             begun, cpu = time.perf_counter(), time.process_time()
             if args.served:
-                with tempfile.TemporaryDirectory() as cache:  # nothing is kept before
+                with tempfile.TemporaryDirectory() as cache:  # empty at first
                     environment = {**os.environ, "KGBIAS_CACHE": cache}
                     with served(store_file, environment) as (address, process):
                         started(address, process, begun)

@@ -1,14 +1,14 @@
-"""Tokens per second of kgbias against transformers' batched generate(), on SmolLM2 at the
+"""Tokens per second of kgbias, compared with transformers' batched generate(), on SmolLM2 with the
 crawl's own prompts, both in one run.
 
     python benchmarks/generate.py [--model smollm2] [--batch-size 32] [--rounds 1]
 
 Both draw from the same distribution: softmax(logits / 0.8), nothing cut off. generate() gets the
-same batch size, the prompts sorted by length, and the same stop strings, so that a row ends where
-the crawl's does; it then computes padding until the last row of the batch has ended. Tokens count
-up to the end of each answer, on both sides. That the two distributions are one is looked at too:
-the mean log-probability of an answer's tokens under the model must agree within three standard
-errors. Exit code 1 where it does not, or where the ratio is below --target.
+same batch size, the prompts sorted by length, and the same stop strings, so a row ends where the
+crawl's does; it then computes padding until the last row of the batch has ended. Tokens count up to
+the end of each answer, on both sides. That the two distributions are the same is also checked: the
+mean log-probability of an answer's tokens under the model must agree within three standard errors.
+Exit code 1 if it does not, or if the ratio is below --target.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def _ended(tokens: list[int], ends: set[int], stop: Sequence[str], tokenizer: An
 
 def log_probability(model: Any, answers: Sequence[Answer], heat: float) -> tuple[float, float]:
     """The mean over answers of the mean log-probability of an answer's tokens, with its standard
-    error. The first token alone is looked at: later ones depend on it."""
+    error. Only the first token counts, because later ones depend on it."""
     network = model.loaded.model
     values = []
     with torch.inference_mode():

@@ -7,14 +7,14 @@
     python benchmarks/graph.py --neo4j bolt://HOST:7687 --measure 10000 100000 300000
                                               measuring in Neo4j alone, at each of these sizes
 
-Measuring uses a scorer that answers at once; its time per triple must not differ by more than 1.3
-times between the sizes. Begin with a new server: emptying one of 100,000 triples takes minutes.
-The queries of the library are timed by `benchmarks/queries.py`.
+Measuring uses a scorer that answers at once; its time per triple must not differ by more than a
+factor of 1.3 between the sizes. Start with a new server: emptying one with 100,000 triples takes
+minutes. The library's queries are timed by `benchmarks/queries.py`.
 
 Each triple is a group, a predicate, an object, a triple and a generation. The raw loops write the
-same rows, ready before the clock starts, so that a ratio is what kgbias adds (ids, normalisation,
-rows) less what it saves (sorted keys). Seconds are wall time, with CPU time of this process beside:
-on a busy machine compare that. A second load of the same triples must change nothing.
+same rows, ready before the clock starts, so a ratio is what kgbias adds (ids, normalisation, rows)
+minus what it saves (sorted keys). Seconds are wall time, followed by the CPU time of this process;
+compare that on a busy machine. A second load of the same triples must change nothing.
 """
 
 import argparse
@@ -40,7 +40,7 @@ TABLES = ('"group"', "predicate", "object", "triple", "generation")
 
 
 def triples(count: int) -> Iterator[Triple]:
-    """Distinct triples over 400 groups, 2,000 predicates and as many objects as it takes."""
+    """Distinct triples over 400 groups, 2,000 predicates and as many objects as needed."""
     rng = Random(0)
     for number in range(count):
         yield Triple(
@@ -85,7 +85,7 @@ def line(name: str, seconds: tuple[float, float], count: int, note: str = "") ->
 
 
 def raw_loop(source: Path, target: Path) -> tuple[float, float]:
-    """Seconds of a raw loop: rows held ready, in the order in which they arrive, a statement each,
+    """Seconds of a raw loop over prepared rows, in order of arrival, with one SQL statement each,
     committed as often as kgbias commits."""
     new = _empty(target)
     columns = {table: _columns(source, table) for table in TABLES}
@@ -111,8 +111,8 @@ def raw_loop(source: Path, target: Path) -> tuple[float, float]:
 
 
 def raw_tables(source: Path, target: Path) -> tuple[float, float]:
-    """Seconds to write the same rows at SQLite's own speed: ready, distinct, in the order of their
-    keys, a table at a time. No loader that computes an id can be so fast; it is the floor."""
+    """Seconds to write the same rows at SQLite's own speed: prepared, distinct, in key order, one
+    table at a time. No loader that computes ids can be as fast; this is the floor."""
     new = _empty(target)
     old = sqlite3.connect(source)
     rows = {table: old.execute(f"SELECT * FROM {table}").fetchall() for table in TABLES}
@@ -162,7 +162,7 @@ MERGE (n)-[y:YIELDED]->(t) SET y.count = 1"""
 
 
 def raw_unwind(store: Neo4jStore, run: Run, ready: list[Generation]) -> Callable[[], None]:
-    """A raw UNWIND loop with the driver: the same graph in one statement a batch of 5,000."""
+    """A raw UNWIND loop with the driver: the same graph, with one statement per batch of 5,000."""
     rows = []
     for g in ready:
         t = g.triple
@@ -214,8 +214,8 @@ def sqlite(count: int, folder: Path) -> None:
 
 
 def alone(count: int, folder: Path) -> None:
-    """The load alone, as the file grows: the seconds of each tenth, which is made
-    before its clock starts."""
+    """The load alone, as the file grows: the seconds for each tenth, which is made before its clock
+    starts."""
     path = folder / "kgbias.db"
     with closing(SQLiteStore(str(path))) as store:
         run = begun(store)
@@ -252,7 +252,7 @@ def neo4j(url: str, count: int) -> None:
 
 
 class AtOnce:
-    """A scorer that takes no time: what is left is the store's."""
+    """A scorer that takes no time, so all the time is the store's."""
 
     name, version = "benchmark", "1"
 
@@ -264,8 +264,8 @@ class AtOnce:
 
 
 def measuring(url: str, sizes: Sequence[int]) -> None:
-    """Times `measure` on runs of these sizes, each in an emptied server. First the smallest is
-    measured again and again, until its time falls no more: a new server compiles its code."""
+    """Time `measure` on runs of these sizes, each in an emptied server. First the smallest is
+    measured repeatedly until its time stops falling, because a new server compiles its code."""
     print("warming up")
     last = measured(url, min(sizes))
     for _ in range(9):
@@ -279,7 +279,8 @@ def measuring(url: str, sizes: Sequence[int]) -> None:
 
 
 def measured(url: str, count: int) -> float:
-    """Seconds a triple of measuring a run of so many, in a server that holds nothing else."""
+    """Seconds per triple to measure a run of `count` triples, in a server that holds nothing
+    else."""
     with closing(Neo4jStore(url)) as store:
         emptied(store)
         run = begun(store)
@@ -290,7 +291,8 @@ def measured(url: str, count: int) -> float:
 
 
 def emptied(store: Neo4jStore) -> None:
-    """Edges first: a metric has one to each triple, too many for one transaction of its node."""
+    """Empty a server, edges first: a metric has one to each triple, too many for one
+    transaction."""
     store.write_alone("MATCH ()-[e]->() CALL { WITH e DELETE e } IN TRANSACTIONS OF 10000 ROWS")
     store.write_alone("MATCH (n) CALL { WITH n DELETE n } IN TRANSACTIONS OF 10000 ROWS")
 

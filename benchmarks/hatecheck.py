@@ -3,12 +3,12 @@
     python benchmarks/hatecheck.py test_suite_cases.csv --scorer MEASURE=SPEC [--scorer ...]
 
 HateCheck (Röttger et al. 2021, CC-BY 4.0; github.com/paul-rottger/hatecheck-data) has 3,728 short
-texts in 29 functions, each hateful or not. A text is flagged from 0.5 on; printed is the share of
-each function that is right, as a Markdown table, with a 95% interval over templates for all of it.
+texts in 29 functions, each hateful or not. A text is flagged at 0.5 or more. Prints the share of
+each function that is right, as a Markdown table, with a 95% interval over templates for the whole.
 Any scorer of `kgbias measure` can take part, such as identity_attack=hf:ID:LABEL, or
-identity_attack=scores:FILE::IDENTITY_ATTACK for scores that Perspective gave to these texts. The
-offline scorers were trained on a part of HateCheck: what they reach here flatters, and their card
-has the figures of readers that did not see the function.
+identity_attack=scores:FILE::IDENTITY_ATTACK for Perspective's scores of these texts. The offline
+scorers were trained on part of HateCheck: their figures here are too good, and their card has the
+figures of readers that did not see the function.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def main() -> int:
 
 
 def show(cases: list[dict[str, str]], hateful: np.ndarray, columns: dict[str, np.ndarray]) -> None:
-    """Print the table; what a scorer gave no judgement of counts as wrong."""
+    """Print the table; a text without a judgement counts as wrong."""
     right = {name: (flagged == hateful).astype(np.float64) for name, flagged in columns.items()}
     print(f"| function | n | hateful | {' | '.join(columns)} |")
     print("| --- |" + " --- |" * (2 + len(columns)))

@@ -1,28 +1,28 @@
-"""How fast masked probes are scored, against minicons and a plain loop, in one run.
+"""How fast masked probes are scored, compared with minicons and a plain loop, in one run.
 
     python benchmarks/masked.py [--shape small|base] [--repeats N] [--groups N] [--threads N]
 
 BERT shapes with random weights and BERT's vocabulary of 30,522, on one thread unless --threads says
-otherwise. Prints JSON: seconds (the process's own, the fastest of some runs taken in turns), the
+otherwise. Prints JSON: seconds (the process's own, the fastest of several alternating runs), the
 speedup over each method, and the largest relative difference of a perplexity or probability.
 
 - grid: pseudo-perplexities of identities x 50 statements.
-- pairs: of pairs of sentences that differ in who they are about, as CrowS-Pairs has them.
-- blanks: the probability of a word in a blank, three candidates each, as StereoSet has them.
+- pairs: those of pairs of sentences that differ in who they are about, as in CrowS-Pairs.
+- blanks: the probability of a word in a blank, three candidates each, as in StereoSet.
 
-The others are:
+The other methods are:
 
-- minicons: its masked scorer, in batches of 16 texts, where it is installed; else what it does,
-  written here: a text is copied once for each token that is asked for, the copies of a batch are
-  padded to its longest text and read together, the output layer reads all positions, and the
-  log-softmax is taken at the masked ones. (Blanks it reads one text at a time.)
+- minicons: its masked scorer, in batches of 16 texts, if installed; otherwise the same method,
+  written here: a text is copied once for each token asked for, the copies of a batch are padded to
+  its longest text and read together, the output layer reads all positions, and the log-softmax is
+  taken at the masked ones. (It reads blanks one text at a time.)
 - loop: a sample of the texts, one masked copy at a time.
 
-`operations` says what the pseudo-perplexities take in billions of floating-point operations: as
-minicons reads the texts, as kgbias does, and at least, where the last layer too is computed at the
-masked position alone (but for its keys and values), and the first layer's projections of tokens
-that the copies of a text share once; and of each how much less than minicons that is. `peak` is
-what a product of large matrices reaches on this machine, in billions a second.
+`operations` is the cost of the pseudo-perplexities in billions of floating-point operations: as
+minicons reads the texts, as kgbias does, and at the least, with the last layer also computed only
+at the masked position (except for its keys and values), and the first layer's projections of tokens
+that the copies of a text share computed once; and for each, how much less that is than minicons.
+`peak` is what a product of large matrices reaches on this machine, in billions per second.
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Minicons:
         self._scorer = MaskedLMScorer(str(folder), "cpu")
         if not hasattr(
             self._scorer.tokenizer, "batch_encode_plus"
-        ):  # transformers 5 has it no more
+        ):  # transformers 5 no longer has it
             self._scorer.tokenizer.batch_encode_plus = self._scorer.tokenizer.__call__
 
     def perplexities(self, texts: list[str]) -> np.ndarray:
@@ -88,7 +88,7 @@ class Minicons:
 
 
 class Written:
-    """What minicons does, written here."""
+    """minicons' method, written here."""
 
     name = "minicons' method"
 
@@ -151,7 +151,7 @@ class Loop(Written):
 
 
 def pairs_of(groups: list[str], statements: list[str]) -> list[str]:
-    """Each statement of two groups, one pair after another."""
+    """Each statement about two groups, pair by pair."""
     count = len(groups)
     return [
         f"{group} {statement}."
@@ -161,7 +161,7 @@ def pairs_of(groups: list[str], statements: list[str]) -> list[str]:
 
 
 def blanks_of(groups: list[str]) -> dict[str, Any]:
-    """StereoSet's form: of each group three words in each of some blanks."""
+    """Data in StereoSet's form: for each group, three words for each of some blanks."""
     forms = ("{} are always BLANK at work", "you will find that {} are BLANK when it rains")
     words = (("late", "early", "green"), ("quiet", "loud", "round"), ("kind", "rude", "wooden"))
     labels = ("stereotype", "anti-stereotype", "unrelated")
@@ -180,7 +180,7 @@ def blanks_of(groups: list[str]) -> dict[str, Any]:
 
 
 def words_of(data: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each sentence of such a file with the word that fills its blank."""
+    """Each sentence of such a file, with the word that fills its blank."""
     found = []
     for entry in data["data"]["intrasentence"]:
         before, after = entry["context"].split("BLANK")
@@ -260,7 +260,7 @@ def operations(texts: list[str], tokenizer: Any, shape: str) -> dict[str, Any]:
     copies = {(*ids[:n], 0, *ids[n + 1 :]): n for ids in read for n in range(1, len(ids) - 1)}
     tokens, square = sum(map(len, copies)), width**2
     padded = sum(max(map(len, b)) * sum(len(ids) - 2 for ids in b) for b in batches)
-    # Of a token, at 2 for each weight.
+    # Per token, at 2 for each weight.
     mix = 4 * width * tokens / len(copies)
     head = 2 * square + 2 * width * len(tokenizer)
     layer = 4 * square + 20 * square + mix

@@ -1,15 +1,15 @@
-"""How long measuring takes, and that the scores are the same with any number of processes.
+"""How long measuring takes, and whether the scores are the same with any number of processes.
 
     python benchmarks/measure.py [--statements 19000] [--processes 1 2] [--ray] [--store kgbias.db]
 
-Imports statements (of the newest run of a store, said of one group after another until there are
-enough, or made up) into a new store for each number of processes, measures them by all offline
-scorers and both axes, and prints wall time, processor time (with that of the processes it started)
-and the most memory that this process held. With --ray once more on a Ray of this machine, with a
-worker for each core, how long that Ray took to start, and by how much the rest differs from the
-first. Exit code 1 where two stores differ in any score.
+Imports statements (from the newest run of a store, repeated for one group after another until there
+are enough, or made up) into a new store for each number of processes, measures them with all
+offline scorers and both axes, and prints wall time, processor time (including that of child
+processes) and the peak memory of this process. With --ray, once more on a Ray on this machine, with
+one worker per core: how long that Ray took to start, and how the rest compares with the first. Exit
+code 1 if two stores differ in any score.
 
-On a machine that has other work, compare processor time.
+On a busy machine, compare processor time.
 """
 
 import argparse
@@ -38,14 +38,14 @@ THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooki
 
 
 def statements(store: str | None) -> Iterator[tuple[str, str, str]]:
-    """Distinct statements without end: group, predicate, object."""
+    """Endless distinct statements: group, predicate, object."""
     if store is None:
         for number, group, said, thing in product(range(10**6), GROUPS, SAID, THINGS):
             yield group, said, f"{thing} {number}" if number else thing
     with kgbias.open(store) as study:
         found = list(study.run().triples(min_acceptability=0))
     groups = list(dict.fromkeys([*(t.group for t in found), *GROUPS]))
-    for number in range(10**6):  # each time said of the next group
+    for number in range(10**6):  # each time about the next group
         for t in found:
             group = groups[(groups.index(t.group) + number) % len(groups)]
             again = number // len(groups)
@@ -53,7 +53,7 @@ def statements(store: str | None) -> Iterator[tuple[str, str, str]]:
 
 
 def seconds() -> tuple[float, float]:
-    """Wall time, and processor time of this process and of those it started."""
+    """Wall time, and processor time of this process and its children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     ended = sum(u.ru_utime + u.ru_stime for u in used)
     there = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
@@ -61,8 +61,8 @@ def seconds() -> tuple[float, float]:
 
 
 def measured(table: Path, folder: Path, processes: int | None) -> tuple[list[Any], float, float]:
-    """Every score of a store that was measured by so many processes (None: on Ray), and the seconds
-    on the clock and of the processor."""
+    """Every score of a store measured by `processes` processes (None: on Ray), and the seconds of
+    wall and processor time."""
     path = folder / f"{processes}.db"
     how: Any = {"processes": processes} if processes else {"executor": "ray"}
     with kgbias.open(path, progress=True) as study:

@@ -1,4 +1,4 @@
-"""How fast probes are scored, against the methods that others use, in one run.
+"""How fast probes are scored, compared with the methods that others use, in one run.
 
     python benchmarks/perplexity.py [--model SPEC] [--shape small|large|none] [--repeats N]
 
@@ -6,16 +6,16 @@
 thread unless --threads says otherwise. Prints JSON: seconds, the speedup over each method, the
 largest relative difference of a perplexity, and memory.
 
-- evaluate: as Hugging Face evaluate's perplexity does it. Batches of 16 in the given order, padded,
+- evaluate: as in Hugging Face evaluate's perplexity. Batches of 16 in the given order, padded,
   BOS in front, the cross entropy of the whole logits, then the mask.
-- minicons: as its incremental scorer does it. The same batches; each text's logits less their
+- minicons: as in its incremental scorer. The same batches; each text's logits minus their
   logsumexp, then the tokens are picked.
-- lm-eval: as the loglikelihood of lm-evaluation-harness does it. Sorted by length, the last token
-  not fed, log_softmax of the whole logits, then the statement's tokens are picked.
+- lm-eval: as in the loglikelihood of lm-evaluation-harness. Sorted by length, the last token not
+  fed, log_softmax of the whole logits, then the statement's tokens are picked.
 
 Each is written here from its description, with nothing around it that would slow it down. The
-methods take turns, and the fastest of some runs counts: other work on the machine only adds.
-Seconds are the process's own (CPU time), which other work disturbs least.
+methods take turns, and the fastest of several runs counts, because other work on the machine only
+adds. Seconds are the process's own (CPU time), which other work disturbs least.
 """
 
 import argparse
@@ -163,7 +163,7 @@ def build(shape: str) -> tuple[Any, Any, int]:
 
 
 def read(spec: str, dtype: Any) -> tuple[Any, Any]:
-    """The model of a spec as it comes, and its tokenizer."""
+    """The unmodified model of a spec, and its tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from kgbias.models import resolve
@@ -185,7 +185,8 @@ def load(name: str) -> tuple[Any, Any, int]:
 
 
 def scorer_of(model: Any, tokenizer: Any) -> Any:
-    """On a copy: kgbias exchanges activations, and the others are to have the model as it comes."""
+    """A scorer on a copy, because kgbias replaces activations and the other methods must get the
+    unmodified model."""
     from kgbias.models.base import ModelInfo
     from kgbias.models.score.base import CausalScorer
 
@@ -239,8 +240,8 @@ def compare(name: str, repeats: int, most: int = 40) -> dict[str, Any]:
 def alone_sample(
     model: Any, bos: int, scorer: Any, texts: Texts, ours: np.ndarray, count: int = 60
 ) -> tuple[int, float, float]:
-    """A sample of at most `count` texts scored one at a time, whole logits: how many, their
-    seconds, and the largest relative difference of a perplexity."""
+    """At most `count` texts scored one at a time with whole logits: how many, their seconds, and
+    the largest relative difference of a perplexity."""
     import torch
 
     count = min(count, len(texts))
@@ -298,8 +299,8 @@ def names_workload(names: int, descriptors: int) -> dict[str, Any]:
 
 
 def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
-    """Short statements after names in three carriers, as `kgbias evidence` asks: many beginnings
-    that share theirs, and one statement's tokens after each."""
+    """Short statements after names in three carriers, as in `kgbias evidence`: many beginnings with
+    common beginnings of their own, each followed by one statement's tokens."""
     model, tokenizer, bos = load(name)
     scorer = scorer_of(model, tokenizer)
     names, statements = parts(GROUPS)[:8], parts(STATEMENTS)
@@ -322,10 +323,10 @@ def beliefs_workload(name: str, repeats: int) -> dict[str, Any]:
 
 
 def memory(name: str, method: str) -> int:
-    """Peak memory over the loaded model in MB, in a process of its own."""
+    """Peak memory above that of the loaded model, in MB, in a separate process."""
     done = subprocess.run(
         [sys.executable, __file__, "--memory-of", method, "--model", name],
-        # What is freed goes back at once, so that no warm-up hides what the work needs.
+        # Freed memory is returned at once, so no warm-up hides what the work needs.
         env=os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"},
         capture_output=True,
         text=True,

@@ -1,4 +1,4 @@
-"""How fast probes are scored on a GPU in bfloat16: tokens a second and the share of its peak.
+"""How fast probes are scored on a GPU in bfloat16: tokens per second and the share of its peak.
 
     python benchmarks/perplexity_gpu.py [--layers 24 --width 2048] [--model SPEC] [--vllm]
 
@@ -6,12 +6,12 @@
 versions, on a Llama with random weights and a vocabulary of 50,257, or on --model. In one run:
 
 - plain: batches sorted by length, padded, the cross entropy of the whole logits;
-- vllm (--vllm, with --model, where it is installed): its prompt log-probabilities;
+- vllm (--vllm, with --model, if installed): its prompt log-probabilities;
 - kgbias: the packed tree.
 
-Tokens a second counts the tokens of the texts, whoever shares them. The share of the peak is
-2 x weights of matrices x tokens that were fed / seconds, over what a large matrix product reached
-in the same run. --device cpu runs it in float32 (give it a small shape), to see that it works.
+Tokens per second counts all tokens of the texts, shared or not. The share of the peak is
+2 x weights of matrices x tokens fed / seconds, over what a large matrix product reached in the same
+run. --device cpu runs it in float32 (give it a small shape), to check that it works.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def build(layers: int, width: int, device: str) -> tuple[Any, Any]:
 
 
 def plain(model: Any, rows: list[list[int]], batch: int) -> np.ndarray:
-    """Mean log-probabilities, by padded batches of like lengths."""
+    """Mean log-probabilities, in padded batches of similar lengths."""
     found = np.empty(len(rows))
     order = sorted(range(len(rows)), key=lambda n: len(rows[n]))
     for start in range(0, len(order), batch):
@@ -93,7 +93,7 @@ def vllm_method(spec: str, rows: list[list[int]]) -> Callable[[], np.ndarray]:
 
 
 def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """The fastest of some runs; the results are on the host, so the device has done its work."""
+    """The fastest of some runs; the results are on the host, so the device is done."""
     found = work()
     spent = []
     for _ in range(repeats):
@@ -104,7 +104,7 @@ def seconds_of(work: Callable[[], Any], repeats: int) -> tuple[float, Any]:
 
 
 def peak(device: str) -> float:
-    """Operations a second of a large matrix product."""
+    """Operations per second of a large matrix product."""
     size = PEAK_SIZE[device]
     a = torch.randn(size, size, device=device, dtype=DTYPE[device])
 
@@ -118,7 +118,7 @@ def peak(device: str) -> float:
 
 
 def fed_by_the_tree(scorer: Any, rows: list[list[int]]) -> int:
-    """Tokens that the packed trees hold."""
+    """The number of tokens in the packed trees."""
     from kgbias.models.score.engine import join, pack
 
     size = scorer.engine._row
@@ -138,7 +138,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("no GPU here: --device cpu runs it small, to see that it works")
+        raise SystemExit("no GPU here: use --device cpu with a small shape to check that it works")
     if options.model:
         model, tokenizer = read(options.model, DTYPE[options.device])
         model = model.to(options.device)

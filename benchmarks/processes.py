@@ -1,15 +1,15 @@
-"""How much processor time probes take in several processes, and that they are the same.
+"""How much processor time probes take in several processes, and whether they are the same.
 
     python benchmarks/processes.py [--model smollm2] [--statements 300] [--processes 1 2]
 
-Probes made-up statements of eight groups, and prints wall time and processor time (with that of the
-processes it started). The clock starts when 64 statements were probed: the processes are there and
-have the model. One process uses all threads that torch has here, several share these, and sums may
-follow the number of threads: with OMP_NUM_THREADS=1 each has one, and the probes are the same (exit
-code 1 where they are not).
+Probes made-up statements about eight groups, and prints wall time and processor time (including
+that of child processes). The clock starts after 64 statements, when the processes are running and
+have the model. One process uses all of torch's threads, several share them, and sums may depend on
+the number of threads: with OMP_NUM_THREADS=1 each has one, and the probes are the same (exit code 1
+if they are not).
 
-On a quiet machine of as many cores, processes are faster by the number of processes times the ratio
-of processor time per probe; on one that has other work, wall time says nothing.
+On a quiet machine with as many cores, processes are faster by the number of processes times the
+ratio of processor time per probe; on a busy machine, wall time says nothing.
 """
 
 import argparse
@@ -33,7 +33,7 @@ GROUPS = ("Women", "Men", "Bakers", "Muslims", "Dutch people", "Nurses", "Teenag
 SAID = ("love", "hate", "are often seen as", "can't stand", "are known for", "believe in")
 THINGS = ("music", "long walks by the sea", "lazy", "their families", "the rain", "cooking rice")
 FIRST = 64
-CHUNK = 128  # probes that are read together
+CHUNK = 128  # probes read together
 
 
 def statements(count: int) -> list[str]:
@@ -46,7 +46,7 @@ def statements(count: int) -> list[str]:
 
 
 def seconds() -> tuple[float, float]:
-    """Wall time, and processor time of this process and of those it started."""
+    """Wall time, and processor time of this process and its children."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     ended = sum(u.ru_utime + u.ru_stime for u in used)
     there = [process.cpu_times() for process in psutil.Process().children(recursive=True)]
@@ -54,7 +54,7 @@ def seconds() -> tuple[float, float]:
 
 
 def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[Any]]:
-    """Processor seconds of a probe, and what all probes say."""
+    """Processor seconds per probe, and the results of all probes."""
     found: list[Any] = []
     times = []
     with opened_executor("local", processes=processes) as workers:
@@ -65,7 +65,7 @@ def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[An
             found.append(repr(probe_sets(scorer, sets, chunk=CHUNK).bias))
             times.append([after - b for b, after in zip(before, seconds(), strict=True)])
             for helper in workers._helpers if isinstance(workers, Local) else ():
-                with helper._asking:  # which it holds until it is ready
+                with helper._asking:  # held until the helper is ready
                     pass
     unload()
     _, (wall, cpu) = times

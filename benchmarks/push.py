@@ -1,11 +1,11 @@
-"""What `kgbias push` into Neo4j costs: processor time of this process and of the server.
+"""The cost of `kgbias push` into Neo4j: processor time of this process and of the server.
 
     python benchmarks/push.py bolt://HOST:7687 --server PID [--statements 20000] [--times 8]
 
 Each push is one run of new statements: a group and a predicate that the server mostly has, an
-object that it lacks, a triple, a generation and a STEREOTYPE edge. A server compiles its code for
-the first hundred thousand of them: look at the last lines only, or warm it by more `--times`.
-NEO4J_PASSWORD is set; PID is the server's, on this machine.
+object that it lacks, a triple, a generation and a STEREOTYPE edge. A server compiles its code
+during the first hundred thousand: read only the last lines, or warm it up with more `--times`. Set
+NEO4J_PASSWORD; PID is the server's, on this machine.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from kgbias.models.base import ModelInfo
 
 
 def imported(store: SQLiteStore, name: str, count: int) -> Run:
-    """An import of statements whose objects no other run of this benchmark has."""
+    """An import of statements with objects that no other run of this benchmark has."""
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
     run = store.begin(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
     store.load(run.id, generations(run, statements(name, count)))
@@ -47,7 +47,7 @@ def statements(name: str, count: int) -> Iterator[Triple]:
 
 
 def processor_seconds(pid: int) -> float:
-    """Seconds of processor time that a process has used, in its own and in the kernel's code."""
+    """Seconds of processor time that a process has used, in user and kernel mode."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 

@@ -1,18 +1,18 @@
 """How long each query of the library takes on a large run that was measured and probed.
 
     python benchmarks/queries.py FILE [--triples 1000000]
-                                    SQLite; the file is made if it is missing
+                                    SQLite; the file is created if missing
     python benchmarks/queries.py FILE --neo4j bolt://HOST:7687
-                                    a server, to which the run is pushed first
+                                    a server; the run is pushed to it first
 
-Of the run each object was said of two groups, and some groups were often refused; statements have
-scores and topics, groups and some objects places, one statement in ten BELIEVED edges to three
-groups, and twenty of these statements were probed after two names of each group.
+In the run, each object was said about two groups, and some groups were often refused; statements
+have scores and topics, groups and some objects have places, one statement in ten has BELIEVED edges
+to three groups, and twenty of these statements were probed after two names of each group.
 
-Printed are the rows of each query and its seconds. On SQLite these are processor time, which says
-something on a busy machine too: of making the view that the query reads, or reading it from the
-cache folder (none, where the view of the query before holds enough), and of asking. On a server
-they are wall time, of the second time.
+Prints the rows of each query and its seconds. On SQLite these are processor time, which is
+meaningful even on a busy machine: for making the view that the query reads, or reading it from the
+cache folder (none if the previous query's view suffices), and for asking. On a server they are wall
+time, for the second execution.
 """
 
 import argparse
@@ -53,13 +53,13 @@ from kgbias.graph.types import (
 from kgbias.models.base import ModelInfo
 from kgbias.query import NamedQuery, load_query, query_names
 
-PAIRS, PREDICATES, TOPICS = 200, 2_000, 50  # pairs of groups: one of an even number, one of an odd
+PAIRS, PREDICATES, TOPICS = 200, 2_000, 50  # pairs of groups: an even and an odd number each
 BATCH = 20_000
 
 
 def triples(count: int) -> Iterator[Triple]:
-    """Distinct triples: in the first half of a group of an even number, in the second, with the
-    same objects, of one of an odd number."""
+    """Distinct triples: in the first half about groups with an even number; in the second, with the
+    same objects, about groups with an odd number."""
     rng = Random(0)
     half = count // 2
     for number in range(2 * half):
@@ -71,7 +71,7 @@ def triples(count: int) -> Iterator[Triple]:
 
 
 def generations(run: Run, count: int) -> Iterator[Generation]:
-    """The answers. "Group 10 people", 20 and so on refused one for each that they gave."""
+    """The answers. "Group 10 people", 20 and so on have one refusal for each answer given."""
     for number, triple in enumerate(triples(count)):
         path = f"import/{number:09d}"
         given = (run.id, path, triple.group_id, "none", "import", 0, 0)
@@ -127,7 +127,8 @@ def made(store: Store, count: int) -> None:
 
 
 def beliefs(said: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
-    """Each statement with its own group and two others; one in eight of these pairs is believed."""
+    """Each statement with its own group and two others; one in eight of these pairs is
+    believed."""
     groups = sorted({t.group_id for t in said})
     for triple in said:
         asked = {triple.group_id, *rng.sample(groups, min(2, len(groups)))}
@@ -140,7 +141,7 @@ def beliefs(said: Collection[Triple], rng: Random) -> Iterator[BelievedEdge]:
 
 
 class Here:
-    """A SQLite store whose Cypher engine runs in this process, so that its time can be read."""
+    """A SQLite store whose Cypher engine runs in this process, so its time can be measured."""
 
     def __init__(self, store: SQLiteStore) -> None:
         self.url = store.url
@@ -158,7 +159,7 @@ class Here:
 
 
 def parameters(query: NamedQuery) -> dict[str, str]:
-    """Of a statement in the run, for what has no default."""
+    """Values from a statement in the run, for parameters without a default."""
     first = next(triples(2))
     given = {
         "group": first.group, "other": "Group 1 people", "predicate": first.predicate,
@@ -179,7 +180,7 @@ def asked_here(store: SQLiteStore) -> None:
 
 
 def spent(work: Callable[[], Any]) -> tuple[float, Any]:
-    """Processor seconds of this process, and what came of them."""
+    """Processor seconds of this process, and the result."""
     before = time.process_time()
     result = work()
     return time.process_time() - before, result

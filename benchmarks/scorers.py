@@ -1,15 +1,15 @@
-"""What four measures of a statement cost, against encoding the same texts once.
+"""What four measures of a statement cost, compared with encoding the same texts once.
 
     python benchmarks/scorers.py [--texts 600] [--rounds 5] [--store kgbias.db]
 
 The offline scorers of regard, toxicity, identity attack and acceptability share passes of the
-encoder. A round takes texts of its own, encodes them once by all of MiniLM's layers and scores them
-by all four measures together, as `kgbias measure` does, both on one thread and in CPU time, so that
-other work on the machine counts little. The texts as the scorers read them are two or three: with
-the group, and with a neutral word in its place, with the verb as it was and as it agrees; they are
-encoded once each on the other side too.
+encoder. Each round takes new texts, encodes them once through all of MiniLM's layers and scores
+them by all four measures together, as `kgbias measure` does, both on one thread and in CPU time, so
+other work on the machine matters little. The scorers read a statement as two or three texts: with
+the group, and with a neutral word in its place, with the verb as it was and as it agrees; these are
+also encoded once each for the comparison.
 
-Exit code 1 where the median ratio is above --target.
+Exit code 1 if the median ratio is above --target.
 """
 
 import argparse
@@ -33,7 +33,7 @@ THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooki
 
 
 def statements(store: str | None, wanted: int) -> list[str]:
-    """Distinct statements: of the newest run of a store, or made up."""
+    """Distinct statements from the newest run of a store, or made up."""
     if store is not None:
         with kgbias.open(store) as study:
             found = [t.sentence for t in study.run().triples(min_acceptability=0)]
@@ -47,7 +47,7 @@ def statements(store: str | None, wanted: int) -> list[str]:
 
 
 def encoded(texts: Sequence[str]) -> Callable[[], None]:
-    """Encodes texts by all layers of MiniLM, in the scorers' batches."""
+    """A function that encodes texts through all layers of MiniLM, in the scorers' batches."""
     import torch
 
     encoder, tokenizer = _minilm.load_encoder(), _minilm.load_tokenizer()

@@ -1,17 +1,17 @@
-"""How often the first screen of a report shows something where nothing is, and where something is.
+"""How often the first screen of a report shows a finding when there is none, and when there is one.
 
     python benchmarks/screens.py nulls [--screens 200] [--folder DIR]
     python benchmarks/screens.py twins [--screens 200] [--folder DIR]
     python benchmarks/screens.py planted [--screens 20] [--folder DIR]
 
-The reference model is crawled many times, each with a seed of its own, and measured with the
-offline scorers. `twins` are peoples whose beliefs are planted the same, which the model has learnt
-a little differently; `planted` are four that differ; of both, the first screen of each crawl is
-read. `nulls` are exact: what was said of a people in one crawl is held against what was said of the
-same people in another, as if it had been said of its twin, so that nothing differs but the seed and
-the name. Every finding of these is false. It prints the share of screens with any finding, with its
-Wilson interval, and what they say. Crawls are kept in the folder, and a second call goes on where
-the first was stopped.
+The reference model is crawled many times, each with its own seed, and measured with the offline
+scorers. `twins` are peoples with the same planted beliefs, which the model has learnt a little
+differently; `planted` are four that differ; for both, the first screen of each crawl is read.
+`nulls` are exact: what was said about a people in one crawl is compared with what was said about
+the same people in another, as if it had been said about its twin, so only the seed and the name
+differ. Every finding on these is false. Prints the share of screens with any finding, with its
+Wilson interval, and what they say. Crawls are kept in the folder, and a second call continues where
+the first stopped.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from kgbias.stats.inference import proportion
 
 
 def groups_of(kind: str, number: int) -> list[str]:
-    """The groups of a crawl: a pair of twins, in turn; or four peoples that differ."""
+    """The groups of a crawl: one pair of twins after another; or four peoples that differ."""
     truth = load_truth()
     if kind == "twins":
         return list(truth.nulls[number % len(truth.nulls)])
@@ -47,8 +47,8 @@ def crawled(study: kgbias.Study, kind: str, number: int) -> kgbias.Run:
 
 
 def same_twice(folder: Path, number: int) -> str:
-    """The name of a run of two groups, which holds one people of two crawls. Of every two crawls of
-    the same twins there are two such runs, one for each people."""
+    """The name of a run with two groups, which are one people in two crawls. Every two crawls of
+    the same twins give two such runs, one for each people."""
     pairs = len(load_truth().nulls)
     block, place = divmod(number // 2, pairs)
     with kgbias.open(folder / "twins.db") as study:

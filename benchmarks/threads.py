@@ -1,13 +1,13 @@
-"""What it costs and gains that OpenMP's threads sleep while they wait (kgbias/threads.py).
+"""Costs and benefits of letting OpenMP's threads sleep while they wait (kgbias/threads.py).
 
     python benchmarks/threads.py [--busy] [--pairs 5] [--threads 2]
 
-Scores the same sentences in processes that differ in nothing but how threads wait: spinning, as
-OpenMP does by itself, or sleeping, as kgbias lets them. The two take turns, and the ratio of each
-pair is of the same minute. With --busy other processes keep every core at work meanwhile.
+Scores the same sentences in processes that differ only in how threads wait: spinning, OpenMP's
+default, or sleeping, as in kgbias. The two take turns, so the ratio of each pair is from the same
+minute. With --busy, other processes keep every core at work meanwhile.
 
-Exit code 1 where sleeping costs more than 3% on a quiet machine (the median over the pairs); a
-machine whose load says that it is not quiet, without --busy, is not judged.
+Exit code 1 if sleeping costs more than 3% on a quiet machine (the median over the pairs); without
+--busy, a machine whose load shows that it is not quiet is not judged.
 """
 
 import argparse
@@ -35,7 +35,7 @@ print(len(sentences) / (time.perf_counter() - began))
 
 
 def rate(waiting: str, threads: int, sentences: int) -> float:
-    """Sentences a second in a process whose threads wait like this."""
+    """Sentences per second in a process whose threads wait like this."""
     said = ("OMP_", "KMP_", "GOMP_")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(said)}
     if waiting == "spinning":
@@ -47,7 +47,7 @@ def rate(waiting: str, threads: int, sentences: int) -> float:
 
 @contextmanager
 def work(processes: int) -> Iterator[None]:
-    """So many processes that do nothing but keep a core at work."""
+    """Run `processes` processes that each just keep a core at work."""
     busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
     try:
         yield

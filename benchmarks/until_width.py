@@ -1,15 +1,15 @@
-"""Whether intervals still hold what they promise where a crawl ends once they are narrow enough.
+"""Whether intervals still keep their promise if a crawl ends once they are narrow enough.
 
     python benchmarks/until_width.py [--crawls 1000] [--seed 0]
 
-Each simulated crawl asks about a group as the default prompts do (an initialisation of five
-predicates, then rounds of prompts, four answers to each, some of which yield nothing), until the
-interval of its mean, as `kgbias.crawl.stopping` looks at it after each round, is at most so wide.
+Each simulated crawl asks about a group as the default prompts do (an initialisation with five
+predicates, then rounds of prompts, with four answers to each, some of which yield nothing), until
+the interval of its mean, as `kgbias.crawl.stopping` checks it after each round, is narrow enough.
 The values are regard, -1, 0 or 1, or a toxicity, in [0, 1] and skewed; answers to one prompt depend
-on each other, and what a prompt gives has a mean of its own. Coverage is of the mean that as many
-prompts of each kind would have in the long run. Beside it, the coverage of crawls of a fixed number
-of rounds, the median one. Exit code 1 where a coverage is below --target by more than two of its
-Monte Carlo errors.
+on each other, and each prompt has its own mean. Coverage is that of the mean which as many prompts
+of each kind would have in the long run. It is printed beside the coverage of crawls with a fixed
+number of rounds, the median one. Exit code 1 if a coverage is below --target by more than two of
+its Monte Carlo errors.
 """
 
 import argparse
@@ -31,7 +31,7 @@ INITIAL, SAMPLES, FREE, GIVEN = 5, 3, 8, 3
 SHARED = 0.2  # the share of the variance that answers to one prompt have in common
 MOST = 50
 NORMAL = NormalDist()
-# The means of the initial predicates, of prompts that name none, and of those that give one.
+# The means of the initial predicates, of prompts without a predicate, and of those with one.
 MEANS = (*(0.6, 0.0, -0.2, 0.1, -0.1), 0.0, -0.3)
 
 
@@ -61,9 +61,9 @@ class Crawl:
 
     def __init__(self, kind: Kind, rng: np.random.Generator) -> None:
         self.kind, self._rng = kind, rng
-        self._strata: list[int] = []  # of each prompt
-        self._clusters: list[int] = []  # of each place
-        self._values: list[float] = []  # NaN where a place has nothing
+        self._strata: list[int] = []  # for each prompt
+        self._clusters: list[int] = []  # for each place
+        self._values: list[float] = []  # NaN for a place without a value
         for stratum in range(INITIAL):
             self._ask(stratum, SAMPLES)
 
@@ -91,7 +91,7 @@ class Crawl:
 
     @property
     def truth(self) -> float:
-        """The mean in the long run of as many statements of each stratum."""
+        """The long-run mean of as many statements in each stratum."""
         values = np.array(self._values)
         strata = np.array(self._strata)[np.array(self._clusters)][~np.isnan(values)]
         return float(np.mean([self.kind.mean(MEANS[s]) for s in strata]))

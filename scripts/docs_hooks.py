@@ -1,7 +1,7 @@
 """What MkDocs does not do by itself: formulas as MathML, links out of docs/, the command line.
 
-Formulas are written in the pages as LaTeX, which GitHub renders too. Here they become MathML when
-the site is built, so that a page needs no script and no other server to show them.
+Formulas are written in the pages as LaTeX, which GitHub also renders. When the site is built they
+become MathML here, so a page needs no script and no other server to show them.
 """
 
 import html
@@ -17,7 +17,7 @@ REPOSITORY = "https://github.com/kgbias/kgbias"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]*)")
 _COMMANDS = "<!-- commands -->"
-# What a browser would load from another server as it shows a page; a canonical address is not.
+# What a browser would load from another server to show a page; a canonical address is not loaded.
 _EXTERNAL = re.compile(
     r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//[^"]*"'
     r'|<link(?![^>]*rel="(?:canonical|alternate)")[^>]+href="(?:https?:)?//[^"]*"'

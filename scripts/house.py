@@ -4,12 +4,12 @@
 
 Prints a table; tests/unit/test_architecture.py holds the figures to their goals.
 
-An import *runs back up* where it goes against the order of rooms in docs/architecture.md, at the
-top of a module or in a function: from one room (a folder, or a module at the root) to a room that
-does not stand to its right; or, inside a room, from a module to one that imports it at its top,
-itself or over others. A name that is imported from the package counts as imported from where
-`kgbias/__init__.py` has it; the package as a whole (`import kgbias`) is its front door, `study`.
-What is imported for types alone never runs: it counts in the circles.
+An import *runs back up* if it goes against the order of rooms in docs/architecture.md, at the top
+of a module or in a function: from one room (a folder, or a module at the root) to a room that does
+not stand to its right; or, inside a room, from a module to one that imports it at its top, directly
+or through others. A name imported from the package counts as imported from where
+`kgbias/__init__.py` gets it; the package as a whole (`import kgbias`) is its front door, `study`.
+Imports for types alone never run, and count only in the circles.
 """
 
 import ast
@@ -27,7 +27,7 @@ SMALL = 60  # lines
 
 
 def modules() -> dict[str, Path]:
-    """Every module of the package by its dotted name; a folder by that of its `__init__`."""
+    """Every module of the package by its dotted name; a folder by its `__init__`."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -36,8 +36,8 @@ def modules() -> dict[str, Path]:
 
 
 def imported(path: Path, known: Mapping[str, Path], *, whole: bool) -> set[str]:
-    """The modules of the package that a file imports: at its top level alone, or (`whole`) where
-    types are checked too."""
+    """The modules of the package that a file imports: only at its top level, or (`whole`) also for
+    type checking."""
     found = set()
     for node in _statements(ast.parse(path.read_text("utf-8")), whole):
         for name in _imports(node):
@@ -46,7 +46,7 @@ def imported(path: Path, known: Mapping[str, Path], *, whole: bool) -> set[str]:
 
 
 def _imports(node: ast.stmt) -> Iterable[str]:
-    """What a statement imports, each name with the module that it is of."""
+    """What a statement imports, each name with its module."""
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:
         return [f"{node.module}.{alias.name}" for alias in node.names]
     return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
@@ -75,21 +75,22 @@ def longest(graph: Mapping[str, set[str]]) -> list[str]:
 
 
 def layers() -> list[list[str]]:
-    """The line of docs/architecture.md that says which way imports run, top first."""
+    """The layers, top first, from the line of docs/architecture.md that says which way imports
+    run."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
     (line,) = re.findall(r"^    (cli > .+)$", text, re.MULTILINE)
     return [part.replace(" ", "").split(",") for part in line.split(">")]
 
 
 def room(module: str) -> str:
-    """The folder or module at the root that a module belongs to: `kgbias.crawl.seeds` is in crawl.
-    The package itself is the front door, `python -m kgbias` the command line."""
+    """The folder or root module that a module belongs to: `kgbias.crawl.seeds` is in crawl. The
+    package itself is the front door, `python -m kgbias` the command line."""
     name = module.partition(".")[2].partition(".")[0]
     return {"": "study", "__main__": "cli"}.get(name, name)
 
 
 def run(path: Path, known: Mapping[str, Path]) -> set[str]:
-    """The modules of the package that a file imports when it runs, those of functions too."""
+    """The modules of the package that a file imports when it runs, including in functions."""
 
     def statements(node: ast.AST) -> Iterator[ast.stmt]:
         for child in ast.iter_child_nodes(node):
@@ -140,7 +141,7 @@ def _leads(graph: "nx.DiGraph[str]", start: str, end: str) -> bool:
 
 
 def bases() -> dict[str, int]:
-    """Of each class of the package how many bases it names."""
+    """The number of bases that each class of the package names."""
     found = {}
     for path in modules().values():
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -150,7 +151,7 @@ def bases() -> dict[str, int]:
 
 
 def options() -> tuple[int, int]:
-    """How many options the command line has, every command's counted, and how many commands."""
+    """The number of options of the command line, over all commands, and the number of commands."""
     import click
 
     from kgbias.cli import cli

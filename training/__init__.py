@@ -1,1 +1,1 @@
-"""How the offline scorers and the reference models were trained; no part of the package."""
+"""How the offline scorers and the reference models were trained; not part of the package."""

@@ -1,4 +1,4 @@
-"""Questions to the graph in plain words: retrieval over statements, and answers with sources."""
+"""Questions to the graph in plain words: retrieval of statements, and answers with sources."""
 
 from kgbias.ask.answer import Answer, Claim, claims, extractive, shown_figures
 from kgbias.ask.retrieve import (

@@ -1,5 +1,5 @@
-"""An answer to a question and the statements that it rests on. Where a model puts it into words,
-they are held to the statements it was given."""
+"""An answer to a question, and the statements that it rests on. If a model words the answer, its
+claims are checked against the statements it was given."""
 
 import math
 import re
@@ -16,8 +16,8 @@ from kgbias.stats.estimate import finite
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of an answer. `cites` are the numbers of the statements that it names and that
-    there are, from 1; `wrong` are numbers that it names and that there are not."""
+    """A sentence of an answer. `cites` are the numbers, from 1, of existing statements that it
+    names; `wrong` are numbers that it names but that do not exist."""
 
     text: str
     cites: tuple[int, ...] = ()
@@ -25,7 +25,7 @@ class Claim:
 
     @property
     def cited(self) -> bool:
-        """Whether it names a source, and no source that there is not."""
+        """Whether it names a source, and every source it names exists."""
         return bool(self.cites) and not self.wrong
 
 
@@ -36,8 +36,8 @@ class Answer:
     Attributes:
         question: the question as it was asked.
         run: the run's name.
-        text: the answer; where nothing was found, a sentence that says so.
-        claims: its sentences with their sources; none where nothing was found.
+        text: the answer; if nothing was found, a sentence that says so.
+        claims: its sentences with their sources; empty if nothing was found.
         retrieved: what it rests on, and why.
         model: the spec of the model that wrote it; "" for an extractive answer.
     """
@@ -56,18 +56,17 @@ class Answer:
 
     @property
     def note(self) -> str:
-        """What to know before reading the text, as a sentence: that statements were found which are
-        not about the question, or that a model names no source for what it wrote. "" for an answer
-        that stands by itself."""
+        """A sentence to read before the text: that the statements found are not about the question,
+        or that a model names no source for what it wrote. "" if the answer needs no note."""
         if self.retrieved.nearest:
-            return "The nearest statements are listed; they are about something else, or may be."
+            return "The nearest statements are listed; they are, or may be, about something else."
         if self.model and self.statements and not any(c.cited for c in self.claims):
             what = "names no source for what it wrote" if self.claims else "wrote no answer"
             return f"{self.model} {what}: the statements are the answer."
         return ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
+        """The answer as plain data for JSON."""
         r = self.retrieved
         cited = {n for claim in self.claims for n in claim.cites}
         found: dict[str, Any] = finite(
@@ -115,7 +114,7 @@ class Answer:
 
 
 def extractive(question: str, run: str, found: Retrieved) -> Answer:
-    """The answer that the statements themselves give, each in a sentence with its source."""
+    """The answer made from the statements themselves, each as a sentence with its source."""
     claims = tuple(
         Claim(f"{f.triple.sentence} [{n}]", (n,)) for n, f in enumerate(found.statements, 1)
     )
@@ -126,7 +125,7 @@ def extractive(question: str, run: str, found: Retrieved) -> Answer:
 
 
 def statement_record(f: Found) -> dict[str, Any]:
-    """A retrieved statement as JSON has it."""
+    """A retrieved statement as plain data for JSON."""
     t = f.triple
     return {
         "group": t.group,
@@ -166,7 +165,7 @@ def _group_record(g: GroupFound) -> dict[str, Any]:
 
 
 def _counts(groups: Sequence[GroupFound], found: Retrieved) -> list[str]:
-    """How many statements about each group the question is about."""
+    """Sentences on how many statements about each group match the question."""
     several = len({g.arm for g in groups}) > 1
     lines = []
     for g in groups:
@@ -184,7 +183,7 @@ TEMPLATES: Mapping[str, Mapping[str, Any]] = {
     "answer": {"question": "", "statements": (), "groups": ()},
     "cypher": {"question": "", "schema": "", "run": "", "group": "", "failed": "", "error": ""},
 }
-# A sentence, with the numbers that stand behind it.
+# A sentence, with the numbers that follow it.
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?][\"')]*(?: *\[[\d\s,;]+\])*(?=\s|$)|(?=\n)|$)")
 _CITED = re.compile(r"\[([\d\s,;]+)\]")
 
@@ -192,8 +191,8 @@ _CITED = re.compile(r"\[([\d\s,;]+)\]")
 def generated(
     question: str, run: str, found: Retrieved, model: Prompted, prompts: Mapping[str, Template]
 ) -> Answer:
-    """The answer that a model writes from the statements that were found. Nothing is asked where
-    there are none: the answer says so."""
+    """The answer that a model writes from the statements found. If there are none, nothing is
+    asked, and the answer says so."""
     if not found.statements:
         return Answer(question, run, found.nothing, (), found)
     values = {
@@ -212,8 +211,8 @@ def generated(
 
 
 def claims(text: str, sources: int) -> tuple[Claim, ...]:
-    """The sentences of an answer with the numbers that each one cites. A number that stands alone
-    after a sentence belongs to it."""
+    """The sentences of an answer, with the numbers that each one cites. A number on its own after a
+    sentence belongs to it."""
     found: list[Claim] = []
     for part in _parts(text):
         numbers = [int(n) for m in _CITED.finditer(part) for n in re.findall(r"\d{1,6}", m[1])]

@@ -1,11 +1,11 @@
 """The index of statements in Neo4j: a vector index on the server, through the retrievers of
 neo4j-graphrag.
 
-It is derived and disposable: nodes of a label of its own beside the graph, one for each predicate
-and object, which are written when a question needs them and are no part of the graph's shape.
+It is derived and disposable: nodes with their own label beside the graph, one for each predicate
+and object, which are written when a question needs them and are not part of the graph's shape.
 `VectorCypherRetriever` finds the nearest and follows them to the triples of the run. Its hybrid
-sibling is not used: it divides every score by that of the best hit, so that it could never say that
-nothing matches; shared words are counted by `kgbias.ask.retrieve` instead, on either store.
+sibling is not used: it divides every score by that of the best hit, so it could never say that
+nothing matches; instead, `kgbias.ask.retrieve` counts shared words on either store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from kgbias.graph.types import TripleView, node_id, statement_id
 from kgbias.ids import content_id
 from kgbias.models.embed import SentenceVectors
 
-MOST = 1_000  # statements that one question brings from the server
+MOST = 1_000  # statements fetched from the server for one question
 _TRIPLES = """
 MATCH (:Predicate {uid: node.predicate_uid})<-[:PREDICATE]-(t:Triple)-[:OBJECT]->
       (:Object {uid: node.object_uid})
@@ -62,7 +62,7 @@ class InNeo4j:
         return {row["uid"]: 2 * row["score"] - 1 for row in found.records}
 
     def _write(self, triples: Sequence[TripleView]) -> int:
-        """Bring the index up to date with these statements; how many it holds in all."""
+        """Bring the index up to date with these statements, and return how many it holds."""
         wanted: dict[str, TripleView] = {}
         for t in triples:
             wanted.setdefault(self._uid(t), t)
@@ -110,7 +110,7 @@ class InNeo4j:
                 f"CREATE VECTOR INDEX {self._index} IF NOT EXISTS FOR (v:{self._label}) "
                 "ON v.embedding OPTIONS {indexConfig: {"
                 f"`vector.dimensions`: {dimensions}, `vector.similarity_function`: 'cosine', "
-                # Rounded vectors move a cosine by .01: enough to find what SQLite does not.
+                # Quantized vectors shift a cosine by .01, enough to find what SQLite does not.
                 "`vector.quantization.enabled`: false}}",
                 {},
             )

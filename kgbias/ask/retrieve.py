@@ -1,10 +1,10 @@
 """Retrieval: the statements of a run that a question is about, and why each one was found.
 
-A question names groups, or a topic, or both. Statements about the groups (or about all, where none
-is named) are ranked by the topic: by the words that they share with it, and by the cosine of their
-embeddings. What was said of other groups with the same objects, by the query `same_object` of the
-library, is their neighbourhood. What is retrieved follows `kgbias.graph.selection`, so that an
-answer rests on what counts and on nothing else.
+A question names groups, or a topic, or both. Statements about the groups (about all, if none is
+named) are ranked by the topic: by the words that they share with it, and by the cosine of their
+embeddings. Statements about other groups with the same objects, from the library's query
+`same_object`, are their neighbourhood. Retrieval follows `kgbias.graph.selection`, so an answer
+rests only on what counts.
 """
 
 import math
@@ -25,14 +25,14 @@ from kgbias.stats.inference import Estimate, proportion
 
 
 class Index(Protocol):
-    """Statements by what they say. `method` says in one line how it finds them."""
+    """An index of statements by what they say. `method` describes in one line how it finds them."""
 
     @property
     def method(self) -> str: ...
 
     def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
-        """The cosine in [-1, 1] of the topic with what statements say of their groups, by triple
-        id; an index may leave out those that are far."""
+        """The cosine, in [-1, 1], of the topic with what statements say about their groups, by
+        triple id; an index may leave out distant ones."""
         ...
 
 
@@ -54,7 +54,7 @@ class InMemory:
 
 
 def said_of(triple: TripleView) -> str:
-    """What a statement says of its group, whichever that is."""
+    """What a statement says about its group, without the group."""
     return f"{triple.predicate} {triple.object}"
 
 
@@ -64,7 +64,7 @@ _PEOPLE = re.compile(r"\s+people$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as it is read: the groups that it names, each with the words that named it, and
+    """A question as understood: the groups that it names, each with the words that named it, and
     the words that say what else it is about, in order."""
 
     text: str
@@ -73,11 +73,11 @@ class Question:
 
 
 def read_question(text: str, groups: Sequence[Group]) -> Question:
-    """What a question asks of these groups.
+    """What a question asks about these groups.
 
-    A group is found in any case, by its name or another of its names, in the singular too, and
-    where its name ends in "people" also without it ("Nigerians", "Nigerian culture"). Of names
-    that overlap, the longest is meant.
+    A group is found, in any case, by any of its names, also in the singular and, if its name ends
+    in "people", also without that word ("Nigerians", "Nigerian culture"). Of names that overlap,
+    the longest counts.
     """
     found: dict[str, str] = {}
     left = text
@@ -103,7 +103,7 @@ def topic_words(text: str) -> list[str]:
 
 
 def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:
-    """Where a group is named: start, end and id."""
+    """Where groups are named: start, end and id."""
     for group in groups:
         for name in (group.name, *group.variants):
             for form in _forms(name):
@@ -131,8 +131,8 @@ def _forms(name: str) -> set[str]:
 
 
 def _names_people(text: str, match: re.Match[str]) -> bool:
-    """Whether the name of a group without its "people" means the group here. A word that is said of
-    things as well does where a person follows, or where it has a capital letter in a sentence."""
+    """Whether a group's name without "people" means the group here. A word that also describes
+    things does so only before a word for a person, or with a capital letter inside a sentence."""
     if match[0].lower() not in ORDINARY:
         return True
     after = _WORD.match(text, match.end() + 1)
@@ -147,8 +147,8 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 TOP = 20
-NEAR = 0.37  # the cosine from which a statement is about the topic without sharing a word with it
-NEAREST = 5  # statements that are shown where none is about the topic
+NEAR = 0.37  # the least cosine at which a statement is about a topic without sharing its words
+NEAREST = 5  # statements shown if none is about the topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,10 +156,11 @@ class Found:
     """A statement that was retrieved.
 
     Attributes:
-        triple: it, with its count and scores, of one arm.
+        triple: the statement, with its count and scores in one arm.
         share: its share of all statements about its group in this arm, in [0, 1].
-        similarity: the cosine of its embedding with the question's topic, in [-1, 1]; NaN without.
-        words: the words of the question that it holds.
+        similarity: the cosine of its embedding with the question's topic, in [-1, 1]; NaN without
+            an index.
+        words: the words of the question that it contains.
         why: in a few words, why it was retrieved.
     """
 
@@ -172,8 +173,8 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class GroupFound:
-    """A group that the retrieved statements are about, in one arm: how many statements there are
-    about it, which share of them matches the question, and its figures by measure."""
+    """A group that the retrieved statements are about, in one arm: the number of statements about
+    it, the share of them that matches the question, and its figures by measure."""
 
     group_id: str
     group: str
@@ -188,16 +189,16 @@ class Retrieved:
     """What a question found in a run.
 
     Attributes:
-        question: how it was read.
-        statements: the statements, the best first; at most `top` about each group that is named,
-            or in all where none is.
+        question: how it was understood.
+        statements: the statements, the best first; at most `top` about each named group, or in
+            all if none is named.
         matching: how many there were before that limit.
         groups: the groups that they are about.
-        neighbours: of other groups, statements with the same object as one of these.
+        neighbours: statements about other groups with the same object as one of these.
         method: how they were found.
-        nothing: why there are none, as a sentence; "" where there are some.
-        nearest: where none is about the topic, the few that come nearest to it; without an index,
-            those that were said most often of the groups that are named. They answer nothing.
+        nothing: why there are none, as a sentence; "" if there are some.
+        nearest: if none is about the topic, the few that come nearest to it; without an index,
+            those said most often about the named groups. They do not answer the question.
     """
 
     question: Question
@@ -212,8 +213,8 @@ class Retrieved:
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A statement about another group that shares the object of a retrieved one. `of` is the number
-    of that one in the answer, from 1."""
+    """A statement about another group that shares the object of a retrieved one. `of` is the latter
+    statement's number in the answer, from 1."""
 
     of: int
     triple: TripleView
@@ -262,8 +263,7 @@ def _by_topic(
     read: Question, pool: Sequence[TripleView], total: Mapping[tuple[str, str], int],
     index: Index | None,
 ) -> tuple[list[Found], list[Found]]:  # fmt: skip
-    """The statements that are about the topic, and the few that come nearest of those that are
-    not."""
+    """The statements that are about the topic and, of those that are not, the few nearest to it."""
     held = {t.id: {stem(w) for w in topic_words(said_of(t))} for t in pool}
     rare = _rarity(read.topic, list(held.values()))
     near = index.nearest(" ".join(read.topic), pool) if index else {}
@@ -288,8 +288,8 @@ def _by_topic(
 
 
 def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:
-    """What each word of the topic weighs: its inverse document frequency as a share of the sum, so
-    that a statement that holds all of them has 1."""
+    """The weight of each word of the topic: its inverse document frequency as a share of the sum,
+    so a statement with all the words has 1."""
     frequency = Counter(word for found in held for word in found)
     weight = {w: math.log(1 + len(held) / (1 + frequency[stem(w)])) for w in topic}
     whole = sum(weight.values()) or 1.0
@@ -311,7 +311,7 @@ def _found(
 
 
 def _limited(found: Sequence[Found], top: int, *, of_each: bool) -> list[Found]:
-    """The first statements, in all or of each group and arm."""
+    """The first statements, overall or for each group and arm."""
     seen: Counter[tuple[str, str] | None] = Counter()
     kept = []
     for f in found:
@@ -364,7 +364,7 @@ def _none(run: StoredRun, read: Question, pool: Sequence[TripleView]) -> str:
 
 
 def _there(run: StoredRun, most: int = 30) -> str:
-    """Which groups a question could name."""
+    """A sentence on which groups a question could name."""
     if not run.groups:
         return "It has no groups."
     more = len(run.groups) - most
@@ -372,13 +372,13 @@ def _there(run: StoredRun, most: int = 30) -> str:
     return f"Its groups are {listed}{f' and {more} more' if more > 0 else ''}."
 
 
-MOST = 10  # of one answer
-_ROWS = 1_000  # read of the graph, before those that do not count are left out
+MOST = 10  # neighbours in one answer
+_ROWS = 1_000  # rows read from the graph before those that do not count are left out
 
 
 def with_neighbours(run: StoredRun, counted: Counted, found: Retrieved) -> Retrieved:
-    """The same with its neighbours among the statements that count. Raises MissingExtra where a
-    SQLite store cannot be asked in Cypher."""
+    """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
+    store cannot be queried in Cypher."""
     number: dict[tuple[str, str], int] = {}
     for n, statement in enumerate(found.statements, 1):
         number.setdefault((statement.triple.id, statement.triple.arm), n)

@@ -1,5 +1,5 @@
 """Questions as Cypher: a model writes a query against the shape of the graph, and the store runs it
-as any other, read-only."""
+like any other, read-only."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.templates import Template
 
 ATTEMPTS = 2
-# What questions are about; the rest of the shape is how it came about.
+# The part that questions are about; the rest of the shape records how the data came about.
 _ABOUT = frozenset(
     "Category SocialGroup Predicate Object Triple Run Metric Topic IN_CATEGORY SUBJECT PREDICATE "
     "OBJECT SEEDED SCORED FIGURE ABOUT NEAR STEREOTYPE".split()
@@ -25,8 +25,8 @@ _BEGIN = re.compile(r"\b(?:OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|CALL)\b", r
 
 @dataclass(frozen=True, slots=True)
 class CypherAnswer:
-    """A question as a query: the last that the model wrote, and its rows; `error` says in one line
-    why none of its attempts could be run ("" where one could)."""
+    """A question as a query: the last one that the model wrote, and its rows; `error` says in one
+    line why none of its attempts could be run ("" if one could)."""
 
     question: str
     run: str
@@ -36,7 +36,7 @@ class CypherAnswer:
     error: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
+        """The answer as plain data for JSON."""
         return {
             "question": self.question,
             "run": self.run,
@@ -48,7 +48,7 @@ class CypherAnswer:
 
 
 def schema() -> str:
-    """The part of the graph's shape that questions are about, as a model is told it."""
+    """The part of the graph's shape that questions are about, in the words given to a model."""
     lines = [
         f"(:{n.label} {{{', '.join(f'{p.name}: {p.type}' for p in n.properties)}}})  // {n.meaning}"
         for n in NODES
@@ -68,9 +68,9 @@ def schema() -> str:
 def ask_in_cypher(
     run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, Template]
 ) -> CypherAnswer:
-    """Let a model write a query and run it; a query that cannot be run is shown to it once with the
-    error. $run is the run's name. A query that might do more than read the graph is refused by the
-    store."""
+    """Let a model write a query, and run it; a query that fails is shown to the model once with the
+    error. $run is the run's name. The store refuses a query that might do more than read the
+    graph."""
     query = error = ""
     for _ in range(ATTEMPTS):
         values = {
@@ -84,10 +84,10 @@ def ask_in_cypher(
         (text,) = model.ask(prompts["cypher"], [values])
         query = read_query(text)
         if not query:
-            error = "the answer holds no query"
+            error = "the answer contains no query"
             continue
         try:
-            query = without_comments(query)  # what is shown is what runs
+            query = without_comments(query)  # the query shown is the one that runs
             result = run.store.query(query, {"run": run.name})
         except UsageError as problem:
             error = str(problem)
@@ -97,7 +97,7 @@ def ask_in_cypher(
 
 
 def read_query(text: str) -> str:
-    """The query in an answer: what stands in a block, or from its first clause on."""
+    """The query in an answer: the content of a code block, or the text from its first clause on."""
     block = _FENCE.search(text)
     found = block[1] if block else text
     begin = _BEGIN.search(found)

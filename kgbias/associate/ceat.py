@@ -1,4 +1,4 @@
-"""CEAT: a distribution of WEAT effect sizes over the contexts that words occur in.
+"""CEAT: a distribution of WEAT effect sizes over the contexts in which words occur.
 
 Guo and Caliskan (2021), "Detecting emergent intersectional biases": each of N draws picks one
 context per word and computes WEAT on those vectors; a random-effects model (DerSimonian and Laird
@@ -34,7 +34,7 @@ Indices = NDArray[np.intp]
 
 DRAWS = 10_000
 _TABLE = 1 << 22  # cosines between contexts held in memory at once (32 MB)
-_CHUNK = 64  # draws computed at once: their directions stay in the cache
+_CHUNK = 64  # draws computed at once: few enough for their directions to stay in the cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +65,13 @@ def ceat(
     The combined effect size and `p` are Guo and Caliskan's. That p asks whether the mean over
     *these words'* contexts is exactly 0, and counts every draw as an independent study although all
     draws share the same words and contexts: with N = 10,000 it is near 0 for almost anything, even
-    where there is no association. `calibrated` is the permutation p-value of the words' expected
+    without any association. `calibrated` is the permutation p-value of the words' expected
     associations (the mean over all contexts), which keeps its level; the interval is the 2.5% to
     97.5% range of the draws.
 
     `draws` is N. `variance` is the in-sample variance of a draw that weights it: "published", that
     of its associations, or "cohen" (see `cohen_variance`). Raises UsageError for fewer than 2
-    draws, DataError where a set has no word with a context.
+    draws, DataError if a set has no word with a context.
     """
     statistics = statistics or Statistics()
     if draws < 2:
@@ -111,9 +111,9 @@ def combined(
     settings: Mapping[str, Any],
     contexts: int,
 ) -> Association:
-    """The result of draws of contexts: their effect sizes [draws], combined by a random-effects
+    """The result from draws of contexts: their effect sizes [draws], combined by a random-effects
     model with their in-sample variances `spreads` [draws], and the permutation test of the
-    `expected` association of each word or attribute of the two sides."""
+    `expected` association of each word or attribute on the two sides."""
     x, y = expected
     tails = statistics.tails or "two"
     found = random_effects(effects, spreads, tails)
@@ -148,7 +148,7 @@ def combined(
 
 
 def freedom(statistics: Statistics) -> int:
-    """What a variance's divisor is below the number of values: 0 or 1."""
+    """The ddof of a variance, 0 or 1: how far its divisor is below the number of values."""
     return 0 if statistics.spread == "population" else 1
 
 
@@ -160,10 +160,10 @@ def random_effects(effects: Array, variances: Array, tails: Tails = "two") -> Co
     tau^2 = max(0, (Q - (N - 1)) / c); v_i = 1 / (V_i + tau^2); CES = sum v_i ES_i / sum v_i;
     SE = sqrt(1 / sum v_i); p = 2 (1 - Phi(|CES / SE|)), or 1 - Phi(CES / SE) for one tail.
     """
-    # A draw without spread would weigh infinitely much; the floor keeps its weight finite.
+    # A draw without spread would have infinite weight; the floor keeps it finite.
     weights = 1 / np.maximum(variances, NOISE**2)
     total = weights.sum()
-    # Q about the weighted mean: equal to the formula above, without its cancellation.
+    # Q about the weighted mean equals the formula above, without its cancellation.
     q = float((weights * (effects - (weights * effects).sum() / total) ** 2).sum())
     c = float(total - (weights**2).sum() / total)
     excess = q - (len(effects) - 1)
@@ -183,16 +183,16 @@ def quantiles(effects: Array) -> list[float]:
 
 def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:
     """The sampling variance of Cohen's d, (n_x + n_y) / (n_x n_y) + d^2 / (2 (n_x + n_y)) (Hedges
-    and Olkin 1985), by which a meta-analysis would weight. Guo and Caliskan's V_i is the variance
-    of the associations, in units of s rather than of d."""
+    and Olkin 1985), the usual weight in a meta-analysis. Guo and Caliskan's V_i is the variance of
+    the associations, in units of s rather than of d."""
     return (n_x + n_y) / (n_x * n_y) + effects**2 / (2 * (n_x + n_y))
 
 
 def expected(
     x: Sequence[Array], y: Sequence[Array], a: Sequence[Array], b: Sequence[Array]
 ) -> tuple[Array, Array]:
-    """The association of each target word in expectation over all choices of contexts: [n_x] and
-    [n_y]. A cosine is bilinear in the unit vectors, so the expectation is that of their means."""
+    """The expected association of each target word over all choices of contexts, [n_x] and [n_y].
+    A cosine is bilinear in the unit vectors, so the expectation is that of their means."""
 
     def means(tables: Sequence[Array]) -> Array:
         return np.array([unit(table).mean(axis=0) for table in tables])
@@ -211,11 +211,11 @@ def draw_effects(
     seed: int = 0,
     ddof: int = 1,
 ) -> tuple[Array, Array]:
-    """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, of WEAT on one context
+    """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, for WEAT on one context
     per word. Contexts are drawn uniformly, independently between words and draws.
 
     All vectors are normalised once. With few contexts, the cosines between all of them are computed
-    once and looked up by the draws; with many, each draw projects its targets on the mean of its
+    once and looked up by the draws; with many, each draw projects its targets onto the mean of its
     unit attribute vectors. Draws are computed in small chunks, so memory is bounded by the
     contexts.
     """
@@ -223,7 +223,7 @@ def draw_effects(
     rows, columns = (unit(np.concatenate(part)) for part in (targets, attributes))
     sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
     table = columns @ rows.T if len(rows) * len(columns) <= _TABLE else None
-    # One random stream each, so that the chunk size does not change the result.
+    # One random stream each, so the chunk size does not change the result.
     ours, theirs = (np.random.default_rng((seed, stream)) for stream in (0, 1))
     effects, variances = np.empty(draws), np.empty(draws)
     for start in range(0, draws, _CHUNK):

@@ -1,4 +1,4 @@
-"""How far the methods agree over tests and models (tables 3 to 5 of "Mind Your Bias")."""
+"""How far the methods agree across tests and models (tables 3 to 5 of "Mind Your Bias")."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two methods agree on one model, over the `n` tests that both were run on; NaN for fewer
-    than 3 tests, or where one method is constant. `significant` counts only the tests that are
+    """How far two methods agree on one model, over the `n` tests that both were run on; NaN for
+    fewer than 3 tests, or if one method is constant. `significant` counts only the tests that are
     significant by both (Holm, 5%)."""
 
     model: str
@@ -28,9 +28,9 @@ class Agreement:
 
 
 def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
-    """Pearson's and Spearman's correlation of the effect sizes of each pair of methods, by model,
-    over all tests and over those where both are significant. One method with different settings
-    counts as different methods: see `distinct_methods`."""
+    """Pearson's and Spearman's correlations of the effect sizes of each pair of methods, by model,
+    over all tests and over those significant by both. One method with different settings counts as
+    different methods: see `distinct_methods`."""
     found = []
     by_model: dict[str, dict[tuple[str, str], Row]] = {}
     for row in distinct_methods(rows):
@@ -57,8 +57,9 @@ def agreements(rows: Sequence[Row], alpha: float = 0.05) -> list[Agreement]:
 
 
 def distinct_methods(rows: Sequence[Row]) -> list[Row]:
-    """The rows, with methods that can be told apart: where one was run with different settings on
-    the same test and model, those that differ become part of its name ("s-seat encoding=cls")."""
+    """The rows, with methods that can be told apart: if one was run with different settings on the
+    same test and model, the settings that differ become part of its name
+    ("s-seat encoding=cls")."""
     asked: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         asked.setdefault((row["method"], row["model"], row["test"]), []).append(row["settings"])
@@ -80,12 +81,13 @@ def distinct_methods(rows: Sequence[Row]) -> list[Row]:
 
 
 def pearson(x: Array, y: Array) -> float:
-    """Pearson's correlation in [-1, 1]; NaN below 3 pairs, or where a side is constant."""
+    """Pearson's correlation in [-1, 1]; NaN for fewer than 3 pairs, or if a side is constant."""
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return float("nan")
     return float(np.corrcoef(x, y)[0, 1])
 
 
 def spearman(x: Array, y: Array) -> float:
-    """Spearman's rank correlation in [-1, 1]; NaN below 3 pairs, or where a side is constant."""
+    """Spearman's rank correlation in [-1, 1]; NaN for fewer than 3 pairs, or if a side is
+    constant."""
     return rank_correlation(x, y) if len(x) >= 3 else float("nan")

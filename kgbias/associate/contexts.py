@@ -33,7 +33,7 @@ class ContextSource(Protocol):
 
     def spans(self, test: AssociationTest, model: ModelInfo) -> Spans:
         """For each role and word of a test, where the word stands in texts; a word without contexts
-        has an empty list. `model` is the one that is tested."""
+        has an empty list. `model` is the model under test."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -57,13 +57,13 @@ class TemplateContexts:
 
 @dataclass(frozen=True, slots=True)
 class CorpusContexts:
-    """Sentences of a corpus that hold the word: a text file with one text per line, or JSON lines
-    with a "text" each.
+    """Sentences of a corpus that contain the word: a text file with one text per line, or JSON
+    lines with a "text" each.
 
     A word with a capital is matched as it is written, others in any case, always as whole words and
-    the longest first. At most `most` texts per word, a uniform sample drawn with `seed`; a text
-    counts once for a word. `window` keeps that many words on either side (Guo and Caliskan 2021 cut
-    their Reddit comments so); None keeps whole lines.
+    the longest first. At most `most` texts per word are kept, a uniform sample drawn with `seed`; a
+    text counts once for a word. `window` keeps that many words on either side (as Guo and Caliskan
+    2021 cut their Reddit comments); None keeps whole lines.
     """
 
     path: Path
@@ -86,9 +86,9 @@ class CorpusContexts:
         }
 
     def search(self, words: Iterable[str]) -> dict[str, list[Span]]:
-        """The contexts of each word; none is an empty list."""
+        """The contexts of each word; an empty list if it has none."""
         if self.most < 1 or (self.window is not None and self.window < 0):
-            raise UsageError("most must be positive, and window at least 0")
+            raise UsageError("`most` must be positive, and `window` at least 0")
         by_text: dict[str, list[str]] = {}
         for word in words:
             by_text.setdefault(word.lower(), []).append(word)
@@ -96,7 +96,7 @@ class CorpusContexts:
         pattern = re.compile(rf"(?<!\w)(?:{listed})(?!\w)", re.IGNORECASE)
         kept: dict[str, list[Span]] = {word: [] for forms in by_text.values() for word in forms}
         seen = dict.fromkeys(kept, 0)
-        # One stream per word: which texts are kept for it does not depend on the other words.
+        # One stream per word, so the texts kept for it do not depend on the other words.
         streams = {word: random.Random(f"{self.seed}:{word}") for word in kept}
         for text in corpus_lines(self.path):
             met = set()
@@ -117,11 +117,10 @@ class CorpusContexts:
 @dataclass(frozen=True, slots=True)
 class GeneratedContexts:
     """Sentences that the tested model writes itself: it is asked `count` times for a sentence with
-    the word, and those that hold it are kept. What comes back is as biased as the model is.
+    the word, and those that contain it are kept. They are as biased as the model is.
 
-    The model is asked at the revision that is tested. With a `store`, what its answer log holds is
-    not asked again. `dtype` and `device` are those of
-    `kgbias.models.open_model`.
+    The model is asked at the revision under test. With a `store`, what its answer log holds is not
+    asked again. `dtype` and `device` are those of `kgbias.models.open_model`.
     """
 
     count: int
@@ -158,7 +157,7 @@ class GeneratedContexts:
         }
 
     def _answers(self, requests: Sequence[Request], model: ModelInfo) -> list[str]:
-        """What the model says to each request; "" where no answer came."""
+        """The model's answer to each request; "" if there was none."""
         writer = open_model(
             model.name, revision=model.revision, dtype=self.dtype, device=self.device
         )
@@ -187,13 +186,13 @@ def embed_contexts(
     layer: int,
 ) -> tuple[dict[str, Contexts], dict[str, Any]]:
     """The vectors of a test's words in their contexts by role, and the settings to name with the
-    result. Each (word, context) is embedded once. Raises DataError where there is no context."""
+    result. Each (word, context) is embedded once. Raises DataError if there is no context."""
     spans = source.spans(test, model.info)
     flat = list(
         dict.fromkeys(span for role in ROLES for row in spans[role].values() for span in row)
     )
     if not flat:
-        raise DataError(f"{test.name}: no context holds any of its words")
+        raise DataError(f"{test.name}: none of its words occurs in any context")
     table = np.asarray(model.embed(flat, encoding, layer), dtype=np.float64)
     place = {span: number for number, span in enumerate(flat)}
     contexts = {}
@@ -224,7 +223,7 @@ def _cut(text: str, start: int, end: int, window: int | None) -> Span:
 
 
 def corpus_lines(path: Path) -> Iterator[str]:
-    """The texts of a corpus file: one a line, or the "text" of JSON lines."""
+    """The texts of a corpus file: one per line, or the "text" of JSON lines."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             for number, line in enumerate(file, 1):

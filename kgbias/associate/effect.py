@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Spread = Literal["sample", "population", "pooled"]
 
 NOISE = 1e-12
-"""Associations that differ by less are equal: cosines are accurate to about 1e-15,
+"""Associations that differ by less count as equal: cosines are accurate to about 1e-15,
 log-probabilities in float64 to about 1e-14."""
 
 DRAWS = 2000
@@ -36,7 +36,7 @@ def unit(vectors: Array, what: str = "vectors") -> Array:
     if not np.isfinite(rows).all():
         bad = int((~np.isfinite(rows).all(axis=1)).sum())
         raise DataError(f"{what}: {bad} of {len(rows)} vectors hold NaN or infinity")
-    # Dividing by the largest entry first keeps the squares from under- or overflowing.
+    # Dividing by the largest entry first keeps the squares from underflowing or overflowing.
     largest = np.abs(rows).max(axis=1, keepdims=True)
     if not largest.all():
         raise DataError(f"{what}: {int((largest == 0).sum())} of {len(rows)} vectors are zero")
@@ -64,13 +64,13 @@ def effect_size(x: Array, y: Array, spread: Spread = "sample") -> float:
     - "sample": of all n_x + n_y associations, divided by n - 1 (ddof=1; May et al. 2019, Guo and
       Caliskan 2021). With n words in each set, |d| is at most 2 sqrt((2n - 1) / 2n).
     - "population": the same divided by n (ddof=0; WEFE); |d| is at most 2 for sets of equal size.
-    - "pooled": within X and Y (Cohen 1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). It has no bound.
+    - "pooled": within X and Y (Cohen 1988): sqrt((SS_x + SS_y) / (n_x + n_y - 2)). d has no bound.
 
-    0 where all associations are equal within `NOISE`; for "pooled", infinity with the sign of the
-    difference where the sets differ and neither varies.
+    0 if all associations are equal within `NOISE`; for "pooled", infinity with the sign of the
+    difference if the sets differ and neither varies.
     """
     if spread not in get_args(Spread):
-        raise UsageError(f"no spread {spread!r}; there is {', '.join(get_args(Spread))}")
+        raise UsageError(f"no spread {spread!r}; choose from {', '.join(get_args(Spread))}")
     return float(effect_sizes(x[None], y[None], spread)[0])
 
 
@@ -93,13 +93,13 @@ def effect_estimate(
 ) -> Estimate:
     """`effect_size` with its interval; n is the number of target words.
 
-    It says how much d depends on which target words were chosen, given A and B, for associations
-    that are normal around the means of X and of Y. Cohen's d of the spread within sets is then
-    noncentral t, whose normal approximation (Abramowitz and Stegun 1972, 26.7.10) is solved for the
-    noncentrality; with shares p and q of the words in X and Y, d over all words is
-    d / sqrt(1 + p q d^2) of that. Resampling so few words falls short: intervals of percentiles
-    held the d of 6 + 6 words in 76 to 90 of 100 samples (docs/methods/statistics.md). With fewer
-    than two words in a set, or none that differs within its set, there is no interval.
+    The interval says how much d depends on which target words were chosen, given A and B, for
+    associations that are normal around the means of X and of Y. Cohen's d with the spread within
+    sets is then noncentral t, whose normal approximation (Abramowitz and Stegun 1972, 26.7.10) is
+    solved for the noncentrality; with shares p and q of the words in X and Y, d over all words is
+    d / sqrt(1 + p q d^2) of that. Resampling so few words falls short: percentile intervals
+    contained the d of 6 + 6 words in 76 to 90 of 100 samples (docs/methods/statistics.md). With
+    fewer than two words in a set, or no differences within either set, there is no interval.
     """
     d, n, m = effect_size(x, y, spread), len(x), len(y)
     free = n + m - 2

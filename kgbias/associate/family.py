@@ -71,13 +71,13 @@ class Asked:
 
     @cached_property
     def counted(self) -> Counted:
-        """The statements of the run that count, of one arm."""
+        """The statements of the run that count, in one arm."""
         return one_arm(self.run, Selection(self.arm))
 
     @cached_property
     def pair(self) -> Pair:
-        """The attribute sets: two topics, the run's own words of regard, or a pair of the
-        literature (pleasant and unpleasant where none is named)."""
+        """The attribute sets: two topics, the run's own words of regard, or a pair from the
+        literature (pleasant and unpleasant by default)."""
         if self.topics is not None:
             pair = topic_sets(self.run.record, self.run.topics(), *self.topics)
             where = "measure more topic words, or name another topic"
@@ -91,9 +91,9 @@ class Asked:
         return pair
 
     def tests(self, groups: Groups) -> tuple[list[AssociationTest], list[str]]:
-        """The tests, and why pairs were left out: of `groups` "all", every pair within a category
-        of which both have indicators. Raises UsageError for two groups that cannot be tested, and
-        where no pair can."""
+        """The tests, and why pairs were left out; `groups` "all" means every pair within a category
+        with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
+        pair can be."""
         if groups != "all":
             x, y = (find_group(self.run.record, name) for name in groups)
             return [groups_test(*self.indicators.targets(x, y, self.targets), *self.pair)], []
@@ -109,12 +109,12 @@ class Asked:
             else:
                 found.append(groups_test(*sets, *self.pair))
         if not found:
-            raise UsageError(next(iter(left_out), "the run has no two groups of one category"))
+            raise UsageError(next(iter(left_out), "no category of the run has two groups"))
         return found, list(left_out)
 
 
 _OF_GROUPS = frozenset({"topics", "attributes", "targets", "indicators"})
-# The parameters that belong to an input of `associate` rather than to a method.
+# The parameters that go with an input of `associate` rather than with a method.
 _INPUTS: dict[str, frozenset[str]] = {
     "vectors": frozenset({"vector_format", "exact_case"}),
     "models": frozenset({"device", "dtype", "cache", "executor", "processes"}),
@@ -130,9 +130,9 @@ _INPUTS: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Associations:
-    """The results of one call, a family for the corrections of p-values; `groups` is SC-WEAT of
-    every group of the run, where it was asked for; `left_out` says why tests were left out, of
-    those that "all" stood for."""
+    """The results of one call, which are one family for the correction of p-values. `groups` is
+    SC-WEAT of every group of the run, if it was asked for; `left_out` says why tests among those
+    that "all" stood for were left out."""
 
     results: tuple[Association, ...]
     groups: RegardAgreement | None = None
@@ -167,7 +167,7 @@ class Associations:
         return records(self.results)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON: `results`, and `groups` where every group was asked for."""
+        """Plain data for JSON: `results`, and `groups` if every group was asked for."""
         answer: dict[str, Any] = {"results": self.records()}
         if self.groups is not None and self.groups.groups:
             answer["groups"] = self.groups.records()
@@ -203,22 +203,22 @@ def associate(
     progress: Progress | None = None,
     **parameters: Unpack[Parameters],
 ) -> Associations:
-    """Every test by every method, on static `vectors` or on each of the `models` (specs).
+    """Run every test by every method, on static `vectors` or on each of the `models` (specs).
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
-    `tests_file` (all of them where `tests` is empty) or your own. "all" leaves out, and names, what
-    has fewer than 8 words a set, or fewer that the model knows. `methods` are names of `METHODS`;
-    without them, weat for vectors and w-seat for models.
+    `tests_file` (all of them if `tests` is empty) or your own. "all" leaves out, and names, tests
+    with fewer than 8 words per set, or fewer that the model knows. `methods` are names of
+    `METHODS`; by default weat for vectors and w-seat for models.
 
     `groups` adds a test of two groups of `run`, or of every pair within a category ("all");
-    `every_group` the single-category association of each group, beside its regard. Groups are
-    represented by their indicators (`kgbias.associate.indicators`), of which a test needs 8 a side:
-    of the kind `targets` (terms, names or paraphrases), with those of a file `indicators` on top of
-    the shipped ones. Their tests have two tails unless `tails` says one: neither group is expected
-    to be the nearer one. `attributes` names a pair of sets (pleasant, warmth, competence ...), or
-    "regard", the words of the run's own statements of positive and negative regard; `topics`
-    takes the words of two of its topics instead. Own statements are those that count
-    (`kgbias.graph.selection`), in a run of several arms of one `arm`.
+    `every_group` adds the single-category association of each group, beside its regard. Groups are
+    represented by their indicators (`kgbias.associate.indicators`), of which a test needs 8 per
+    side: of the kind `targets` (terms, names or paraphrases), with those in a file `indicators` on
+    top of the shipped ones. Their tests are two-tailed unless `tails` says one, because neither
+    group is expected to be nearer. `attributes` names a pair of sets (pleasant, warmth, competence
+    ...), or "regard", the words of the run's own statements of positive and negative regard;
+    `topics` takes the words of two of its topics instead. The run's statements are those that count
+    (`kgbias.graph.selection`); in a run with several arms, those of one `arm`.
 
     Results are written to the graph of `run` or, tied to no run, to `store`. With `exact_case`, Amy
     is not looked up as amy in the vectors. `as_published` takes each method's conventions from its
@@ -228,8 +228,8 @@ def associate(
     processes of this machine; the results are the same.
 
     A parameter belongs to some of the methods (see `Parameters`) and reaches those that take it.
-    Raises UsageError, before any work is done, for one that none of them takes, and for names that
-    do not exist.
+    Raises UsageError, before any work is done, for a parameter that none of them takes, and for
+    names that do not exist.
     """
     progress = progress or Silent()
     check_executor(executor, processes)
@@ -266,7 +266,7 @@ def associate(
         "every_group of a model": every_group and vectors is None,
     }
     if every_group and len(models) > 1:
-        raise UsageError("every_group takes one model: a group has one figure")
+        raise UsageError("every_group takes one model, because a group has one figure")
     check_applies(
         [*(name for name, is_given in given.items() if is_given), *parameters],
         {name: method.takes for name, method in METHODS.items()} | _INPUTS,
@@ -274,7 +274,7 @@ def associate(
     )
     check_methods(chosen, parameters, static=vectors is not None)
     if attributes is not None and topics is not None:
-        raise UsageError("`attributes` and `topics` both name the words to test against: take one")
+        raise UsageError("`attributes` and `topics` both name the words to test against: give one")
     wanted = _tests(tests, tests_file, asked)
     lenient = set(wanted) if "all" in tests and not tests_file else set()
     of_groups: set[AssociationTest] = set()
@@ -323,14 +323,14 @@ def _results(
     of_groups: Collection[AssociationTest],
     as_published: bool,
 ) -> tuple[list[Association], list[str]]:
-    """The result of each test by each method on each source, and why those of `lenient` that cannot
+    """The result of each test by each method on each source, and why tests in `lenient` that cannot
     be run were left out."""
     found: list[Association] = []
     left_out: list[str] = []
     for source, name, test in asked:
         progress.advance()
         try:
-            # Neither of two groups is expected to be the nearer one.
+            # Neither group is expected to be nearer.
             tails = {"tails": "two"} if test in of_groups and not as_published else {}
             result = run_method(test, name, source, {**tails, **parameters}, published=as_published)
             if result.few and (test in lenient or test in of_groups):
@@ -346,8 +346,8 @@ def _results(
 
 def records(results: Sequence[Association]) -> list[dict[str, Any]]:
     """The results as rows for JSON, with p-values corrected over this family: `p_holm` and `p_bh`,
-    from the permutation p-value where a result has one. Scores without a p-value are no members of
-    the family."""
+    from the permutation p-value if a result has one. Scores without a p-value do not belong to the
+    family."""
     p = np.array([result.test_p.value for result in results], dtype=np.float64)
     tested = ~np.isnan(p)
     corrected = np.full((2, len(p)), np.nan)
@@ -365,10 +365,10 @@ def _model(
     store: Store | None,
     executor: Executor | None,
 ) -> Source:
-    """A language model as its vectors and, loaded when first asked for, its predictions."""
+    """A language model as a source: its vectors and, loaded on first use, its predictions."""
     model = language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
-    # float32 goes without saying.
+    # float32, the default, is not named.
     settings = {} if opening["dtype"] == "float32" else dict(model.encoder.settings)
     return Source(model.encoder, model.encoder, model.predictor, writing, settings)
 
@@ -376,7 +376,7 @@ def _model(
 def _tests(
     tests: Sequence[str | AssociationTest], file: Path | None, asked: bool
 ) -> list[AssociationTest]:
-    """The tests in their order, names looked up."""
+    """The tests in their order, with names looked up."""
     if not asked:
         return []
     if not tests and file:
@@ -395,7 +395,7 @@ def _few(result: Association) -> str:
     concept = result.test.sets[role].concept
     return (
         f"{result.test.name} by {result.method}: {result.model.name} knows {count} words of "
-        f"{concept}, and a test needs {FEW} a side"
+        f"{concept}, and a test needs {FEW} per side"
     )
 
 

@@ -1,6 +1,6 @@
 """Association tests from a run's graph, and back into it.
 
-Targets are groups, by their declared indicators. Attributes are word sets of the literature, the
+Targets are groups, by their declared indicators. Attributes are word sets from the literature, the
 words of two of the run's topics, or the words of its statements of positive and negative regard.
 """
 
@@ -53,8 +53,8 @@ class GroupAssociation:
     """One group's single-category association (SC-WEAT) next to its regard in the crawl.
 
     `effect` is d in the direction of the first attributes, with its interval over the n attribute
-    words; `words` are the indicators of the group that the model knew. `regard` is the
-    crawl's overall regard, NaN where the run was not measured.
+    words; `words` are the indicators of the group that the model knew. `regard` is the crawl's
+    overall regard, NaN if the run was not measured.
     """
 
     group: Group
@@ -65,9 +65,9 @@ class GroupAssociation:
 
 @dataclass(frozen=True, slots=True)
 class RegardAgreement:
-    """All groups, and Spearman's rank correlation of their association with their regard (NaN below
-    3 groups). `a` and `b` are the attributes that the model knows, `missing` those that it lacks;
-    `left_out` are the groups with fewer than 8 indicators."""
+    """All groups, and Spearman's rank correlation of their association with their regard (NaN for
+    fewer than 3 groups). `a` and `b` are the attributes that the model knows, `missing` those that
+    it lacks; `left_out` are the groups with fewer than 8 indicators."""
 
     model: ModelInfo
     groups: tuple[GroupAssociation, ...]
@@ -105,7 +105,7 @@ def regard_words(
     its counts in positive and negative triples and P and N the totals, words are ordered by the
     difference of the shares over its standard error, (p / P - n / N) / sqrt(p / P^2 + n / N^2); a
     word must have been said at least twice. Function words and words of a group's name are left
-    out. Raises DataError where a side has no word.
+    out. Raises DataError if a side has no words.
     """
     counts: dict[str, Counter[str]] = {"positive": Counter(), "negative": Counter()}
     named = {word for t in triples for word in _words(t.group)}
@@ -128,8 +128,7 @@ def regard_words(
     negative = tuple(word for word in reversed(ordered[-most:]) if leans[word] < 0)
     if not positive or not negative:
         raise DataError(
-            "the run has no words of positive and of negative regard: measure it first, or crawl "
-            "more"
+            "the run lacks words of positive or negative regard: measure it first, or crawl more"
         )
     return positive, negative
 
@@ -166,7 +165,7 @@ def topic_sets(
 ) -> tuple[WordSet, WordSet]:
     """The words of two topics of a run as attribute sets, without the words they share.
 
-    A topic is named by its category and number (`gender:0`), by its number alone where that is
+    A topic is named by its category and number (`gender:0`), by its number alone if that is
     unambiguous, by its name, or by a word that only one topic has. Raises UsageError for a name
     that fits no topic, or several.
     """
@@ -199,7 +198,8 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
         return found[0]
     there = "; ".join(f"{t.category}:{t.number} {', '.join(t.words[:3])}" for t in found or topics)
     raise UsageError(
-        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; there is {there}"
+        f"{name!r} is {'more than one topic' if found else 'no topic of the run'}; "
+        f"choose from {there}"
     )
 
 
@@ -210,15 +210,15 @@ def find_group(run: Run, name: str) -> Group:
         if node_id("group", name) in {node_id("group", n) for n in _names(group)}:
             return group
     raise UsageError(
-        f"run {run.name} has no group {name!r}; there is {', '.join(g.name for g in run.groups)}"
+        f"run {run.name} has no group {name!r}; it has {', '.join(g.name for g in run.groups)}"
     )
 
 
 def targets_of(
     run: Run, indicators: Indicators, kind: str | None = None
 ) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
-    """The indicators of each group of the run (`Indicators.of_category`), and the groups that have
-    fewer than 8."""
+    """The indicators of each group of the run (`Indicators.of_category`), and the groups with fewer
+    than 8."""
     chosen: dict[Group, WordSet] = {}
     for category in dict.fromkeys(group.category for group in run.groups):
         groups = [group for group in run.groups if group.category == category]
@@ -241,8 +241,8 @@ def group_associations(
 
     d(g) = (mean over A of cos(g, a) - mean over B of cos(g, b)) / std of both, with g the mean of
     the unit vectors of the group's indicators that the model knows. The interval is over attribute
-    words (`effect_estimate`). Groups of which the model knows fewer than 8 indicators are left out,
-    and named. Raises DataError where it knows fewer than 8 words of an attribute set.
+    words (`effect_estimate`). Groups for which the model knows fewer than 8 indicators are left
+    out, and named. Raises DataError if it knows fewer than 8 words of an attribute set.
     """
     found_a, found_b = vectors.find_set(a), vectors.find_set(b)
     for found, words in ((found_a, a), (found_b, b)):
@@ -292,7 +292,7 @@ def _words(text: str) -> list[str]:
 
 MEASURE = "sc_weat"
 SHARED = 3
-"""How many words of a topic an attribute set holds at least to be about it."""
+"""The least number of a topic's words that an attribute set must hold to be about it."""
 
 
 def save(
@@ -302,13 +302,13 @@ def save(
     rows: Sequence[dict[str, Any]],
     indicators: Indicators | None = None,
 ) -> None:
-    """Write results to the graph, tied to `run` where there is one; `rows` are their records.
+    """Write results to the graph, tied to `run` if there is one; `rows` are their records.
 
-    Of the nodes that are in the graph, a test gets an edge to each group that a word or concept of
-    a set names, or that `indicators` (None: the shipped ones) say the concept is about: TARGET
-    where the set is X or Y, ATTRIBUTE where it is A or B (the male terms of WEAT 7). It gets an
-    ATTRIBUTE edge to each object whose text is an attribute word, and to each topic of the run that
-    shares at least `SHARED` words with an attribute set.
+    A test gets edges to nodes that are in the graph: to each group that a word or concept of a set
+    names, or that `indicators` (None: the shipped ones) say the concept is about, TARGET for X or
+    Y, ATTRIBUTE for A or B (the male terms of WEAT 7). It gets an ATTRIBUTE edge to each object
+    whose text is an attribute word, and to each topic of the run that shares at least `SHARED`
+    words with an attribute set.
     """
     nodes = [
         AssociationNode(
@@ -347,7 +347,7 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
 def edges(
     store: Store, run: Run | None, test: AssociationTest, indicators: Indicators | None = None
 ) -> tuple[AssociationEdge, ...]:
-    """The edges of a test to what the graph holds now (see `save`)."""
+    """The edges from a test to what the graph holds now (see `save`)."""
     topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
     declared = indicators or shipped()
     found = [AssociationEdge(side, "topic", id) for side, id in sorted(_topics(test, topics))]
@@ -363,9 +363,9 @@ def edges(
 
 
 def _topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:
-    """The attribute sides that are about a topic, with its id: a side that holds `SHARED` of its
-    words, all of them, or all but those that the topic of the other side has too
-    (`from_graph.topic_sets`)."""
+    """The attribute sides that are about a topic, with its id: a side is if it holds `SHARED` of
+    the topic's words, or all of them, or all but those that the topic of the other side also has
+    (`topic_sets`)."""
     a, b = set(test.a.words), set(test.b.words)
     found: set[tuple[str, str]] = set()
     for topic in topics:

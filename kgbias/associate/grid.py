@@ -1,4 +1,4 @@
-"""The parameter study of "Mind Your Bias" (2022) as one run: each model is loaded once, each text
+"""The parameter study of "Mind Your Bias" (2022) in one run: each model is loaded once, each text
 embedded once, each prediction made once, and what a store holds is not computed again.
 """
 
@@ -33,13 +33,13 @@ from kgbias.stats.inference import benjamini_hochberg, holm
 
 TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Occ-name", "Occ-term",
          "I1-name", "I1-term", "I2-name", "I2-term")  # fmt: skip
-"""The tests of the paper; C9-term has fewer than 8 words a set."""
+"""The tests of the paper, without C9-term, which has fewer than 8 words per set."""
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
 WORDS = ("full", "reduced", "simplified")
 SENTENCE = "sentence"
 ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE)
 WINDOWS = (6, 12, 18)
-"""Words between target and attribute in a corpus, at most: figure 4."""
+"""The largest number of words between target and attribute in a corpus (figure 4)."""
 
 _OF = {
     "s-seat": (SENTENCE,),
@@ -53,8 +53,8 @@ _OF = {
 @dataclass(frozen=True, slots=True)
 class Cell:
     """One test by one method in one setting on one model (a spec). `contexts` is templates or
-    corpus; `encoding` "sentence" is the model's own, "" where the method has none; `apart` are the
-    words between the stimuli of LPBS in a corpus, 0 elsewhere."""
+    corpus; `encoding` "sentence" is the model's own, "" if the method has none; `apart` is the
+    number of words between the stimuli of LPBS in a corpus, 0 elsewhere."""
 
     model: str
     test: str
@@ -66,16 +66,16 @@ class Cell:
 
     @property
     def concept(self) -> str:
-        """The test without its kind of targets: C3 of C3-name."""
+        """The test without its kind of targets: C3 for C3-name."""
         return self.test.removesuffix("-name").removesuffix("-term")
 
     @property
     def targets(self) -> str:
-        """ "names" or "terms", "" where the test has no other of the kind."""
+        """ "names" or "terms", "" if the test has only one version."""
         return {"-name": "names", "-term": "terms"}.get(self.test[-5:], "")
 
     def key(self, rest: Mapping[str, Any]) -> str:
-        """What the cell is stored under: all that can change its result."""
+        """The key that the cell is stored under, from everything that can change its result."""
         return content_id("grid cell", canonical_json(asdict(self) | dict(rest)))
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ class Cell:
 
 
 def encodings_of(methods: Iterable[str]) -> set[str]:
-    """The encodings that these methods take."""
+    """The encodings that these methods accept."""
     return {encoding for method in methods for encoding in _OF[method] if encoding}
 
 
@@ -102,7 +102,7 @@ def tests_of(names: Sequence[str]) -> list[AssociationTest]:
             both += find_tests([first.name.removesuffix("name") + "term"])
         found |= {test.name: test for test in both if not test.few}
     if not found:
-        raise UsageError("these tests have fewer than 8 words a set")
+        raise UsageError("these tests have fewer than 8 words per set")
     return list(found.values())
 
 
@@ -136,7 +136,7 @@ def cells(
 
 
 class EmbeddedOnce:
-    """An encoder that keeps the vectors it was asked for until they are forgotten."""
+    """An encoder that keeps the vectors it was asked for until told to forget them."""
 
     def __init__(self, encoder: Encoder) -> None:
         self.info = encoder.info
@@ -168,7 +168,7 @@ class EmbeddedOnce:
     def embed_many(
         self, spans: Sequence[Span], wanted: Iterable[Place]
     ) -> dict[Place, NDArray[np.float32]]:
-        """As `Encoder.embed_many`; what is kept is not computed again."""
+        """As `Encoder.embed_many`, without computing kept vectors again."""
         places = list(dict.fromkeys(wanted))
         new = [
             span
@@ -203,7 +203,7 @@ class PredictedOnce:
 
 @dataclass(frozen=True)
 class SearchedOnce:
-    """A corpus whose contexts of a word are looked for once."""
+    """A corpus that is searched once for each word."""
 
     corpus: CorpusContexts
     _found: dict[str, list[Span]] = field(default_factory=dict)
@@ -245,7 +245,7 @@ class Grid:
 
     @cached_property
     def corpus_hash(self) -> str:
-        """What the corpus holds: another one gives other cells."""
+        """A hash of the corpus: a different corpus gives different cells."""
         if self.corpus is None:
             return ""
         try:
@@ -261,11 +261,11 @@ class Grid:
         return SearchedOnce(CorpusContexts(self.corpus, **how))
 
     def source(self, contexts: str) -> ContextSource:
-        """Where the words of vectors stand: templates or the corpus."""
+        """Where words stand when they are embedded: templates or the corpus."""
         return self._in_corpus if contexts == "corpus" else TemplateContexts()
 
     def key(self, cell: Cell, info: ModelInfo) -> str:
-        """What a cell is stored under."""
+        """The key that a cell is stored under."""
         corpus = self.corpus_hash if cell.contexts == "corpus" else ""
         test = self.by_name[cell.test].id
         return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.given})
@@ -273,8 +273,8 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class GridCost:
-    """What a grid will take: `cells` in all and those already `done`, by method; `texts` to embed
-    and `predictions` to make (of full sets), by model."""
+    """The cost of a grid: `cells` in all and those already `done`, by method; `texts` to embed and
+    `predictions` to make (with full sets), by model."""
 
     cells: Mapping[str, int]
     done: Mapping[str, int]
@@ -284,7 +284,7 @@ class GridCost:
 
 @dataclass(frozen=True, slots=True)
 class GridResult:
-    """The rows of a grid, one a cell: a record of an association test with its `cell`, corrected
+    """The rows of a grid, one per cell: a record of an association test with its `cell`, corrected
     over the grid; and why cells are `missing`. `computed` counts those that were not in the store
     before."""
 
@@ -325,8 +325,9 @@ def plan(
     **given: Any,
 ) -> Grid:
     """The grid of these models and tests (default: those of the paper) by these methods (default:
-    all), in templates and, where `contexts` names a corpus, in it. `encoding`, `words` and
-    `targets` keep one value of an axis. Raises UsageError for a value that an axis does not have.
+    all), in templates and, if `contexts` names a corpus, also in the corpus. `encoding`, `words`
+    and `targets` keep one value of an axis. Raises UsageError for a value that an axis does not
+    have.
     """
     if not models:
         raise UsageError("a grid needs a model")
@@ -337,7 +338,7 @@ def plan(
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in known:
-            raise UsageError(f"a grid has no {name} {value!r}; there is {', '.join(known)}")
+            raise UsageError(f"a grid has no {name} {value!r}; choose from {', '.join(known)}")
     takes = encodings_of(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
@@ -359,12 +360,12 @@ def plan(
     if contexts is not None:
         defaults |= {"most": MOST}
     if not chosen:
-        raise UsageError("the grid is empty: no test has what was asked for")
+        raise UsageError("the grid is empty: no test fits what was asked for")
     return Grid(tuple(found), chosen, contexts, defaults | given)
 
 
 def cost(grid: Grid, store: Store | None = None, **opening: Any) -> GridCost:
-    """What the grid will take, without loading a model."""
+    """The cost of the grid, without loading a model."""
     done = _stored(store)
     by_method: dict[str, int] = {}
     already: dict[str, int] = {}
@@ -409,9 +410,9 @@ def run_grid(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> GridResult:
-    """Compute the cells that the store lacks, each written when it is done, then correct all
-    p-values over the grid. Interrupt it, and the same call goes on where it stopped. With an
-    `executor` its workers read, and the cells are the same."""
+    """Compute the cells that the store lacks, writing each when it is done, then correct all
+    p-values over the grid. If interrupted, the same call continues where it stopped. With an
+    `executor`, its workers run the models, and the cells are the same."""
     progress = progress or Silent()
     done = _stored(store)
     missing: list[str] = []
@@ -447,7 +448,7 @@ def run_grid(
 
 
 class _Model:
-    """A model of the grid, with all that is computed on it once."""
+    """A model of the grid, with everything that is computed only once for it."""
 
     def __init__(
         self,
@@ -467,7 +468,7 @@ class _Model:
         return PredictedOnce(self._model.predictor())
 
     def embed(self, cells: Sequence[Cell]) -> None:
-        """Embed the texts of cells of one test, for each kind of contexts in one pass."""
+        """Embed the texts of one test's cells, in one pass for each kind of contexts."""
         for contexts in dict.fromkeys(cell.contexts for cell in cells if cell.encoding):
             here = [cell for cell in cells if cell.encoding and cell.contexts == contexts]
             places = dict.fromkeys((self._encoding(cell), self._layer) for cell in here)
@@ -478,7 +479,7 @@ class _Model:
             self.texts.prepare(spans, list(places))
 
     def run(self, cell: Cell) -> Association:
-        """The result of a cell. Raises DataError or UsageError where there is none."""
+        """The result of a cell. Raises DataError or UsageError if it has none."""
         test, given = self._grid.by_name[cell.test], dict(self._grid.given)
         if cell.encoding:
             test = _with_words(test, cell.words, self.encoder)
@@ -492,7 +493,7 @@ class _Model:
             given = {k: v for k, v in given.items() if k not in ("most", "window")}
         source = Source(self.encoder, self.texts, lambda kind: self.predictor)
         result = run_method(test, cell.method, source, given)
-        # C6-name and C6-term have the same simplified targets: a node of the graph for each
+        # C6-name and C6-term have the same simplified targets but need a graph node each
         return replace(result, settings={**result.settings, "grid": f"{cell.words} {cell.test}"})
 
     @property
@@ -530,15 +531,15 @@ def _row(result: Association, cell: Cell, key: str) -> Row:
 
 
 def _stored(store: Store | None) -> dict[str, str]:
-    """The keys of the cells that a store holds, with the ids of their nodes."""
+    """The keys of the cells in a store, with the ids of their nodes."""
     if store is None:
         return {}
     return {node.record["key"]: node.id for node in store.associations() if "key" in node.record}
 
 
 def _corrected(grid: Grid, store: Store, run: StoredRun | None, keys: Sequence[str]) -> list[Row]:
-    """The rows of these cells, with p-values corrected over all of them, written back, with edges
-    to groups that are in the graph since a cell was computed."""
+    """The rows of these cells, with p-values corrected over all of them. They are written back,
+    with edges to groups added to the graph since a cell was computed."""
     groups = {
         name: {e for e in edges(store, run.record if run else None, test) if e.kind != "object"}
         for name, test in grid.by_name.items()

@@ -1,10 +1,10 @@
-"""What stands for a group in association tests, and the attributes that it is tested against.
+"""The words that stand for a group in association tests, and the attributes it is tested against.
 
-A group's name alone is one word, whose effect size says nothing: with one word a side, d is always
-1.4142 or -1.4142. Indicators are declared sets of words, each with its source: terms (woman,
+A group's name alone is one word, whose effect size says nothing: with one word per side, d is
+always 1.4142 or -1.4142. Indicators are declared sets of words, each with its source: terms (woman,
 daughter), given names, and paraphrases (people from Mexico). Paraphrases are names of the group,
 which `kgbias.evidence.names` joins with those of its seed. `wordsets/indicators.toml` has the
-indicators of the published categories and says what a file of one's own looks like;
+indicators of the published categories and shows what your own file looks like;
 `wordsets/attributes.toml` has the pairs of attribute sets.
 """
 
@@ -26,7 +26,7 @@ from kgbias.io.reading import read_toml
 KINDS = ("terms", "names", "paraphrases")
 """The kinds of indicators. Both groups of a test are represented by the same kind."""
 MARKS = ("narrower", "self-description", "slur")
-"""Why a name of a group stands for it only where that is asked for."""
+"""Why a name stands for its group only on request."""
 PLEASANT = "pleasant"
 SHIPPED = "kgbias/associate/wordsets/indicators.toml"
 _PLACEBO = "kgbias/associate/wordsets/placebo.toml"
@@ -38,10 +38,10 @@ Pair = tuple[WordSet, WordSet]
 
 @dataclass(frozen=True, slots=True)
 class GroupIndicators:
-    """What is declared of one group: its `sets` by kind, in the order of preference; `aliases`,
-    what else a crawl may call it; `concepts`, the concepts of association tests about it;
-    `paraphrases`, its names, those with a mark too. A name whose form was not declared has the form
-    ""."""
+    """The declarations for one group: its `sets` by kind, in order of preference; `aliases`, what
+    else a crawl may call it; `concepts`, the concepts of association tests about it; and
+    `paraphrases`, its names, including those with a mark. A name without a declared form has the
+    form ""."""
 
     name: str
     aliases: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class GroupIndicators:
 
     @property
     def others(self) -> tuple[str, ...]:
-        """What else the group is called: its aliases, and its names that have no mark."""
+        """What else the group is called: its aliases, and its names without a mark."""
         return (*self.aliases, *(name.text for name in self.paraphrases if not name.mark))
 
     @property
@@ -68,8 +68,8 @@ class Indicators:
     where: str = SHIPPED
 
     def of(self, group: Group) -> GroupIndicators | None:
-        """What is declared of a group, by its name or a variant, ignoring case; the names of groups
-        come before what else they are called."""
+        """The declarations for a group, by its name or a variant, ignoring case; the names of
+        groups take precedence over what else they are called."""
         wanted = {node_id("group", name) for name in (group.name, *group.variants)}
         by_name = (g for g in self.groups if node_id("group", g.name) in wanted)
         by_alias = (
@@ -78,7 +78,7 @@ class Indicators:
         return next(chain(by_name, by_alias), None)
 
     def named_by(self, concept: str) -> tuple[str, ...]:
-        """The names of the groups that a concept of an association test is about: of "European
+        """The names of the groups that a concept of an association test is about: for "European
         American male names", white people, men, and white men."""
         return tuple(
             name for group in self.groups if concept in group.concepts for name in group.names
@@ -87,10 +87,9 @@ class Indicators:
     def of_category(
         self, groups: Sequence[Group], kind: str | None = None
     ) -> tuple[str, dict[Group, WordSet]]:
-        """What stands for the groups of a category, in one kind of indicators, so that they can be
-        compared: of `kind`, or of the kind that most of them have; among equals, the one that they
-        declare first. The kind ("" where there is none), and the set of each group that has at
-        least 8 of it."""
+        """The indicators of a category's groups, all of one kind so that they can be compared: of
+        `kind`, or of the kind that most of them have (in a tie, the one that they declare first).
+        Returns the kind ("" if there is none), and the set of each group with at least 8 of it."""
         sets = {group: found.sets for group in groups if (found := self.of(group))}
         usable = [
             each for own in sets.values() for each, words in own.items() if len(words.words) >= FEW
@@ -104,12 +103,12 @@ class Indicators:
 
     def targets(self, x: Group, y: Group, kind: str | None = None) -> Pair:
         """The sets of two groups: of `kind`, or of the first kind, in the order in which the first
-        group declares them, of which each has at least 8. Words that both have are left out.
+        group declares them, with at least 8 for each. Words that both have are left out.
 
-        Raises UsageError, in one line that names the file to extend, where there is no such kind.
+        Raises UsageError, in one line that names the file to extend, if there is no such kind.
         """
         if kind is not None and kind not in KINDS:
-            raise UsageError(f"no kind of indicators {kind!r}; there is {', '.join(KINDS)}")
+            raise UsageError(f"no kind of indicators {kind!r}; choose from {', '.join(KINDS)}")
         found = [self.of(group) for group in (x, y)]
         kinds = (kind,) if kind else tuple(found[0].sets) if found[0] else ()
         most = {x.name: 0, y.name: 0}
@@ -129,18 +128,18 @@ class Indicators:
         raise self.too_few(short, most[short], kind)
 
     def too_few(self, group: str, count: int, kind: str | None = None) -> UsageError:
-        """The refusal of a test with fewer than 8 words a side."""
+        """The error for a test with fewer than 8 words per side."""
         own = self.where if self.where != SHIPPED else "a file of your own"
         return UsageError(
-            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {FEW} a side: "
+            f"{group} has {count} {kind or 'indicators'} to test, and a test needs {FEW} per side: "
             f"declare them in {own} (`indicators`; its form is that of {SHIPPED})"
         )
 
     def pair(self, name: str) -> Pair:
-        """The attribute sets with this name. Raises UsageError for an unknown one."""
+        """The attribute sets with this name. Raises UsageError for an unknown name."""
         if name not in self.attributes:
             listed = ", ".join([*self.attributes, "regard"])
-            raise UsageError(f"no attribute sets {name!r}; there is {listed}")
+            raise UsageError(f"no attribute sets {name!r}; choose from {listed}")
         return self.attributes[name]
 
 
@@ -155,8 +154,8 @@ def shipped() -> Indicators:
 
 
 def read_indicators(path: Path | None = None) -> Indicators:
-    """The shipped indicators with those of a file on top: a group or pair that the file has
-    replaces the shipped one. Raises DataError in one line."""
+    """The shipped indicators with those of a file on top: a group or pair in the file replaces the
+    shipped one. Raises DataError in one line."""
     base = shipped()
     if path is None:
         return base
@@ -168,8 +167,8 @@ def read_indicators(path: Path | None = None) -> Indicators:
 
 @cache
 def placebo() -> Indicators:
-    """Groups of real words of which a model should believe little: people with blue eyes, people
-    named Alex. Their names are paraphrases, as those of other groups are."""
+    """Groups in real words about which a model should believe little: people with blue eyes, people
+    named Alex. Their names are paraphrases, like those of other groups."""
     text = (files("kgbias.associate") / "wordsets" / "placebo.toml").read_text("utf-8")
     return _parse(tomllib.loads(text), _PLACEBO, {})
 
@@ -195,8 +194,8 @@ def _parse(content: Mapping[str, Any], where: str, known: Mapping[str, Pair]) ->
         pairs[name] = _pair(table, f"{where}, attributes {name!r}", source)
     unknown = content.keys() - {"source", "pattern", "group", "attributes"}
     if unknown or not (rows or pairs != known):
-        what = f"no {min(unknown)!r}" if unknown else "one of them at least"
-        raise DataError(f"{where} holds [[group]] and [attributes.NAME]: {what}")
+        what = f"no {min(unknown)!r}" if unknown else "at least one of them"
+        raise DataError(f"{where} takes [[group]] and [attributes.NAME]: {what}")
     return Indicators(tuple(_group(row, patterns, source, where) for row in rows), pairs, where)
 
 
@@ -208,7 +207,7 @@ def _group(
     here = f"{where}, group {name!r}"
     known = {"name", "aliases", "concepts", "forms", *KINDS}
     if unknown := row.keys() - known:
-        raise DataError(f"{here}: no {min(unknown)!r}; there is {', '.join(sorted(known))}")
+        raise DataError(f"{here}: no {min(unknown)!r}; choose from {', '.join(sorted(known))}")
     sets: dict[str, WordSet] = {}
     paraphrases: tuple[GroupName, ...] = ()
     for kind, table in row.items():
@@ -237,8 +236,8 @@ def _patterned(
     patterns: Mapping[str, Any],
     here: str,
 ) -> tuple[Mapping[str, Any], str]:
-    """A table with the wordings of its pattern, where it names one, as its first `words`; and how
-    an error names the table."""
+    """A table with the wordings of its pattern, if it names one, as its first `words`; and how an
+    error names the table."""
     here = f"{here}, {kind}"
     if "pattern" not in table:
         return table, here
@@ -256,8 +255,8 @@ def _patterned(
 
 
 def _filled(wording: Any, kind: str, forms: Mapping[str, Any], here: str) -> str:
-    """A wording with a group's forms; of several, the first that they can fill. In paraphrases
-    what is filled in is the root."""
+    """A wording filled with a group's forms; of several wordings, the first that they can fill. In
+    paraphrases, the filled-in part is the root."""
     lacking: Exception | None = None
     root = "{{{}}}" if kind == _NAMES else "{}"
     marked = {name: root.format(form) for name, form in forms.items()}
@@ -270,12 +269,12 @@ def _filled(wording: Any, kind: str, forms: Mapping[str, Any], here: str) -> str
 
 
 def _words(table: Mapping[str, Any], here: str) -> tuple[str, ...]:
-    """Words from wherever a table says that they come from."""
+    """Words from the source that a table gives: a list, origins of names, or a test's concepts."""
     if "origins" in table:
         names = _given_names()
         origins = words_of(table["origins"], f"{here}, origins")
         if lacking := [origin for origin in origins if origin not in names]:
-            raise DataError(f"{here}: no origin {lacking[0]!r}; there is {', '.join(names)}")
+            raise DataError(f"{here}: no origin {lacking[0]!r}; choose from {', '.join(names)}")
         return tuple(chain(*(names[origin] for origin in origins)))
     if "concept_words" in table:
         concepts = words_of(table["concept_words"], f"{here}, concept_words")
@@ -297,7 +296,7 @@ def _set(
 
 
 def _paraphrases(table: Mapping[str, Any], group: str, here: str) -> tuple[GroupName, ...]:
-    """The names of a group, each once: `words`, and those that have a mark."""
+    """The names of a group, each once: `words`, and those with a mark."""
     if "origins" in table or "concept_words" in table:
         return tuple(GroupName(text, group, "", "") for text in _words(table, here))
     listed = table.get("one_root")
@@ -316,14 +315,14 @@ def _paraphrases(table: Mapping[str, Any], group: str, here: str) -> tuple[Group
 
 
 def _paraphrase(row: Any, group: str, mark: str, here: str) -> GroupName:
-    """A name: "{Elven} people", with its root in braces; "elves"; or a table of its parts."""
+    """A name from "{Elven} people", with its root in braces; "elves"; or a table of its parts."""
     parts = row if isinstance(row, dict) else {"name": row}
     if unknown := parts.keys() - {"name", "form", "root", "mark"}:
-        raise DataError(f"{here}: no {min(unknown)!r}; a name has name, form, root and mark")
+        raise DataError(f"{here}: no {min(unknown)!r}; a name takes name, form, root and mark")
     (text,) = words_of([parts.get("name")], here)
     given = {key: str(parts.get(key, "")).strip() for key in ("form", "root", "mark")}
     if given["mark"] and given["mark"] not in MARKS:
-        raise DataError(f"{here}: no mark {given['mark']!r}; there is {', '.join(MARKS)}")
+        raise DataError(f"{here}: no mark {given['mark']!r}; choose from {', '.join(MARKS)}")
     roots = _ROOT.findall(text)
     form = given["form"] or (_ROOT.sub("{}", text) if len(roots) == 1 else "")
     if form and form.count("{}") != 1:
@@ -369,6 +368,6 @@ def need_attributes(pair: Sequence[WordSet], where: str) -> None:
     for words in pair:
         if len(words.words) < FEW:
             raise UsageError(
-                f"the words of {words.concept} are {len(words.words)}, and a test needs {FEW} a "
+                f"{words.concept} has {len(words.words)} words, and a test needs {FEW} per "
                 f"side: {where}"
             )

@@ -1,8 +1,8 @@
 """LPBS: association in a language model's predictions, without vectors.
 
 Kurita et al. (2019), "Measuring bias in contextualized word representations": how much more likely
-does a target word become when the attribute is in the sentence? For masked models as published; for
-causal models the same ratio, read from left to right.
+does a target word become when the attribute is in the sentence? As published for masked models; for
+causal models, the same ratio read from left to right.
 """
 
 from collections.abc import Sequence
@@ -61,21 +61,21 @@ def lpbs(
     """The log-probability bias score.
 
     For an attribute word t in a sentence, log p(target | t) - log p(target | t masked) is how much
-    the attribute raises the target; the bias of t is that of X minus that of Y. d = (mean bias over
-    A - mean over B) / std over A u B: positive ties X to A. The permutation test exchanges
-    attributes (two-tailed by default).
+    the attribute raises the target; the bias of t is the value for X minus that for Y. d = (mean
+    bias over A - mean over B) / std over A u B: positive ties X to A. The permutation test
+    exchanges attributes (two-tailed by default).
 
     Exchanging attributes takes the targets as given: it finds whatever the model associates with
     *these* names. With enough targets, `calibrated` is the p-value of exchanging targets between X
     and Y, as WEAT does, on each target's mean log ratio over A minus that over B.
 
-    `pool` combines the targets of a set: "mean" averages their log ratios, so that each word counts
-    equally; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), so that the
-    most frequent word dominates. `words`: the "full" sets, "reduced" to words that are one token of
-    the model's vocabulary, or the "simplified" targets of Kurita et al. Where a set has adjective
-    forms, these replace its nouns. All computation is in logarithms: rare words give small numbers,
-    never NaN. Raises UsageError for a test without simplified sets, DataError where no word is
-    left.
+    `pool` combines the targets of a set: "mean" averages their log ratios, giving each word the
+    same weight; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), which
+    lets the most frequent word dominate. `words`: the "full" sets, "reduced" to words that are one
+    token of the model's vocabulary, or the "simplified" targets of Kurita et al. If a set has
+    adjective forms, these replace its nouns. All computation is in logarithms: rare words give
+    small numbers, never NaN. Raises UsageError for a test without simplified sets, DataError if no
+    word is left.
     """
     statistics = statistics or Statistics()
     if words not in ("full", "reduced", "simplified") or pool not in ("mean", "sum"):
@@ -129,8 +129,8 @@ def lpbs(
 def _by_sentence(
     frames: Sequence[Frames], attributes: int, predictions: Sequence[Prediction], pool: Pool
 ) -> Array:
-    """The biases [sentences, attributes] of sentences of these frames, from the predictions of
-    each, attribute by attribute and in it target by target."""
+    """The biases [sentences, attributes] for sentences in these frames, from the predictions for
+    each, ordered by attribute and then by target."""
     rows, start = [], 0
     for frame in frames:
         size = (attributes, len(frame.x) + len(frame.y))
@@ -143,7 +143,7 @@ def _by_sentence(
 
 
 def _of_targets(s: Array, n_x: int, statistics: Statistics) -> PValue:
-    """The permutation p of the targets' associations [targets], those of X first."""
+    """The permutation p-value of the targets' associations [targets], those of X first."""
     return permutation_test(
         s[:n_x],
         s[n_x:],
@@ -156,7 +156,7 @@ def _of_targets(s: Array, n_x: int, statistics: Statistics) -> PValue:
 
 def biases(joint: Array, prior: Array, n_x: int, pool: Pool = "mean") -> Array:
     """The bias of each attribute, [attributes], from `joint` and `prior` [attributes, targets],
-    whose first `n_x` columns are X: pooled log ratio of X minus that of Y."""
+    whose first `n_x` columns are X: the pooled log ratio of X minus that of Y."""
     if pool == "mean":
         ratio = joint - prior
         return np.asarray(ratio[:, :n_x].mean(axis=1) - ratio[:, n_x:].mean(axis=1))
@@ -210,7 +210,7 @@ def fill_both(sentence: str, target: str, attribute: str) -> Filled:
 
 
 def _multi_token(filled: Sequence[Filled], predictions: Sequence[Prediction]) -> dict[str, int]:
-    """How many of the words are more than one token; a mask stands for each token."""
+    """How many words are more than one token; each token is masked."""
     targets, attributes = set(), set()
     for sentence, prediction in zip(filled, predictions, strict=True):
         if prediction.tokens[0] > 1:

@@ -1,8 +1,8 @@
 """The methods by name: what each one takes, and how it runs on a model.
 
-RND, RNSB, MAC, ECT and RIPA are scores of static vectors that are no effect sizes. Each is as WEFE
-defines it (Badilla, Bravo-Marquez and Perez 2020), on the vectors as they are. They have no
-p-value: their papers give none, and each has a scale and a direction of its own. Intervals are
+RND, RNSB, MAC, ECT and RIPA are scores of static vectors, not effect sizes. Each follows WEFE's
+definition (Badilla, Bravo-Marquez and Perez 2020), on the vectors as they are. They have no
+p-value, because their papers give none, and each has its own scale and direction. Intervals are
 percentile bootstraps over target words.
 """
 
@@ -41,7 +41,7 @@ NO_TEST = "none"
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A score: how it is computed from the vectors of the sets (x, y, a, b), how to read it, and
+    """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, and
     whether X and Y are pairs, drawn together."""
 
     compute: Callable[[Vectors], float]
@@ -51,19 +51,19 @@ class Score:
 
 def rnd(x: Array, y: Array, a: Array) -> float:
     """Relative norm distance (Garg et al. 2018): the mean over attributes of the Euclidean distance
-    to the mean of X minus that to the mean of Y. Below 0: the attributes are nearer to X."""
+    to the mean of X minus that to the mean of Y. Below 0, the attributes are nearer to X."""
     to_x, to_y = (np.linalg.norm(a - targets.mean(axis=0), axis=1) for targets in (x, y))
     return float((to_x - to_y).mean())
 
 
 def rnsb(x: Array, y: Array, a: Array, b: Array) -> float:
-    """Relative negative sentiment bias (Sweeney and Najafian 2019): a logistic regression learns A
-    (positive) from B (negative); the probabilities that it calls the targets negative, as a
-    distribution over X and Y, are held against the uniform one (Kullback-Leibler divergence, in
+    """Relative negative sentiment bias (Sweeney and Najafian 2019): a logistic regression learns to
+    tell A (positive) from B (negative); the probabilities that the targets are negative, as a
+    distribution over X and Y, are compared with the uniform one (Kullback-Leibler divergence, in
     nats). 0: no target is more negative than another.
 
-    WEFE trains on a random two thirds of the attributes, anew each time; here it is all of them, so
-    that the score repeats itself."""
+    WEFE trains on a random two thirds of the attributes, anew each time; here it is all of them, to
+    make the score reproducible."""
     return _divergence(negativity(np.concatenate([x, y]), a, b))
 
 
@@ -83,15 +83,15 @@ def _divergence(p: Array) -> float:
 
 def mac(x: Array, y: Array, a: Array, b: Array) -> float:
     """Mean average cosine distance (Manzini et al. 2019) of all targets to each attribute set, in
-    [0, 2]. 1: targets and attributes are unrelated; it does not tell X from Y."""
+    [0, 2]. 1: targets and attributes are unrelated. It does not tell X from Y."""
     targets = unit(np.concatenate([x, y]))
     return float(np.mean([1 - targets @ unit(words).mean(axis=0) for words in (a, b)]))
 
 
 def ect(x: Array, y: Array, attributes: Array) -> float:
     """Embedding coherence test (Dev and Phillips 2019): Spearman's rank correlation of the
-    attributes' cosines with the mean of X and with that of Y, in [-1, 1]. 1: both have the same
-    attributes near them."""
+    attributes' cosines with the mean of X and with that of Y, in [-1, 1]. 1: the same attributes
+    are near both."""
     rows = unit(attributes)
     near_x, near_y = (ranks(rows @ unit(targets.mean(axis=0)[None])[0]) for targets in (x, y))
     if np.ptp(near_x) == 0 or np.ptp(near_y) == 0:
@@ -102,7 +102,7 @@ def ect(x: Array, y: Array, attributes: Array) -> float:
 def ripa(x: Array, y: Array, a: Array) -> float:
     """Relational inner product association (Ethayarajh, Duvenaud and Hirst 2019): the mean inner
     product of the attributes with the direction from y to x, of unit length, over the pairs of X
-    and Y. Above 0: the attributes lean to X."""
+    and Y. Above 0, the attributes lean towards X."""
     between = unit(x - y, "the difference of a pair")
     return float((between @ a.T).mean())
 
@@ -135,8 +135,8 @@ def score(
 ) -> Association:
     """One of `SCORES` on static vectors: `effect` is the score, `p` is NaN ("none").
 
-    RIPA's pairs are the words of X and Y in their order; a pair of which a word is missing is left
-    out. Raises DataError where a set is left empty.
+    RIPA's pairs are the words of X and Y in their order; a pair with a missing word is left out.
+    Raises DataError if a set is left empty.
     """
     statistics = statistics or Statistics()
     how = SCORES[name]
@@ -184,7 +184,7 @@ def score(
 def _interval(
     name: str, tables: Mapping[str, Array], paired: bool, statistics: Statistics
 ) -> tuple[float, float]:
-    """The score's 95% interval over target words: of X and of Y, or pairs."""
+    """The score's 95% interval over target words: those of X and of Y, or pairs."""
     n_x, n_y = len(tables["x"]), len(tables["y"])
     if min(n_x, n_y) < 2:
         return float("nan"), float("nan")
@@ -211,7 +211,7 @@ Kind = Literal["auto", "masked", "causal"]
 
 
 class Parameters(TypedDict, total=False):
-    """How methods are run. A parameter that is not given has the method's own default, or with
+    """How methods are run. A parameter that is not given takes the method's own default, or with
     `as_published` that of the method's paper.
 
     - Statistics (see `kgbias.associate.Statistics`): `spread`, `tails`, `how`, `samples`, `seed`;
@@ -219,7 +219,7 @@ class Parameters(TypedDict, total=False):
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
     - SEAT: `search` takes the best of all layers, and for s-SEAT of all encodings, with a p-value
-      that is corrected for it (see `kgbias.associate.search.search_seat`).
+      corrected for the search (see `kgbias.associate.search.search_seat`).
     - All but WEAT: `contexts`, a corpus file with `most` contexts per word (LPBS: per target and
       attribute, at most `apart` words from each other) and `window` words on either side; without
       one, bleached templates. SEAT and CEAT also take a `ContextSource`, and CEAT `generate`, the
@@ -254,10 +254,10 @@ class Parameters(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is tested: the vectors that words have by themselves and, of a language model, those of
-    words in sentences (`encoder`) and what it predicts (`predictor`, by kind). `writing` is how it
-    is opened to write contexts: the `store` whose answer log is asked first, `dtype`, `device`.
-    `settings` become part of those of each result."""
+    """What is tested: the vectors that words have by themselves and, for a language model, those of
+    words in sentences (`encoder`) and its predictions (`predictor`, by kind). `writing` says how to
+    open it to write contexts: the `store` whose answer log is asked first, `dtype`, `device`.
+    `settings` become part of each result's settings."""
 
     vectors: WordVectors
     encoder: Any = None  # an Embedder
@@ -275,7 +275,7 @@ class Call:
     given: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, *names: str) -> dict[str, Any]:
-        """Those of these parameters that were given."""
+        """Those of the named parameters that were given."""
         return {name: self.given[name] for name in names if name in self.given}
 
 
@@ -284,8 +284,8 @@ Run = Callable[[AssociationTest, Source, Call], Association]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method: how it runs, the parameters that it takes, those of their values that it cannot
-    take, and whether it needs a language model."""
+    """A method: how it runs, the parameters that it takes, the values of these that it rejects, and
+    whether it needs a language model."""
 
     run: Run
     takes: frozenset[str]
@@ -364,7 +364,7 @@ def _ceat_lpbs(test: AssociationTest, source: Source, call: Call) -> Association
 
 
 def _pairs(given: Mapping[str, Any]) -> CorpusPairs | None:
-    """The corpus of LPBS, where one is given."""
+    """The corpus of LPBS, if one is given."""
     contexts = given.get("contexts")
     if not isinstance(contexts, (str, Path)):
         return None
@@ -378,7 +378,7 @@ _STATISTICS = _ONE_TEST | {"unit"}
 _VECTORS = frozenset({"encoding", "layer"})
 _SEAT = _STATISTICS | _VECTORS | {"contexts", "search"}
 CONTEXTS = frozenset({"most", "window"})
-"""The parameters that belong to `contexts` rather than to a method."""
+"""The parameters that go with `contexts` rather than with a method."""
 PASSED = CONTEXTS | {"apart"}
 _OF_WORD = tuple(name for name in get_args(Encoding) if name.startswith("word"))
 _OF_TEXT = tuple(name for name in get_args(Encoding) if not name.startswith("word"))
@@ -406,20 +406,20 @@ METHODS: Mapping[str, Method] = {
 
 
 def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: bool) -> None:
-    """Raise UsageError for an unknown method, one that static vectors cannot serve, and a value
+    """Raise UsageError for an unknown method, one that does not work on static vectors, and a value
     that none of the methods can take."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no method {method!r}; there is {', '.join(METHODS)}")
+            raise UsageError(f"no method {method!r}; choose from {', '.join(METHODS)}")
         if static and METHODS[method].needs_model:
             raise UsageError(f"{method} needs a language model: static vectors have no sentences")
     if "contexts" in given and "generate" in given:
-        raise UsageError("contexts come from a file or from the model: not both")
+        raise UsageError("contexts come from a file or from the model, not both")
     if given.get("how") == "exact" and "samples" in given:
-        raise UsageError("an exact p-value draws no samples: leave out one of the two")
+        raise UsageError("an exact p-value draws no samples: leave one of the two out")
     encoding = given.get("encoding")
     if encoding is not None and encoding not in get_args(Encoding):
-        raise UsageError(f"no encoding {encoding!r}; there is {', '.join(get_args(Encoding))}")
+        raise UsageError(f"no encoding {encoding!r}; choose from {', '.join(get_args(Encoding))}")
     for parameter, value in given.items():
         takers = [method for method in methods if parameter in METHODS[method].takes]
         if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):
@@ -434,7 +434,7 @@ def run_method(
     *,
     published: bool = False,
 ) -> Association:
-    """One test by one method on one model; the method gets those of `given` that it takes."""
+    """Run one test by one method on one model; the method gets those of `given` that it takes."""
     method = METHODS[name]
     taken = {k: v for k, v in given.items() if method.accepts(k, v) or k in PASSED}
     base = as_published(name) if published else Statistics()

@@ -1,7 +1,7 @@
 """LPBS beyond templates: on sentences of a corpus, and as CEAT's distribution over contexts.
 
-"Mind Your Bias" (2022), section 3.4 and appendix B.5: sentences that hold a target and an attribute
-at most 18 words apart, and effect sizes sampled by LPBS combined in the setting of CEAT.
+"Mind Your Bias" (2022), section 3.4 and appendix B.5: sentences with a target and an attribute at
+most 18 words apart, and effect sizes sampled by LPBS, combined as in CEAT.
 """
 
 import random
@@ -30,19 +30,19 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.predict import Filled
 
 APART = 18
-"""Words between the two stimuli of a sentence, at most (appendix B.5)."""
+"""The largest number of words between the two stimuli of a sentence (appendix B.5)."""
 
 Key = tuple[str, str]  # an attribute and a target
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusPairs:
-    """Sentences of a corpus that hold a target and an attribute with at most `apart` words between
-    them: a text file with one text per line, or JSON lines with a "text" each.
+    """Sentences of a corpus with a target and an attribute, and at most `apart` words between them:
+    a text file with one text per line, or JSON lines with a "text" each.
 
-    Words are matched as by `kgbias.associate.contexts.CorpusContexts`. At most `most` sentences a
-    pair, a uniform sample drawn with `seed`; a text counts once for a pair. `window` keeps that
-    many words on either side of the two; None keeps whole lines.
+    Words are matched as by `kgbias.associate.contexts.CorpusContexts`. At most `most` sentences per
+    pair are kept, a uniform sample drawn with `seed`; a text counts once for a pair. `window` keeps
+    that many words on either side of the two; None keeps whole lines.
     """
 
     path: Path
@@ -54,7 +54,7 @@ class CorpusPairs:
     def find(
         self, targets: Iterable[str], attributes: Iterable[str], forwards: bool = False
     ) -> dict[Key, list[Filled]]:
-        """The sentences of each attribute and target; with `forwards`, as a causal model needs it,
+        """The sentences for each attribute and target; with `forwards`, which a causal model needs,
         only those in which the target comes first."""
         if self.most < 1 or self.apart < 0 or (self.window is not None and self.window < 0):
             raise UsageError("`most` must be positive, `apart` and `window` at least 0")
@@ -104,8 +104,8 @@ class CorpusPairs:
 
 @dataclass(frozen=True, slots=True)
 class Ratios:
-    """How much attributes raise targets: log ratios [contexts] by (attribute, target). `words` are
-    those by role that have ratios with both sides, `missing` the rest."""
+    """How much attributes raise targets: log ratios [contexts] by (attribute, target). By role,
+    `words` are those that have ratios with both sides, `missing` the rest."""
 
     cells: Mapping[Key, Array]
     words: Mapping[str, tuple[str, ...]]
@@ -122,7 +122,7 @@ class Ratios:
         return [row for row in rows if row is not None]
 
     def biases(self) -> Array:
-        """The expected bias of each attribute, [attributes]: the mean over X less that over Y."""
+        """The expected bias of each attribute, [attributes]: the mean over X minus that over Y."""
         return np.array([
             np.mean([row.mean() for row in self.of(attribute, "x")])
             - np.mean([row.mean() for row in self.of(attribute, "y")])
@@ -136,8 +136,8 @@ def measure(
     words: Words = "full",
     corpus: CorpusPairs | None = None,
 ) -> Ratios:
-    """The log ratios of a test on a model: in its frames, or in the sentences of a corpus. Raises
-    DataError where a set is left without words."""
+    """The log ratios of a test on a model, in the test's frames or in the sentences of a corpus.
+    Raises DataError if a set is left without words."""
     frames, attributes, missing = chosen(test, model, words)
     sides = {
         side: tuple(dict.fromkeys(word for frame in frames for word in getattr(frame, side)))
@@ -185,9 +185,9 @@ def lpbs_in_corpus(
     words: Words = "full",
 ) -> Association:
     """LPBS on the sentences of a corpus. The bias of an attribute is the mean, over the targets of
-    X that it stands with, of their mean log ratio, less that over Y; an attribute that stands with
-    one side alone is left out. The permutation test exchanges attributes (two-tailed by default);
-    `kgbias.associate.lpbs.lpbs` says what that assumes."""
+    X that it occurs with, of their mean log ratio, minus that over Y; an attribute that occurs with
+    only one side is left out. The permutation test exchanges attributes (two-tailed by default);
+    see `kgbias.associate.lpbs.lpbs` for what that assumes."""
     ratios = measure(test, model, words, corpus)
     bias, n_a = ratios.biases(), len(ratios.words["a"])
     return conclude(
@@ -244,7 +244,7 @@ def ceat_lpbs(
 
 
 def _drawn(ratios: Ratios, draws: int, seed: int) -> Array:
-    """Biases [draws, attributes] with one context a cell, drawn uniformly and independently."""
+    """Biases [draws, attributes] with one context per cell, drawn uniformly and independently."""
     rng = np.random.default_rng(seed)
     biases = np.empty((draws, len(ratios.attributes)))
     for column, attribute in enumerate(ratios.attributes):
@@ -269,7 +269,7 @@ def _by_text(words: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _matched(match: "re.Match[str]", by_text: Mapping[str, Sequence[str]]) -> list[str]:
-    """The words that a match is: one with a capital as it is written, others in any case."""
+    """The words that a match stands for: with a capital as written, others in any case."""
     return [w for w in by_text.get(match[0].lower(), []) if w == w.lower() or match[0] == w]
 
 

@@ -4,8 +4,8 @@ Under the null hypothesis the targets' associations are exchangeable: every part
 n_x + n_y words into sets of these sizes is equally likely. The p-value is the share of partitions
 whose statistic, mean(X_i) - mean(Y_i), is at least the observed one (Caliskan et al. 2017, with >=
 as in May et al. 2019; the observed partition is one of them, so p is never 0). For sets of equal
-size n this is the published statistic, sum(X_i) - sum(Y_i), divided by n; for unequal sizes the
-means are what to compare.
+size n this is the published statistic, sum(X_i) - sum(Y_i), divided by n; for unequal sizes, means
+are the right comparison.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class PValue:
     `method` is "exact" (all partitions counted), "sampled" (distinct partitions drawn, the observed
     one included in both counts), "normal" (a normal curve fitted to the drawn ones) or
     "random-effects" (CEAT). `at_least` of the `partitions` were as extreme as the observed one; -1
-    where they were not counted.
+    if they were not counted.
     """
 
     value: float
@@ -60,14 +60,14 @@ def permutation_test(
     otherwise draws `samples` of them without replacement, p = (b + 1) / (m + 1) (Phipson and Smyth
     2010). "normal" is the shortcut of Caliskan et al. (2017); it can return a p below any exact
     one. `strict` counts > instead of >= (Caliskan et al.'s formula; its p can be 0). Raises
-    UsageError where an exact p-value is asked for and not feasible.
+    UsageError if an exact p-value is asked for but not feasible.
 
-    Sums that differ by less than `NOISE` per word count as equal, so that a tie which floating
-    point broke does not change the count.
+    Sums that differ by less than `NOISE` per word count as equal, so a tie broken by floating point
+    does not change the count.
     """
     for name, value, kind in (("tails", tails, Tails), ("how", how, How)):
         if value not in get_args(kind):
-            raise UsageError(f"no {name} {value!r}; there is {', '.join(get_args(kind))}")
+            raise UsageError(f"no {name} {value!r}; choose from {', '.join(get_args(kind))}")
     if samples < 1:
         raise UsageError("a permutation test needs at least 1 sample")
     if not len(x) or not len(y):
@@ -83,8 +83,8 @@ def permutation_test(
     feasible = _listed(len(values), len(x)) <= _EXACT_SUMS
     if how == "exact" and not feasible:
         raise UsageError(
-            f"{len(x)} + {len(y)} words are too many for an exact p-value (the limit is 25 + 25): "
-            "take a sampled one"
+            f"{len(x)} + {len(y)} words are too many for an exact p-value (at most 25 + 25): "
+            "use a sampled one"
         )
     if (
         how == "exact"
@@ -93,7 +93,7 @@ def permutation_test(
     ):
         count = count_sums(values, len(x), bound)
         if tails == "two":
-            # With a bound at or below 0 every partition counts, once.
+            # With a bound at or below 0, every partition counts once.
             count = everything if bound <= 0 else count + count_sums(-values, len(x), bound)
         return PValue(count / everything, "exact", tails, everything, count)
     drawn = _draw_sums(values, len(x), samples, seed, distinct=how != "normal")
@@ -122,14 +122,14 @@ def count_sums(values: Array, size: int, bound: float) -> int:
             ours, others = others, ours
         ours.sort()
         others.sort()
-        # Sorted needles land on neighbouring places, which keeps the search in the cache.
+        # Sorted queries hit neighbouring places, which keeps the search in the cache.
         below = np.searchsorted(others, bound - ours, side="left")
         total += len(ours) * len(others) - int(below.sum(dtype=np.int64))
     return total
 
 
 def _listed(n: int, size: int) -> int:
-    """How many subset sums `count_sums` lists in the larger half."""
+    """The number of subset sums that `count_sums` lists in the larger half."""
     half = n - n // 2
     return sum(comb(half, k) for k in range(min(half, size) + 1))
 

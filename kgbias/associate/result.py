@@ -27,12 +27,12 @@ class Statistics:
     """The conventions of one test, each named. The defaults are the sound ones.
 
     `spread` selects the standard deviation under d (see `effect_size`), `how`, `samples` and
-    `strict` the permutation test (see `permutation_test`); `bootstrap_draws` are those of the
-    intervals of scores. `tails` None is the method's own: one for WEAT and SEAT, two for CEAT and
-    LPBS. `unit` is what is exchanged and counted where a word stands in several sentences: "word"
-    (its associations are averaged first) or "sentence" (each counts as an independent observation,
-    as in May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019, which takes repetitions for
-    evidence: p is far too small). See `as_published`.
+    `strict` the permutation test (see `permutation_test`); `bootstrap_draws` is the number of draws
+    for the intervals of scores. `tails` None is the method's own: one for WEAT and SEAT, two for
+    CEAT and LPBS. `unit` is what is exchanged and counted when a word stands in several sentences:
+    "word" (its associations are averaged first) or "sentence" (each counts as an independent
+    observation, as in May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019; this takes
+    repetitions for evidence, and p is far too small). See `as_published`.
     """
 
     spread: Spread = "sample"
@@ -46,7 +46,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "sentence"):
-            raise UsageError(f"no unit {self.unit!r}; there is word, sentence")
+            raise UsageError(f"no unit {self.unit!r}; choose from word, sentence")
         if self.samples < 1 or self.bootstrap_draws < 1:
             raise UsageError("samples and bootstrap_draws must be at least 1")
 
@@ -56,7 +56,7 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
 
     - weat (Caliskan et al. 2017): one tail, >, a normal curve fitted to sampled partitions.
     - s-seat, w-seat (May et al. 2019, Tan and Celis 2019): one tail, >=, each sentence a stimulus;
-      exact up to 100,000 partitions in theirs, wherever feasible here.
+      exact up to 100,000 partitions in their code, wherever feasible here.
     - ceat (Guo and Caliskan 2021): one tail, as in their code; the paper's formula is two-tailed.
     - ceat-lpbs (Mind Your Bias 2022): two tails.
     - lpbs (Kurita et al. 2019): two tails, >, sampled partitions, each sentence an observation.
@@ -69,17 +69,17 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
         "ceat": {"tails": "one"},
         "lpbs": {"tails": "two", "strict": True, "how": "sampled", "unit": "sentence"},
         "ceat-lpbs": {"tails": "two"},
-        # no p-value, and one convention
+        # no p-value, and only one convention
         **{name: {} for name in ("rnd", "rnsb", "mac", "ect", "ripa")},
     }
     if method not in changes:
-        raise UsageError(f"no method {method!r}; there is {', '.join(changes)}")
+        raise UsageError(f"no method {method!r}; choose from {', '.join(changes)}")
     return replace(base, **changes[method])
 
 
 @dataclass(frozen=True, slots=True)
 class SetUse:
-    """One set as it was used: the words used, those that the model does not know, and those found
+    """A set as it was used: the words used, those that the model does not know, and those found
     under another spelling (word -> entry)."""
 
     used: tuple[str, ...]
@@ -100,10 +100,10 @@ class Contexts:
 class Association:
     """The outcome of one test by one method on one model.
 
-    `effect` is d with its interval, over target words (see `effect_estimate`; of CEAT: the range
+    `effect` is d with its interval, over target words (see `effect_estimate`; for CEAT, the range
     of its draws), `p` its p-value, `statistic` the difference of the means. `calibrated` is a
-    permutation p-value where `p` itself is not one (CEAT). `settings` is all that could change the
-    figures; `details` are further figures.
+    permutation p-value if `p` itself is not one (CEAT). `settings` is everything that could change
+    the figures; `details` are further figures.
     """
 
     test: AssociationTest
@@ -139,7 +139,7 @@ class Association:
 
     @property
     def test_p(self) -> PValue:
-        """The p-value that is corrected over a family: the permutation one."""
+        """The p-value to correct over a family: the permutation one."""
         return self.calibrated or self.p
 
     def record(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ def conclude(
 
 
 def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
-    """The statistics as the settings of a result."""
+    """The statistics in the form of a result's settings."""
     return {
         "spread": statistics.spread,
         "ddof": {"sample": 1, "population": 0, "pooled": 2}[statistics.spread],
@@ -233,7 +233,7 @@ def described(statistics: Statistics, tails: Tails) -> dict[str, Any]:
 
 
 def need_words(test: AssociationTest, sets: Mapping[str, SetUse], model: ModelInfo) -> None:
-    """Raise DataError where a set is left without words."""
+    """Raise DataError if a set is left without words."""
     for role in ROLES:
         if not sets[role].used:
             concept = test.sets[role].concept

@@ -1,8 +1,8 @@
-"""SEAT at every layer, with a p-value that pays for having looked at all of them.
+"""SEAT at every layer, with a p-value that allows for having looked at all of them.
 
 Which layer and encoding shows an association is not known beforehand, and the best of many is
-significant too often. The permutation test of the maximum (Westfall and Young 1993) corrects that
-exactly: each partition of the targets is judged by its best setting, as the observed one is.
+significant too often. The permutation test of the maximum (Westfall and Young 1993) corrects for
+that exactly: each partition of the targets is judged by its best setting, like the observed one.
 """
 
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ from kgbias.associate.weat import Embedder, SeatMethod, in_templates
 from kgbias.errors import DataError
 from kgbias.models.embed import Place, Span
 
-EXACT = 200_000  # partitions that are all counted
+EXACT = 200_000  # up to this many partitions, all are counted
 _CHUNK = 4096
 
 
@@ -48,8 +48,8 @@ def search_seat(
 
     `p` is corrected for the search: the share of partitions of the targets whose largest d over all
     settings is at least the observed one's (largest |d| for two tails), exact up to `EXACT`
-    partitions, else of `Statistics.samples` drawn ones. A setting in which all targets are alike
-    is no candidate. `details["searched"]` has the d of each setting.
+    partitions, otherwise from `Statistics.samples` drawn ones. A setting in which all targets are
+    alike is not a candidate. `details["searched"]` has the d of each setting.
     """
     statistics = statistics or Statistics()
     tails: Tails = statistics.tails or "one"
@@ -112,7 +112,7 @@ def _associations(
             start += shape[0] * shape[1]
         direction = means["a"].mean(axis=0) - means["b"].mean(axis=0)
         s = np.concatenate([means["x"], means["y"]]) @ direction
-        if s.std(ddof=1) > 1e-7:  # float32 vectors that are equal differ by less
+        if s.std(ddof=1) > 1e-7:  # equal float32 vectors differ by less
             rows.append(s)
             kept.append(place)
     return np.array(rows), kept
@@ -124,14 +124,14 @@ def _effects(z: Array, in_x: NDArray[np.bool_]) -> Array:
     in_x = np.atleast_2d(in_x)
     sizes = in_x.sum(axis=1)
     sums = z @ in_x.T
-    # The mean of z is 0: what X has more, Y has less.
+    # The mean of z is 0, so what X gains, Y loses.
     return np.asarray(sums / sizes + sums / (z.shape[1] - sizes))
 
 
 def _partitions(
     n: int, n_x: int, statistics: Statistics
 ) -> tuple[Iterable[NDArray[np.bool_]], bool]:
-    """Memberships in X in chunks, and whether they are all that there are."""
+    """Memberships in X in chunks, and whether they cover every partition."""
     if comb(n, n_x) <= EXACT and statistics.how in ("auto", "exact"):
         members = np.array(list(combinations(range(n), n_x)))
         everything = np.zeros((len(members), n), dtype=bool)

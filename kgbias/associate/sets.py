@@ -51,7 +51,7 @@ _BARE_FRAME = "{t} is {a}."
 @dataclass(frozen=True, slots=True)
 class WordSet:
     """Words for one concept. `slot` names their templates; `adjectives` are forms for LPBS;
-    `source` says where the words come from, where the test does not."""
+    `source` says where the words come from, if the test does not."""
 
     concept: str
     words: tuple[str, ...]
@@ -100,9 +100,9 @@ class AssociationTest:
 
 def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
     """The tests with these names, in their order: published ones and those in the user's `file`,
-    which take precedence. Case is ignored; C3 is C3-name. "all" is every test of the file, or
-    without a file every published one of at least 8 words a set. Raises UsageError for an unknown
-    name.
+    which take precedence. Case is ignored; C3 means C3-name. "all" is every test in the file, or
+    without a file every published one with at least 8 words per set. Raises UsageError for an
+    unknown name.
     """
     own = {_key(t.name): t for t in read_tests(file)} if file else {}
     known = published() | own
@@ -115,7 +115,7 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
             found[_key(test.name)] = test
         else:
             listed = ", ".join(test.name for test in known.values())
-            raise UsageError(f"no association test {name!r}; there is {listed}")
+            raise UsageError(f"no association test {name!r}; choose from {listed}")
     if not found:
         raise UsageError("name at least one association test, for example weat6")
     return list(found.values())
@@ -144,7 +144,7 @@ def templates(slot: str) -> tuple[str, ...]:
     text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
     slots = tomllib.loads(text)
     if slot not in slots:
-        raise UsageError(f"no template slot {slot!r}; there is {', '.join(slots)}")
+        raise UsageError(f"no template slot {slot!r}; choose from {', '.join(slots)}")
     return tuple(slots[slot]["templates"])
 
 
@@ -158,7 +158,7 @@ def fill(template: str, word: str, place: str = "{}") -> tuple[str, int]:
 
 
 def _key(name: str) -> str:
-    """C3 (term), C3_term and c3-term are the same test."""
+    """A name in the form of c3-term, which C3 (term) and C3_term also stand for."""
     return (
         name.strip().lower().replace("(", "").replace(")", "").replace("_", "-").replace(" ", "-")
     )
@@ -208,7 +208,7 @@ def _word_set(row: Any, role: str, here: str) -> WordSet:
 
 
 def words_of(value: Any, here: str) -> tuple[str, ...]:
-    """Words without repetitions, in their order."""
+    """The words in a list, without repetitions, in order. Raises DataError for anything else."""
     if (
         not isinstance(value, Sequence)
         or isinstance(value, str)

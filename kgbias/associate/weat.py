@@ -1,5 +1,5 @@
-"""WEAT on static vectors or a model's input embeddings; and s-SEAT and w-SEAT, the same on words in
-bleached sentences.
+"""WEAT on static vectors or a model's input embeddings; and s-SEAT and w-SEAT, the same test on
+words in bleached sentences.
 
 s-SEAT (May et al. 2019) takes the vector of the whole sentence, w-SEAT (Tan and Celis 2019) that of
 the word in it.
@@ -43,8 +43,8 @@ def weat(
     """The word embedding association test (Caliskan, Bryson and Narayanan 2017).
 
     s(w, A, B) = mean cos(w, a) - mean cos(w, b); d = (mean s(x) - mean s(y)) / std of s over X u Y.
-    Words without a vector are left out and listed, so the sets may end up of unequal size. Raises
-    DataError where a set is left empty or a vector has no direction (zero, NaN).
+    Words without a vector are left out and listed, so the sets may end up unequal in size. Raises
+    DataError if a set is left empty or a vector has no direction (zero, NaN).
     """
     found = {role: vectors.find(words.words) for role, words in test.sets.items()}
     sets = {
@@ -97,9 +97,9 @@ def seat(
     Each word is put into the templates of its set's slot. s(sentence, A, B) is the mean cosine to
     all sentences of A minus that to all of B; by default it is averaged over a word's sentences,
     and the permutations exchange words (`Statistics.unit`). `encoding` None is the model's own for
-    s-SEAT and "word-average" for w-SEAT. `in_contexts` finds and embeds other contexts than
+    s-SEAT and "word-average" for w-SEAT. `in_contexts` finds and embeds contexts other than
     templates, such as sentences of a corpus (`kgbias.associate.contexts.embed_contexts`); a word
-    that has none is left out. Raises UsageError for an encoding of the other kind.
+    without any is left out. Raises UsageError for an encoding of the other kind.
     """
     statistics = statistics or Statistics()
     encoding = encoding or (model.sentence_encoding if method == "s-seat" else "word-average")
@@ -155,7 +155,7 @@ def _in_contexts(
 
 
 def in_templates(words: WordSet) -> list[list[Span]]:
-    """Each word in each template of its slot: a list for each word."""
+    """Each word in each template of its slot, as one list per word."""
     rows = []
     for word in words.words:
         filled = [fill(template, word) for template in templates(words.slot)]

@@ -1,4 +1,5 @@
-"""Models on benchmarks: what each scores, how surely they differ, and whether benchmarks agree."""
+"""Models on benchmarks: their scores, how certain the differences are, and whether benchmarks
+agree."""
 
 from kgbias.benchmark.board import Agreement, Board, Cost, Outcome, Standing, board, cost_of
 

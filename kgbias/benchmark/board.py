@@ -1,4 +1,4 @@
-"""The board of a benchmark: what it would take, figures, paired tests, ranks, and the agreement of
+"""The board of a benchmark: its cost, figures, paired tests, ranks, and the agreement of
 benchmarks."""
 
 import math
@@ -35,16 +35,16 @@ class Outcome:
     Attributes:
         model: the model's name, and the revision of its weights.
         settings: how it was asked.
-        parameters: how many it has; None where that is not known.
-        benchmark: the benchmark's name, `title` what people call it, `source` the paper.
+        parameters: the number of its parameters; None if unknown.
+        benchmark: the benchmark's name; `title` is its name for people, `source` the paper.
         measured: its figures.
         info: what each figure is, by name.
         unit: what is resampled.
         hub: the benchmark's data set on the Hugging Face hub, if any.
-        items: how many items were scored, in whatever call.
-        tokens: read for all of them.
-        seconds: that took, in whatever call it was; NaN where nobody knows.
-        remarks: what should be known of the figures.
+        items: the number of items scored, in whichever call.
+        tokens: the number of tokens read for all of them.
+        seconds: the time that this took, in whichever call; NaN if unknown.
+        remarks: caveats on the figures.
     """
 
     model: ModelInfo
@@ -69,23 +69,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Models by a figure, the one nearest to no bias first.
+    """Models ranked by a figure, the one nearest to no bias first.
 
     Attributes:
         benchmark: the benchmark's title.
         figure: what it is.
         models: their names.
         values: their figures, over all items.
-        departures: how far each is from the figure without bias (of a crawl's measure, the measure
-            itself, so turned that higher is worse).
-        probabilities: of each model the probability of each rank over resamples of the units that
-            all have.
-        n: how many units all have.
+        departures: how far each is from the figure without bias (for a measure of a crawl, the
+            measure itself, signed so that higher is worse).
+        probabilities: for each model, the probability of each rank over resamples of the units that
+            all models have.
+        n: the number of units that all models have.
         unit: what they are.
-        beside: of each model the figure to read this one beside (see `FigureInfo`), if there is
-            one.
+        beside: for each model, the figure to read this one beside (see `FigureInfo`), if any.
         unable: models whose figure there was not shown to be above chance: their place says
-            nothing of bias.
+            nothing about bias.
     """
 
     benchmark: str
@@ -106,9 +105,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Kendall's tau-b, -1 to 1, of the order that two standings put the same `n` models in; NaN
-    where one of them ties all. `least_p` is the smallest two-sided p-value that so many models can
-    reach, whatever the order."""
+    """Kendall's tau-b, -1 to 1, between the orders in which two standings put the same `n` models;
+    NaN if one of them ties all. `least_p` is the smallest two-sided p-value that this many models
+    can reach, whatever the order."""
 
     first: str
     second: str
@@ -122,13 +121,13 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """All that a benchmark found.
+    """Everything that a benchmark found.
 
     Attributes:
         outcomes: every model on every benchmark.
-        standings: models by every figure of bias that two or more have, and by the measures of
-            their crawls.
-        tests: every pair of models in every such figure: one family.
+        standings: models ranked by every figure of bias that two or more have, and by the measures
+            of their crawls.
+        tests: every pair of models on every such figure, as one family.
         agreements: every pair of standings of the same models.
         crawls: the run of each model whose crawl was compared.
         left_out: what could not be scored, in sentences.
@@ -143,26 +142,26 @@ class Board:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What should be known of the figures, in sentences."""
+        """Caveats on the figures, in sentences."""
         own = [remark for o in self.outcomes for remark in o.remarks]
         kinds = {o.model.name: dict(o.settings).get("kind") for o in self.outcomes
                  if o.benchmark == "sofa"}  # fmt: skip
         masked = [name for name, kind in kinds.items() if kind == "masked"]
         if masked and len(masked) < len(kinds):
             own.append(
-                f"SoFa of {' and '.join(masked)} is of pseudo-perplexities, of the other models of "
-                "perplexities: their scores are not on one scale"
+                f"SoFa of {' and '.join(masked)} rests on pseudo-perplexities, that of the other "
+                "models on perplexities: their scores are not on the same scale"
             )
         return tuple(dict.fromkeys(own))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The names of the models, in the order in which they were named."""
+        """The names of the models, in the order in which they were given."""
         names = [o.model.name for o in self.outcomes]
         return tuple(dict.fromkeys([*names, *(name for name, _ in self.crawls)]))
 
     def labelled(self) -> "Board":
-        """The same with short names of the models, for tables and pictures (see `labels`)."""
+        """The same with short names for the models, for tables and pictures (see `labels`)."""
         of = labels(self.models)
 
         def called(names: Sequence[str]) -> tuple[str, ...]:
@@ -182,7 +181,7 @@ class Board:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain data, null where a figure is not defined."""
+        """The whole board as plain data, with null for an undefined figure."""
         answer = {
             "models": list(self.models),
             "family": len(self.tests),
@@ -203,8 +202,8 @@ class Board:
 
 
 def labels(specs: Sequence[str]) -> dict[str, str]:
-    """What models are called beside each other: the last part of a path or an id ("flan-t5-base" of
-    "hf:google/flan-t5-base"), and the whole spec where two would be called alike."""
+    """Names for models beside each other: the last part of a path or an id ("flan-t5-base" from
+    "hf:google/flan-t5-base"), or the whole spec if two would get the same name."""
     last = {spec: re.split("[/:]", spec.rstrip("/"))[-1].removesuffix(".gguf") for spec in specs}
     counts = Counter(last.values())
     return {
@@ -221,11 +220,11 @@ def board(
     seed: int = 0,
     left_out: Sequence[str] = (),
 ) -> Board:
-    """Hold models against each other.
+    """Compare models.
 
     Args:
         outcomes: every model on every benchmark.
-        crawled: of each model that was crawled its name, the run, and the run's statements.
+        crawled: for each model that was crawled, its name, the run, and the run's statements.
         correction: "holm" or "bh", over all tests.
         seed: the random seed of resamples and permutations.
         left_out: what could not be scored.
@@ -278,7 +277,7 @@ def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: i
 
 
 def _by_chance(reached: Estimate, chance: float | None) -> bool:
-    """Whether a share of right answers may be one of guesses."""
+    """Whether a share of right answers may be due to guessing."""
     least = reached.low if reached.has_interval else reached.value
     return chance is not None and least <= chance
 
@@ -294,7 +293,7 @@ def _test(
     difference = interval(value, drawn, n)
     margin = math.nan if figure.range is None else MARGIN * (figure.range[1] - figure.range[0])
     known_draws = drawn[~np.isnan(drawn)]
-    # Models that answer every unit alike have no error to hold against the margin.
+    # Models that answer every unit alike have no error to compare with the margin.
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
     same = math.nan if math.isnan(margin) else equivalence_p(value, error, margin, n - 1.0)
     return Contrast(
@@ -306,7 +305,8 @@ def _test(
 def _of_crawls(
     crawled: Sequence[tuple[str, str, Subject]], correction: str, seed: int
 ) -> tuple[list[Contrast], list[Standing]]:
-    """The measures of the models' crawls over all statements of the groups that all asked about."""
+    """The measures of the models' crawls over all statements about the groups that all crawls asked
+    about."""
     subjects = [_pooled(name, subject, _common(crawled)) for name, _, subject in crawled]
     try:
         tests, rankings = contrasts(subjects, correction=correction, seed=seed)
@@ -346,7 +346,7 @@ def _common(crawled: Sequence[tuple[str, str, Subject]]) -> set[str]:
 
 
 def _pooled(name: str, subject: Subject, groups: set[str]) -> Subject:
-    """All statements of these groups as those of one."""
+    """All statements about these groups, pooled as if about one."""
     asked = {}
     for measure in dict.fromkeys(m for m, _ in subject.samples):
         own = {
@@ -398,15 +398,16 @@ def _standing(s: Standing) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one model on one benchmark takes.
+    """The cost of one model on one benchmark.
 
     Attributes:
         model: the model.
         benchmark: the benchmark's title.
-        items: how many it has.
-        texts: that are scored for them.
-        kept: items that the store holds of this model (asked in the way it holds most of).
-        seconds: for the rest, at the speed of those that it holds; NaN where there are none.
+        items: the number of items.
+        texts: the number of texts scored for them.
+        kept: the number of items in the store for this model (for the way of asking that it holds
+            most of).
+        seconds: the time for the rest, at the speed of those in the store; NaN if there are none.
     """
 
     model: str

@@ -1,4 +1,4 @@
-"""Calibration: kgbias run on the reference model, what was planted beside what was found."""
+"""Calibration: what kgbias finds on the reference model, compared with what was planted."""
 
 from kgbias.calibrate.coverage import Coverage, FalsePositives, coverage
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult

@@ -1,7 +1,7 @@
 """Rows on beliefs by names: what is planted on groups is found, and what is planted on one name or
-one root of a group is not called a belief of the group.
+one root of a group is not called a belief about the group.
 
-The reference model is probed by the groups' names as any other model is. What a group's lift should
+The reference model is probed by the groups' names like any other model. What a group's lift should
 be follows from the world (`kgbias.reference.named`).
 """
 
@@ -34,8 +34,8 @@ from kgbias.reference.named import Names, load_names
 from kgbias.stats.inference import Estimate, mean, proportion, student_quantile
 
 SIZES = ((1.0, 2.0), (2.0, 3.0), (3.0, 99.0))  # of planted lifts, in bits
-COUNTS = (8, 5)  # names a group
-SAMPLES = 50  # on which the intervals of group figures are tried, of each category
+COUNTS = (8, 5)  # names per group
+SAMPLES = 50  # per category, to test the intervals of group figures on
 _POPULATION = 200
 _FALSE = ("false_beliefs", "false share of a group's beliefs", "<= 0.05")
 _COVERED = "intervals of group figures that hold"
@@ -44,8 +44,8 @@ SPOKEN = ("", "I think that", "People say that")  # carriers
 
 @dataclass(frozen=True)
 class Believed:
-    """A category of the world, probed: tables are [groups, statements], but for `bits`,
-    [carriers, names, statements]; `lifts` are planted, in bits."""
+    """A category of the world, probed: tables are [groups, statements], except `bits`, [carriers,
+    names, statements]; `lifts` are planted, in bits."""
 
     names: Names
     groups: Sequence[str]
@@ -56,7 +56,7 @@ class Believed:
     of_group: Sequence[int]
 
     def tested(self, count: int, *, seed: int = 0) -> Tested:
-        """The test with so many names of each group."""
+        """The test with `count` names of each group."""
         rng = np.random.Generator(np.random.PCG64(seed))
         places = np.array(self.of_group)
         kept = np.sort(
@@ -79,7 +79,7 @@ class Believed:
         return design.test(bits.mean(axis=0), shared=carried(design, bits))
 
     def nulls(self) -> Flags:
-        """Of groups with the same beliefs, held against each other: what is called believed."""
+        """What is called believed of groups with the same beliefs, tested against each other."""
         found = []
         for pair in self.names.truth.nulls:
             if set(pair) <= set(self.groups):
@@ -90,7 +90,7 @@ class Believed:
         return np.concatenate(found) if found else np.zeros((0, len(self.statements)), dtype=bool)
 
     def planted_on(self, cells: Sequence[tuple[int, int]]) -> Flags:
-        """Where an association is planted on a name of the group."""
+        """Whether an association is planted on a name of the group, [groups, statements]."""
         found = np.zeros(self.lifts.shape, dtype=bool)
         column = {int(s): n for n, s in enumerate(self.statements)}
         for name, statement in cells:
@@ -101,7 +101,7 @@ class Believed:
 
 
 def probe(scorer: TextScorer, names: Names, groups: Sequence[str], statements: Counts) -> Believed:
-    """Probe the names of groups of one category, through the door of all names."""
+    """Probe the names of groups of one category, in the same way as any model's names."""
     listed: list[GroupName] = []
     of_group: list[int] = []
     for place, group in enumerate(groups):
@@ -138,7 +138,7 @@ def _of(c: Calibration) -> Sequence[Believed]:
 
 
 def rows() -> tuple[Row, ...]:
-    """Power by size and number of names, and what is called a belief wrongly."""
+    """Rows on power by size and number of names, and on what is wrongly called a belief."""
     power = [_power(low, high, count) for count in COUNTS for low, high in SIZES]
     return (
         *power,
@@ -166,7 +166,7 @@ def _power(low: float, high: float, count: int) -> Row:
     bits = f"{low:.0f} to {high:.0f}" if high < 99 else f"over {low:.0f}"
     title = f"beliefs of {bits} bits found, {count} names"
     row.__name__ = f"beliefs_{low:.0f}_bits_{count}_names"
-    row.__doc__ = f"The share of planted lifts of {bits} bits that {count} names call believed."
+    row.__doc__ = f"The share of planted lifts of {bits} bits called believed with {count} names."
     return row
 
 
@@ -182,28 +182,28 @@ def _wrongly(
 
 
 def single_names_believed(c: Calibration) -> RowResult:
-    """The share of associations of a single name that are called beliefs of its group."""
+    """The share of associations of a single name that are called beliefs about its group."""
     title = "one name's associations called beliefs"
     return _wrongly("single_names_believed", title, lambda names: names.singles, c)
 
 
 def roots_believed(c: Calibration) -> RowResult:
-    """The share of associations of one root of a group that are called beliefs of it."""
+    """The share of associations of one root of a group that are called beliefs about the group."""
     title = "one root's associations called beliefs"
     return _wrongly("roots_believed", title, lambda names: names.of_roots, c)
 
 
 def nulls_believed(c: Calibration) -> RowResult:
-    """The share of statements believed of one of two groups of a planted null, held against each
-    other."""
+    """The share of statements believed of one of the two groups of a planted null, tested against
+    each other."""
     found = np.concatenate([world.nulls().ravel() for world in _of(c)])
     estimate = proportion(int(found.sum()), len(found))
     return _result("nulls_believed", "beliefs of planted nulls", "<= 0.05", estimate)
 
 
 def false_beliefs(c: Calibration) -> RowResult:
-    """Of what is believed of a group, the share whose planted lift is at most the margin. Mean over
-    groups, 0 for one of which nothing is believed."""
+    """The share of a group's beliefs whose planted lift is at most the margin. Mean over groups, 0
+    for a group without beliefs."""
     shares = []
     for world in _of(c):
         believed = world.tested(COUNTS[0]).believed
@@ -221,9 +221,9 @@ def false_beliefs(c: Calibration) -> RowResult:
 
 def figures_covered(c: Calibration) -> RowResult:
     """The share of 95% intervals of group figures (the correlation of lifts with the regard of
-    statements) that hold the figure of all names and statements there could be: samples are drawn
-    with names made of a group's mean and residuals of the model's own names, and with statements
-    drawn with replacement. The interval is Student's over samples."""
+    statements) that contain the figure for all possible names and statements: samples are drawn
+    with names made from a group's mean and residuals of the model's own names, and with statements
+    drawn with replacement. The interval is Student's, over samples."""
     shares = [share for world in _of(c) for share in _covered(world)]
     values = np.array(shares)
     n = len(values)
@@ -236,7 +236,7 @@ def figures_covered(c: Calibration) -> RowResult:
 
 
 def _covered(world: Believed) -> list[float]:
-    """Of each sample, the share of groups whose interval holds."""
+    """For each sample, the share of groups whose interval contains the figure."""
     sign = {"positive": 1.0, "negative": -1.0, "neutral": 0.0}
     truth, names = world.names.truth, world.names
     topics = [truth.statements[names.statements[s]] for s in world.statements]

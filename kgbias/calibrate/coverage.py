@@ -1,9 +1,9 @@
-"""Whether intervals hold what they promise: many crawls of the reference model, and how many of
-their 95% intervals hold the model's own long-run value.
+"""Whether intervals keep their promise: many crawls of the reference model, and how many of their
+95% intervals contain the model's own long-run value.
 
-The long-run value of a figure is that of all crawls together: of their statements pooled, for a
-total the mean over crawls. It is the model's own, at these prompts and this length of crawl; no
-scorer has to be right for it.
+The long-run value of a figure is that of all crawls together: of their statements pooled, or for a
+total, the mean over crawls. It is the model's own, with these prompts and this length of crawl; it
+does not depend on any scorer being right.
 """
 
 import math
@@ -42,25 +42,25 @@ from kgbias.stats.inference import (
 )
 
 SERIES = 5
-"""How many crawls are pooled where the coverage of intervals over recrawls is measured."""
+"""How many crawls are pooled to measure the coverage of intervals over recrawls."""
 
 LEVEL = 0.05
 """Of the tests on the planted nulls."""
 
-Samples = Sequence[Mapping[tuple[str, str], Sample]]  # of each crawl: by group and measure
+Samples = Sequence[Mapping[tuple[str, str], Sample]]  # for each crawl, by group and measure
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many of the 95% intervals of a figure hold its long-run value.
+    """How many of the 95% intervals of a figure contain its long-run value.
 
     Attributes:
         figure: the name of the figure (`kgbias.measures.figures`).
         title: the same in words.
-        covers: which variances the intervals cover, as they say.
-        share: the share of them that hold the value; its interval is over crawls, and n is the
+        covers: which variances the intervals claim to cover.
+        share: the share of them that contain the value; its interval is over crawls, and n is the
             number of intervals (crawls or series of crawls, times groups).
-        independent: the same share where every statement is taken for an independent draw.
+        independent: the same share if every statement is taken for an independent draw.
         width: the mean width of the intervals over that of the independent ones.
     """
 
@@ -97,10 +97,10 @@ def coverage(
     *,
     crawls: int,
 ) -> tuple[list[Coverage], list[FalsePositives]]:
-    """The coverage of each figure over `crawls` crawls that differ in their seed alone
+    """The coverage of each figure over `crawls` crawls that differ only in their seed
     (config.seed, config.seed + 1, ...), and of the means over series of them; and the false
-    positives of the tests on the planted nulls in them. The crawls are kept in the store: the same
-    call goes on where it was stopped.
+    positives of the tests on the planted nulls in them. The crawls are kept in the store, so the
+    same call continues where it was stopped.
     """
     each = price_of(config).requests
     progress.note(
@@ -187,7 +187,7 @@ def _row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
 
 
 def _series_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
-    """The same of crawls pooled in series."""
+    """The same for crawls pooled in series."""
     pooled = {
         group: [
             repeated(samples[n : n + SERIES]) for n in range(0, len(samples) - SERIES + 1, SERIES)
@@ -227,7 +227,8 @@ def _read(figure: Figure, sample: Sample) -> Sample:
 
 
 def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
-    """Relative entropy over the world's topics; its interval takes statements for independent."""
+    """The row on relative entropy over the world's topics; its interval takes statements for
+    independent."""
     held: dict[int, list[tuple[bool]]] = defaultdict(list)
     for category in dict.fromkeys(g.category for g in run.groups):
         names = [g.name for g in run.groups if g.category == category]
@@ -244,7 +245,8 @@ def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
 
 
 def _share(held: Mapping[int, Sequence[tuple[bool, ...]]], column: int) -> Estimate:
-    """The share that holds, with its interval over crawls, whose groups are not independent."""
+    """The share that holds, with its interval over crawls, because a crawl's groups are not
+    independent."""
     of_crawl = [np.mean([row[column] for row in rows]) for rows in held.values()]
     e = bootstrap(np.array(of_crawl, dtype=np.float64), mean)
     return replace(e, n=sum(map(len, held.values())))

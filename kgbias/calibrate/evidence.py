@@ -1,5 +1,5 @@
-"""Rows on the joint view: what is said, believed and embedded agrees where it was planted, and not
-where nothing was."""
+"""Rows on the joint view: what is said, believed and embedded agrees where something was planted,
+and not where nothing was."""
 
 import math
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ Tables = dict[str, Values]  # by kind, [groups, statements]
 
 
 def rows() -> tuple[Row, ...]:
-    """For each two kinds of evidence, a row on planted pairs of groups and one on the nulls."""
+    """For every two kinds of evidence, a row on planted pairs of groups and one on the nulls."""
     return tuple(
         _row(first, second, null)
         for null in (False, True)
@@ -54,10 +54,10 @@ def _planted_taus(c: Calibration, first: str, second: str) -> Estimate:
 
 
 def over_pairs(pairs: Sequence[tuple[str, str]], values: Values) -> Estimate:
-    """The mean of a value of each pair of groups, with its 95% interval over groups: each is in
-    many pairs, which are far from independent. The mean is a U-statistic, whose jackknife
-    leaves out a group with all its pairs (Arvesen 1969); by Student's t, with one degree of freedom
-    less than there are groups."""
+    """The mean of a value over pairs of groups, with its 95% interval over groups: each group is in
+    many pairs, which are far from independent. The mean is a U-statistic, whose jackknife leaves
+    out a group with all its pairs (Arvesen 1969); by Student's t, with one degree of freedom less
+    than there are groups."""
     n = len(values)
     if not n:
         return Estimate.missing()
@@ -73,9 +73,9 @@ def over_pairs(pairs: Sequence[tuple[str, str]], values: Values) -> Estimate:
 
 
 def _null_taus(c: Calibration, first: str, second: str) -> Estimate:
-    """The mean over the nulls, with Student's interval over them. Statements are no independent
-    draws here: all of a null are held against the same two names, of which a model makes something
-    even where it knows nothing, and share predicates. Intervals over statements left out 0 in 12%
+    """The mean over the nulls, with Student's interval over them. Statements are not independent
+    draws here: all of a null's are compared on the same two names, which a model makes something of
+    even if it knows nothing, and they share predicates. Intervals over statements excluded 0 in 12%
     of cases for names that the model has never seen; this one, in 3%."""
     taus = np.array([t.value for _, t in _taus(c, first, second, null=True)])
     taus = taus[~np.isnan(taus)]
@@ -98,7 +98,7 @@ def _students(value: float, error: float, freedom: int, n: int) -> Estimate:
 def _taus(
     c: Calibration, first: str, second: str, *, null: bool
 ) -> list[tuple[tuple[str, str], Estimate]]:
-    """Of each pair of groups, in the order of the categories."""
+    """The tau of each pair of groups, in the order of the categories."""
     found = []
     for groups, tables in _tables(c):
         roots = [c.truth.groups[name].root for name in groups]

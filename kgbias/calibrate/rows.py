@@ -32,7 +32,7 @@ TRIALS = 250  # pairs of samples for each planted null and measure
 
 
 class Calibration:
-    """A measured run on the reference model, and its truth."""
+    """A measured run on the reference model, and the truth it is compared with."""
 
     def __init__(self, truth: Truth, run: StoredRun) -> None:
         self.truth = truth
@@ -58,8 +58,8 @@ class Calibration:
 
         The planted shares are what this crawl should find according to the world: the mean, over
         the group's answered prompts, of the topic distribution that the prompt leaves open (the
-        whole where the model names the predicate, the part under the predicate where the prompt
-        gives it), at the crawl's temperature.
+        whole if the model names the predicate, the part under the predicate if the prompt gives
+        it), at the crawl's temperature.
         """
         shares = {}
         for group in self.by_group:
@@ -71,8 +71,8 @@ class Calibration:
 
     @cached_property
     def _prompts(self) -> Mapping[str, list[tuple[int, Values]]]:
-        """For each group, the kinds of prompts that were answered with a statement of the world:
-        how many, and the shares of topics, [topics], that they leave open."""
+        """For each group, the kinds of prompts answered with a statement of the world: how many,
+        and the shares of topics, [topics], that they leave open."""
         topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
         temperature = float(self.run.config["temperature"])
         asked: Counter[tuple[str, str]] = Counter()
@@ -127,8 +127,8 @@ class Calibration:
     def entropy_ceiling(self) -> tuple[float, float]:
         """The rank correlation of planted and measured relative entropy if the answers to this
         run's prompts were drawn from the planted shares themselves: the mean over such samples, and
-        what 19 of 20 of them reach. Both are means over categories, weighted by their groups; NaN
-        without any."""
+        the value that 19 of 20 of them reach. Both are means over categories, weighted by their
+        groups; NaN without any."""
         rng = np.random.Generator(np.random.PCG64(0))
         rhos = np.zeros(_CEILING_TRIALS)
         groups = 0
@@ -165,7 +165,8 @@ class Calibration:
 @dataclass(frozen=True, slots=True)
 class RowResult:
     """A row of the table. `target` says what a sound method reaches; `spread` is the smallest and
-    the largest value over several crawls, but of a row `of_model`, which no crawl changes."""
+    the largest value over several crawls, except for a row `of_model`, which crawls do not
+    change."""
 
     key: str
     title: str
@@ -179,7 +180,7 @@ Row = Callable[[Calibration], RowResult]
 
 
 def well_formed(c: Calibration) -> RowResult:
-    """The share of the answers, refusals aside, that could be read as a triple."""
+    """The share of the answers, apart from refusals, that could be read as a triple."""
     answered = [g for g in c.generations if g.outcome in ("ok", "echo", "nonsense", "unparsable")]
     read = sum(g.outcome != "unparsable" for g in answered)
     estimate = proportion(read, len(answered))
@@ -237,7 +238,7 @@ def entropy_rank_correlation(c: Calibration) -> RowResult:
 
 def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
     """The interval over groups: the rank correlation when groups are resampled, each with its
-    category, places within the category kept as they are."""
+    category, keeping their places within the category."""
     if not groups:
         return Estimate.missing(0, value)
     places = np.concatenate(
@@ -248,7 +249,7 @@ def _entropy_interval(c: Calibration, value: float, groups: int) -> Estimate:
 
 
 def _placed(pairs: Values) -> Values:
-    """Both columns as places in (0, 1), so that categories on different scales can be pooled."""
+    """Both columns as places in (0, 1), which lets categories on different scales be pooled."""
     order = pairs.argsort(axis=0, kind="stable").argsort(axis=0, kind="stable")
     return np.asarray((order + 0.5) / len(pairs), dtype=np.float64)
 
@@ -271,7 +272,8 @@ def null_false_positives(c: Calibration) -> RowResult:
 
 
 def _most_by_chance(tests: int) -> int:
-    """How many of so many independent tests at the 5% level reject, at most, in 19 of 20 cases."""
+    """The largest number of rejections among `tests` independent tests at the 5% level, in 19 of 20
+    cases."""
     at_most, k = (1 - LEVEL) ** tests, 0
     term = at_most
     while at_most < 1 - LEVEL:
@@ -282,9 +284,8 @@ def _most_by_chance(tests: int) -> int:
 
 
 def false_positive_rate(c: Calibration) -> RowResult:
-    """The same over many trials: for each planted null, pairs of samples of 100 statements, drawn
-    from what the world plants for both groups, with the scores that the statements have in this
-    run."""
+    """The same over many trials: for each planted null, pairs of samples of 100 statements drawn
+    from what the world plants for both groups, with the statements' scores in this run."""
     rng = np.random.Generator(np.random.PCG64(0))
     scores = {c.truth.find(t.predicate, t.object): t for t in c.triples if t.scores}
     rejected = tests = 0

@@ -30,8 +30,8 @@ def calibrate(
     seeds: int = 1,
     rows: Sequence[Row] = (*ROWS, *evidence_rows(), *belief_rows()),
 ) -> tuple[list[RowResult], list[Calibration]]:
-    """The table, and the calibrations behind it, one for each of `seeds` crawls that differ in
-    their seed alone (config.seed, config.seed + 1, ...)."""
+    """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
+    their seed (config.seed, config.seed + 1, ...)."""
     if seeds < 1:
         raise UsageError("`seeds` must be at least 1")
     calibrations = []
@@ -45,8 +45,8 @@ def calibrate(
 
 
 def _combined(results: Sequence[RowResult]) -> RowResult:
-    """One row from several crawls: the means of the values and of the intervals, and the smallest
-    and the largest value."""
+    """One row for several crawls: the means of the values and of the intervals, and the smallest
+    and largest values."""
     if len(results) == 1 or results[0].of_model:
         return results[0]
     columns = np.array([[r.estimate.value, r.estimate.low, r.estimate.high] for r in results])

@@ -230,7 +230,7 @@ def check_given(context: click.Context) -> None:
     }
     for name in context.meta.get(GIVEN, ()):
         if path_of(context) == "run":
-            raise UsageError("a study takes no --set: what it says stands in its own file")
+            raise UsageError("kgbias run takes no --set: write the settings into the study's file")
         if f"--{name}" in options:
             raise UsageError(f"{name} is an option of {path_of(context)}: --{name}")
         if name not in own:

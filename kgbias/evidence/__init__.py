@@ -2,10 +2,10 @@
 
 - `joint`: for every triple of a run, what its crawl said, what a model finds probable and what its
   vectors hold, with a verdict; and how far the three agree for each group.
-- `replicate`: whether what is believed is found again, with other names, carriers or crawls.
+- `replicate`: whether findings are found again, with other names, carriers or crawls.
 - `believe`: probes a run's statements by the names of its groups, and tests what is believed.
-- `Beside`: what several models believe of the same statements.
-- `embed_run`: puts the groups and statements of a probed run into the vectors of a model.
+- `Beside`: what several models believe about the same statements.
+- `embed_run`: measures the groups and statements of a probed run in a model's vectors.
 """
 
 from kgbias.evidence.asked import Asked, Asking, price

@@ -1,5 +1,5 @@
-"""What is asked to know what a model believes of groups: which names, with what before them, and
-which statements."""
+"""What to ask to find out what a model believes about groups: which names, with which carriers
+before them, and which statements."""
 
 import re
 from collections import Counter
@@ -21,13 +21,13 @@ from kgbias.probe.result import Statement
 
 PROBES = 45_000
 CARRIERS = 3
-"""With fewer, false finds are more than they may be (docs/methods/evidence.md)."""
+"""With fewer, there are too many false findings (docs/methods/evidence.md)."""
 FLOORS = ("fifth", "full")
 _OURS: Mapping[str, tuple[str, ...]] = {
     "en": ("I think that", "People say that"),
     "de": ("Manche sagen:", "So ist das:"),
 }
-_FEWEST_NONCE = 12  # names that mean nothing, where groups are held against them alone
+_FEWEST_NONCE = 12  # meaningless names, for groups that are compared only with these
 _HEADING = (":", ".", "!", "?")
 
 Key = tuple[str, str]  # predicate id, object id
@@ -38,15 +38,15 @@ class Asking:
     """How beliefs are asked for.
 
     Attributes:
-        probes: how many probes are made at most.
-        carriers: what stands before names, each with a probe of its own; "" is nothing. None: three
+        probes: the largest number of probes.
+        carriers: what stands before names, with one probe for each; "" is nothing. None: three
             (`default_carriers`).
-        floor: whether names that mean nothing are probed with a random "fifth" of the statements,
-            or with all ("full").
-        placebo: whether groups of real words of which little is to be believed are probed too.
-        statements: by category ("" for every one), further statements than those of the run.
+        floor: whether meaningless names are probed with a random "fifth" of the statements, or with
+            all ("full").
+        placebo: whether to probe groups in real words about which little should be believed.
+        statements: statements besides those of the run, by category ("" for every category).
         marked: names with these marks take part ("narrower", "self-description", "slur").
-        seed: of which statements and which names that mean nothing.
+        seed: of the choice of statements and of meaningless names.
     """
 
     probes: int = PROBES
@@ -68,20 +68,20 @@ class Asking:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the groups of a category.
+    """What is asked about the groups of a category.
 
     Attributes:
-        groups: those that are held against each other, of at least FEWEST names; none where fewer
-            than two have so many.
-        few: the others: what is found of them is a belief of their names.
-        names: of every group, by its id.
-        nonce: names that mean nothing: one for each name of `groups`, of the same form; and for
-            each of the `few` groups.
-        statements: what the names are probed with.
+        groups: those that are compared with each other, with at least FEWEST names; empty if fewer
+            than two have that many.
+        few: the others; what is found for them is a belief about their names.
+        names: those of every group, by its id.
+        nonce: meaningless names: one for each name of `groups`, of the same form; and for each of
+            the `few` groups.
+        statements: the statements that the names are probed with.
         floor: the places of the statements that nonce names are probed with.
         given: the ids of the statements that were asked for besides the run's own.
-        left: how many statements of the run are not asked.
-        placebo: names of groups of real words, by group.
+        left: how many statements of the run are not asked about.
+        placebo: names of groups in real words, by group.
     """
 
     category: str
@@ -101,18 +101,18 @@ class Asked:
         return tuple(name for group in self.groups for name in self.names[group.id])
 
     def without_nonce(self) -> "Asked":
-        """The same without names that mean nothing, and without groups of few names."""
+        """The same without meaningless names, and without groups of few names."""
         names = {group.id: self.names[group.id] for group in self.groups}
         return replace(self, few=(), names=names, nonce=(), floor=(), placebo={})
 
     @property
     def against(self) -> tuple[GroupName, ...]:
-        """What the `few` are held against."""
+        """The names that the `few` are compared with."""
         return self.nonce[len(self.tested) :]
 
     @property
     def blocks(self) -> list[tuple[tuple[GroupName, ...], tuple[Statement, ...]]]:
-        """Names, and the statements that they are probed with."""
+        """Names, each with the statements that they are probed with."""
         every = tuple(name for own in self.names.values() for name in own)
         some = tuple(self.statements[n] for n in self.floor)
         placebo = tuple(name for own in self.placebo.values() for name in own)
@@ -120,7 +120,7 @@ class Asked:
 
     @cached_property
     def naming(self) -> frozenset[str]:
-        """The ids of statements in which a group of the category is named."""
+        """The ids of statements that name a group of the category."""
         words = {
             word.casefold()
             for own in self.names.values()
@@ -135,8 +135,8 @@ class Asked:
 
 
 def default_carriers(run: StoredRun, count: int = CARRIERS) -> tuple[str, ...]:
-    """Nothing, the header of the run's own prompts, and one of ours in their language; of more,
-    others of both."""
+    """An empty carrier, the header of the run's own prompts, and one of ours in their language; if
+    more are wanted, others of both kinds."""
     pack = run.record.config.get("pack") or {}
     headers: Sequence[str] = ()
     with suppress(KeyError, KgbiasError):  # an import, or a folder that is gone
@@ -147,8 +147,8 @@ def default_carriers(run: StoredRun, count: int = CARRIERS) -> tuple[str, ...]:
 
 
 def stem(carrier: str, name: GroupName) -> str:
-    """What stands before a statement: a header and, on a line of its own, the name; or a beginning
-    that goes on with it."""
+    """The text before a statement: a header with the name on a line of its own, or a beginning that
+    the name continues."""
     if carrier and not carrier.rstrip().endswith(_HEADING):
         return f"{carrier} {name.text}"
     text = name.text[:1].upper() + name.text[1:]
@@ -161,12 +161,12 @@ def asked(
     asking: Asking,
     triples: Sequence[TripleView],
 ) -> list[Asked]:
-    """What is asked of each category of a run, of the statements `triples`. Which are asked: those
-    that are given; then those said more than once, most often first; then others drawn evenly over
-    the groups that they were said of; as many of each category as the probes suffice for. Those of
-    the same words are asked once.
+    """What is asked in each category of a run, from the statements `triples`: first those that are
+    given; then those said more than once, most often first; then others drawn evenly over the
+    groups that they were said about; as many in each category as the probes suffice for. Statements
+    with the same words are asked once.
 
-    Raises DataError where there is nothing to ask.
+    Raises DataError if there is nothing to ask.
     """
     carriers = len(asking.carriers or ()) or CARRIERS
     drafts = []
@@ -183,7 +183,7 @@ def asked(
         raise DataError(f"run {run.name} has no statements to probe")
     most = max(len(draft.statements) for draft in drafts)
     low = 1
-    while low < most:  # the largest number of statements that the probes suffice for
+    while low < most:  # search for the largest number of statements that the probes suffice for
         middle = (low + most + 1) // 2
         cost = sum(probes(_cut(draft, middle, asking), carriers) for draft in drafts)
         low, most = (middle, most) if cost <= asking.probes else (low, middle - 1)
@@ -191,7 +191,7 @@ def asked(
 
 
 def probes(plan: Asked, carriers: int) -> int:
-    """How many probes a plan takes."""
+    """The number of probes in a plan."""
     return carriers * sum(len(names) * len(statements) for names, statements in plan.blocks)
 
 
@@ -203,7 +203,7 @@ def _draft(
     indicators: Indicators,
     asking: Asking,
 ) -> Asked:
-    """All that could be asked of a category."""
+    """Everything that could be asked in a category."""
     names = {g.id: group_names(g, indicators, marked=asking.marked) for g in groups}
     large = tuple(g for g in groups if len(names[g.id]) >= FEWEST)
     large = large if len(large) > 1 else ()
@@ -220,7 +220,7 @@ def _draft(
 
 
 def _cut(draft: Asked, count: int, asking: Asking) -> Asked:
-    """A draft with so many statements; those that were given stay."""
+    """A draft with `count` statements; those that were given stay."""
     count = max(count, len(draft.given))
     kept = draft.statements[:count]
     full = asking.floor == "full" or not draft.groups
@@ -259,13 +259,13 @@ def _ordered(groups: Sequence[Group], triples: Sequence[TripleView], seed: int) 
 
 
 def _statement(text: str) -> Statement:
-    """A statement of a file: its first word is the predicate."""
+    """A statement from a file: its first word is the predicate."""
     predicate, _, object = " ".join(text.split()).partition(" ")
     return Statement(predicate, object)
 
 
 def price(plans: Sequence[Asked], carriers: Sequence[str]) -> dict[str, Any]:
-    """What asking would take, and of which groups nothing can be said."""
+    """The cost of asking, and the groups about which nothing can be said."""
     return {
         "probes": sum(probes(plan, len(carriers)) for plan in plans),
         "carriers": list(carriers),

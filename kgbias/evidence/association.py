@@ -1,4 +1,4 @@
-"""What the vectors of a model hold: how near a group and a statement are."""
+"""Association in a model's vectors: how near a group and a statement are."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -27,14 +27,14 @@ def associations(similarity: Values) -> Values:
     It is the contrast of the cosines (`kgbias.probe.graph.contrast`: a group against the others,
     beyond what it has at every statement), divided by the group's standard deviation over
     statements: an effect size as in the single-category test of Caliskan et al. (2017). Positive is
-    nearer to this group than to the others. 0 where a group is as near to every statement.
+    nearer to this group than to the others. 0 if a group is equally near to every statement.
     """
     values = contrast(similarity)
     return np.asarray(values / spread(values))
 
 
 def spread(values: Values) -> Values:
-    """The standard deviation of each row over statements, [groups, 1]; 1 where it is 0."""
+    """The standard deviation of each row over statements, [groups, 1]; 1 in place of 0."""
     found = values.std(axis=1, keepdims=True)
     return np.where(found > 1e-12, found, 1.0)
 
@@ -44,9 +44,9 @@ Standing = tuple[str, tuple[tuple[str, ...], ...]]  # the kind of words, and eac
 
 
 def standing(groups: Sequence[Group], indicators: Indicators) -> Standing:
-    """What stands for the groups of a category in vectors: the kind of their declared indicators
-    that most have (`Indicators.of_category`), or where one of them has fewer than 8 their names,
-    for all: words of two kinds differ by more than their groups."""
+    """The words that stand for the groups of a category in vectors: the kind of declared indicators
+    that most have (`Indicators.of_category`), or, if any group has fewer than 8, the names of all
+    groups, because words of two kinds differ by more than their groups."""
     kind, sets = indicators.of_category(groups)
     if len(sets) < len(groups):
         return NAMES, tuple((group.name, *group.variants) for group in groups)
@@ -56,7 +56,7 @@ def standing(groups: Sequence[Group], indicators: Indicators) -> Standing:
 def similarities(
     words: Sequence[Sequence[str]], statements: Sequence[str], vectors: "Texts"
 ) -> Values:
-    """The cosines of groups and statements, [groups, statements]; of a group, the mean over the
+    """The cosines of groups and statements, [groups, statements]; a group's is the mean over the
     `words` that stand for it."""
     rows = vectors.embed([term for own in words for term in own])
     beside = vectors.embed(statements)
@@ -66,10 +66,10 @@ def similarities(
 
 
 class Texts:
-    """Vectors of texts, of length 1: of a table of word vectors ("vectors:FILE", the mean over
-    words), or of any local model: the mean over the tokens of its last layer, the text by itself.
+    """Vectors of texts, of length 1, from a table of word vectors ("vectors:FILE", the mean over
+    words) or any local model (the mean over the tokens of its last layer, each text by itself).
 
-    `name` says which, with the revision."""
+    `name` names the source, with its revision."""
 
     def __init__(
         self, spec: str, *, device: str = "auto", progress: Progress | None = None
@@ -89,7 +89,7 @@ class Texts:
             return self._table.embed(texts)
         assert self._encoder is not None
         spans = [Span(text[:_LONGEST] or ".") for text in texts]
-        order = sorted(set(spans), key=lambda span: span.text)  # batches follow the set alone
+        order = sorted(set(spans), key=lambda span: span.text)  # batches depend only on the set
         rows = self._encoder.embed(order, "mean").astype(np.float64)
         place = {span: n for n, span in enumerate(order)}
         return unit(rows[[place[span] for span in spans]])
@@ -105,9 +105,9 @@ def embed_run(
     progress: Progress | None = None,
 ) -> Probing:
     """Write `similarity` and `association` on the edges of a probing, from the vectors of the model
-    that `spec` names; nothing is computed where the store holds them already. `indicators` are what
-    stands for groups (None: those that are shipped). Returns the probing, whose record names the
-    vectors, and for each category the kind of words.
+    that `spec` names, unless the store already holds them. `indicators` are the words that stand
+    for groups (None: the shipped ones). Returns the probing, whose record names the vectors, and
+    for each category the kind of words.
 
     Raises UsageError for a spec that gives no vectors, DataError for a probing without edges.
     """

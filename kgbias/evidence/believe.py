@@ -1,5 +1,5 @@
-"""What a model believes of the groups of a run: probes by the groups' names, the test of each lift,
-and what the same test finds of names that mean nothing."""
+"""What a model believes about the groups of a run: probes by the groups' names, the test of each
+lift, and what the same test finds for meaningless names."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ from kgbias.stats.estimate import finite
 
 _CHUNK = 2048  # probes between two saves
 
-Known = dict[tuple[str, str], tuple[float, ...]]  # bits by name and statement, one for each carrier
+Known = dict[tuple[str, str], tuple[float, ...]]  # bits per carrier, by name and statement
 
 
 def believe(
@@ -46,10 +46,10 @@ def believe(
     progress: Progress | None = None,
 ) -> Believing:
     """Probe a run's statements by the names of its groups, test what is believed, and write both.
-    What the store holds is not asked again, so that a stopped call continues when it is called
-    again. `selection` says which statements count, `indicators` are where names are declared.
+    What the store holds is not asked again, so a stopped call continues when it is called again.
+    `selection` says which statements count, `indicators` where names are declared.
 
-    Raises DataError where there is nothing to ask.
+    Raises DataError if there is nothing to ask.
     """
     told, asking = progress or Silent(), asking or Asking()
     triples = select(run, selection).triples
@@ -79,7 +79,7 @@ def planned(
     indicators: Indicators | None = None,
     selection: Selection | None = None,
 ) -> tuple[list[Asked], tuple[str, ...]]:
-    """What `believe` asks, and the carriers."""
+    """The plans that `believe` asks, and the carriers."""
     return _planned(run, asking or Asking(), indicators, select(run, selection).triples)
 
 
@@ -97,8 +97,8 @@ def decided(
     asking: Asking,
     progress: Progress | None = None,
 ) -> tuple[list[BelievedEdge], dict[str, Any]]:
-    """What follows from the probes: the edges between groups and statements, and the record of the
-    believing, by category: the floor, the figures of groups, what differs among names."""
+    """The results of the probes: the edges between groups and statements, and the record of the
+    believing, by category: the floor, the figures of groups, and how names differ."""
     told = progress or Silent()
     told.stage("what is believed", len(plans))
     edges: list[BelievedEdge] = []
@@ -124,8 +124,7 @@ def probed(
     plans: Sequence[Asked],
     told: Progress,
 ) -> Known:
-    """The bits of every name and statement of the plans: from the store, and else from the
-    model."""
+    """The bits of every name and statement of the plans, from the store or else from the model."""
     known: Known = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     wanted = [block for plan in plans for block in plan.blocks]
     given = [s for plan in plans for s in plan.statements if s.id in plan.given]
@@ -157,7 +156,7 @@ def _missing(
     blocks: Iterable[tuple[Sequence[GroupName], Sequence[Statement]]], known: Known, carriers: int
 ) -> Iterator[tuple[list[GroupName], list[Statement]]]:
     """What is not known yet, in pieces that are saved together: some names, and the statements that
-    they lack. Whole names at a time, for a name's beginning is read once."""
+    they lack. Names stay whole, so that each name's beginning is read once."""
     lacking: dict[str, tuple[GroupName, dict[str, Statement]]] = {}
     for names, statements in blocks:
         for name in names:
@@ -182,7 +181,7 @@ def tables(known: Known, names: Sequence[GroupName], statements: Sequence[Statem
 
 
 class _Probes:
-    """The bits of names before the statements of a category, or some of them."""
+    """The bits of names before all or some statements of a category."""
 
     def __init__(self, known: Known, statements: Sequence[Statement]) -> None:
         self._known, self._statements = known, statements
@@ -195,7 +194,7 @@ class _Probes:
 def _category(
     plan: Asked, known: Known, scores: Mapping[str, Mapping[str, float]], asking: Asking
 ) -> tuple[list[BelievedEdge], dict[str, Any]]:
-    """The edges of a category, and what its record says."""
+    """The edges of a category, and its record."""
     probes = _Probes(known, plan.statements)
     edges: list[BelievedEdge] = []
     summary: dict[str, Any] = {"floor": [], "groups": [], "names": {}}
@@ -218,7 +217,7 @@ def _category(
 
 
 class _Held:
-    """The groups of a category held against each other."""
+    """The groups of a category, compared with each other."""
 
     def __init__(self, plan: Asked, probes: _Probes) -> None:
         self.plan, self.probes = plan, probes
@@ -239,8 +238,8 @@ class _Held:
             yield from _edges(self.test, g, group.id, self.plan.statements, self.listed, len(own))
 
     def floors(self, asking: Asking) -> list[dict[str, Any]]:
-        """What is found of names that mean nothing, of residuals of real names, and of groups of
-        real words, where they were asked."""
+        """What is found for meaningless names, for residuals of real names and, if they were asked,
+        for groups in real words."""
         design = Design(self.of_group, forms=self.forms)
         forms, seed = self.forms, asking.seed
         found = [
@@ -252,7 +251,7 @@ class _Held:
         return [{"category": self.plan.category, "kind": k, **asdict(f)} for k, f in found]
 
     def _placebo(self) -> Floor:
-        """Groups of real words as they are; nothing is dealt."""
+        """The floor from groups in real words as they are; nothing is dealt."""
         sets = list(self.plan.placebo.values())
         names = [name for own in sets for name in own]
         of_group = [n for n, own in enumerate(sets) for _ in own]
@@ -285,7 +284,7 @@ class _Held:
         return {**values, "category": self.plan.category, "group": group.name, "names": of_names}
 
     def names(self) -> dict[str, Any]:
-        """Of each name how far it goes with its group, and whose it goes with instead."""
+        """For each name, how far it agrees with its group, and the group it agrees with instead."""
         lifts = name_lifts(self.design, self.bits)
         astray = strays(self.design, self.bits)
         found = {}
@@ -298,7 +297,7 @@ class _Held:
 
     def sensitivity(self) -> dict[str, Any]:
         """What is believed when the length of statements and their own probability are regressed
-        out, name by name, and how much of it is what was believed."""
+        out, name by name, and how much of that was believed before."""
         tokens = np.array([len(s.text.split()) for s in self.plan.statements], dtype=np.float64)
         if len(tokens) < 5:
             return {}
@@ -309,7 +308,7 @@ class _Held:
 
 
 def _few(plan: Asked, group: Group, probes: _Probes) -> Iterator[BelievedEdge]:
-    """Edges of a group of few names, which is held against names that mean nothing."""
+    """Edges of a group of few names, which is compared with meaningless names."""
     names = plan.names[group.id]
     every = probes.of([*plan.against, *names], plan.floor)
     design = Design([0] * len(plan.against) + [1] * len(names), against=0)
@@ -349,8 +348,8 @@ def _edges(
 
 
 def _scores(triples: Sequence[TripleView]) -> dict[str, dict[str, float]]:
-    """By measure the score of each statement, by its words: the mean over the triples that state
-    it."""
+    """The score of each statement, by measure and by its words: the mean over the triples that
+    state it."""
     found: dict[str, dict[str, list[float]]] = {}
     for t in {t.id: t for t in triples}.values():
         words = Statement(t.predicate, t.object).words

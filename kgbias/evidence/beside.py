@@ -1,4 +1,4 @@
-"""What several models believe of the same statements, beside each other."""
+"""What several models believe about the same statements, side by side."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ Key = tuple[str, str]  # the id of a group, and the words of a statement
 
 @dataclass(frozen=True)
 class Side:
-    """What one model believes of the groups of a category; `label` tells it from the others.
+    """What one model believes about the groups of a category; `label` tells it from the others.
 
-    `edges` are of groups of five names or more, by group and words, wherever a crawl cut these in
-    two; `floor` is how many pairs the same test found of names that mean nothing, and of how many;
+    `edges` are for groups of five names or more, by group and words, wherever a crawl cut these in
+    two; `floor` is how many pairs the same test found for meaningless names, and out of how many;
     `naming` has the ids of the statements that name a group.
     """
 
@@ -66,18 +66,18 @@ class Side:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of the groups that something can be said of."""
+        """The ids of the groups about which something can be said."""
         return {group for group, _ in self.edges}
 
 
 @dataclass(frozen=True, slots=True)
 class Both:
-    """Two models, by their places, and the pairs of a group and a statement that both were asked
-    about: how many each believes, how many both; of those that either believes how many have lifts
-    of one sign; and the correlation of the lifts (Pearson's r).
+    """Two models, by their places, and the pairs of group and statement that both were asked about:
+    how many each believes, and how many both; among those that either believes, how many have lifts
+    of the same sign; and the correlation of the lifts (Pearson's r).
 
-    Its interval is a bootstrap over statements with all their groups, those of one predicate drawn
-    together; the names are the same for both models, and taken as given.
+    Its interval is a bootstrap over statements with all their groups, in which statements with the
+    same predicate are drawn together; the names are the same for both models, and taken as given.
     """
 
     first: int
@@ -95,15 +95,16 @@ class Both:
 
 @dataclass(frozen=True)
 class Beside:
-    """Models beside each other on the pairs of a group and a statement that all were asked about,
-    of the groups of a category."""
+    """Models side by side on the pairs of group and statement that all were asked about, for the
+    groups of a category."""
 
     sides: Sequence[Side]
 
     @classmethod
     def of(cls, sides: Sequence[Side]) -> "Beside | None":
-        """None unless two models or more were asked about the same groups and share a statement: a
-        lift is held against the other groups, so that of other groups it says something else."""
+        """The models side by side; None unless two or more were asked about the same groups and
+        share a statement. A lift compares a group with the others, so with other groups it would
+        mean something else."""
         found = cls(sides)
         same = len({frozenset(side.groups) for side in sides}) == 1
         return found if len(sides) > 1 and same and found.keys else None
@@ -112,8 +113,8 @@ class Beside:
     def of_run(
         cls, run: StoredRun, category: str, there: Sequence[Believing] | None = None
     ) -> "Beside | None":
-        """Of the models that one run was probed by names with; of several askings of one model, the
-        first. `there` are its askings, where they were read already. None as `of`."""
+        """The models that one run was probed with by names, each by its first asking. `there` are
+        the run's askings, if already read. None as for `of`."""
         first: dict[str, Believing] = {}
         for believing in run.believings() if there is None else there:
             first.setdefault(believing.model.name, believing)
@@ -130,31 +131,31 @@ class Beside:
 
     @cached_property
     def keys(self) -> list[Key]:
-        """The pairs, in the order of the first model's."""
+        """The pairs, in the first model's order."""
         first, *rest = self.sides
         return [key for key in first.edges if all(key in side.edges for side in rest)]
 
     @cached_property
     def lifts(self) -> Values:
-        """[models, pairs], in bits."""
+        """The lifts in bits, [models, pairs]."""
         return np.array([[side.edges[key].lift for key in self.keys] for side in self.sides])
 
     @cached_property
     def believed(self) -> "np.ndarray[tuple[int, ...], np.dtype[np.bool_]]":
-        """[models, pairs]"""
+        """Whether each model believes each pair, [models, pairs]."""
         return np.array(
             [[side.edges[key].verdict == BELIEVED for key in self.keys] for side in self.sides]
         )
 
     @cached_property
     def strongest(self) -> list[int]:
-        """The places of the pairs that any of them believes, the greatest mean lift first."""
+        """The places of the pairs that any model believes, the greatest mean lift first."""
         held = np.flatnonzero(self.believed.any(axis=0)).tolist()
         means = self.lifts.mean(axis=0)
         return sorted(held, key=lambda n: (-means[n], self.keys[n]))
 
     def words(self, key: Key) -> tuple[str, str]:
-        """A pair's group and statement, to be read."""
+        """A pair's group and statement as text."""
         group, words = key
         return self.sides[0].names[group], self.sides[0].texts[words]
 
@@ -163,7 +164,7 @@ class Beside:
         return self.sides[0].edges[key].statement_id in self.sides[0].naming
 
     def two(self) -> Iterator[Both]:
-        """Every two of the models."""
+        """Every pair of models."""
         predicates = [self.sides[0].edges[key].predicate_id for key in self.keys]
         for a, b in combinations(range(len(self.sides)), 2):
             x, y = self.lifts[a], self.lifts[b]
@@ -178,7 +179,7 @@ class Beside:
 
 
 def _correlations(x: Values, y: Values, weights: Values) -> Values:
-    """Pearson's r of x and y [n] under weights [draws, n]; NaN where either does not vary."""
+    """Pearson's r of x and y [n] under weights [draws, n]; NaN if either does not vary."""
     share = weights / weights.sum(axis=1, keepdims=True)
     mean_x, mean_y = share @ x, share @ y
     products = share @ (x * y) - mean_x * mean_y

@@ -40,9 +40,9 @@ _ROWS = 256  # of the table of pairs, held at once
 
 @dataclass(frozen=True, slots=True)
 class GroupAgreement:
-    """Kendall's tau-b, -1 to 1, over the statements about the groups of a category: of how often
-    the run said each of this group, of its lift, and of its association. NaN where one of the two
-    is missing or does not vary."""
+    """Kendall's tau-b, -1 to 1, over the statements about the groups of a category, between two of:
+    how often the run said each about this group, its lift, and its association. NaN if one of the
+    two is missing or does not vary."""
 
     category: str
     group: str
@@ -180,44 +180,44 @@ class Evidence:
     """What the three kinds of evidence say of one triple, in one arm where the run has several.
 
     Attributes:
-        group, category, predicate, object: the triple, its words cut in two where those were that
-            were asked; `id` is that of its node.
-        arm: the arm whose `count` this is; "" where the run never said it.
+        group, category, predicate, object: the triple, with its words cut in two as in the
+            statement asked; `id` is that of its node.
+        arm: the arm whose `count` this is; "" if the run never said it.
         arms: the arms that said it, of those that count.
         count: how often the arm said it.
-        share: of all that the arm said of the group, corrected for what was not seen: count / n
+        share: of all that the arm said about the group, corrected for what was not seen: count / n
             times the group's Good-Turing coverage. Its interval is the product of the Wilson
-            intervals of both, so it holds at least 95%.
-        acceptability, regard, toxicity: its scores, NaN where there are none. What was never
-            said of the group has the mean over the groups of which it was: these measures do not
+            intervals of both, so its coverage is at least 95%.
+        acceptability, regard, toxicity: its scores, NaN if there are none. A statement never said
+            about the group has the mean over the groups it was said about: these measures do not
             see the group.
         regard_label: "positive", "neutral" or "negative" ("" without a score).
-        model: whose probabilities the next columns are; "" where the run was not probed.
+        model: the model whose probabilities the next columns are; "" if the run was not probed.
         lift: in bits, how much likelier the statement is after the group's names than after those
             of the other groups, beyond what each name makes likelier anyway, with its interval over
             names (`kgbias.probe.belief`); `n` is the number of names.
         p_value: of a lift of at most half a bit, one-sided, corrected over the group's statements.
-        leaning: whether it is shown that the lift is above 0, and not that it is a belief.
-        bound: whether the lift is shown, and rests on one name or on the names of one root.
-        of_name: whether it is believed of a group of fewer than five names: of these names, held
-            against names that mean nothing, and nothing is said of the group.
-        found_again: the share of halves of the group's names that show it alone, where that was
-            tried (`Run.replicate`); NaN else.
+        leaning: whether the lift is shown to be above 0, but not to be a belief.
+        bound: whether the lift is shown, but rests on one name or on the names of one root.
+        of_name: whether it is believed for a group of fewer than five names: it is a belief about
+            these names, compared with meaningless names, and nothing is said about the group.
+        found_again: the share of halves of the group's names that show it alone, if that was
+            tried (`Run.replicate`); otherwise NaN.
         least: the smallest lift with one of the names left out, and `swayed_by` that name.
-        rank: of the group among the `of` groups of its category before this statement by the
-            groups' own names alone (`kgbias probe run`), 1 the likeliest; None without.
+        rank: of the group among the `of` groups of its category before this statement, by the
+            groups' own names alone (`kgbias probe run`), 1 the likeliest; None if not probed.
         surprisal: of the statement after the group's own name, in bits (for a masked model, of the
             whole).
-        vectors: whose vectors `association` is from; "" without.
+        vectors: whose vectors `association` is from; "" if there are none.
         stands: what stands for the group in them: a kind of its indicators, or "group names".
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
-        chooser: which model was made to choose among groups (`Run.choose`); "" where none was.
-        chosen: the share of its answers that took this group for the one that the statement is
+        chooser: the model that was made to choose among groups (`Run.choose`); "" if none was.
+        chosen: the share of its answers that named this group as the one that the statement is
             about, with its Wilson interval.
         chosen_lift: that share over the group's base rate, in bits.
-        chosen_p: of a share above that of the other statements, corrected. It is the answer to a
-            question and no probability: the verdict does not rest on it.
+        chosen_p: of a share above that of the other statements, corrected. The share is the answer
+            to a question, not a probability: the verdict does not rest on it.
         refused: the share of the group's answers that were refused, with its Wilson interval.
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
@@ -263,9 +263,9 @@ class Evidence:
 
 
 def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
-    """The most telling rows of one verdict, each sentence once: those of the greatest lift; of what
-    was only said, those that are likelier of others (a lift of 0 or less), what was said most often
-    first."""
+    """The most telling rows of one verdict, each sentence once: those with the greatest lift; for
+    what was only said, those that are likelier for others (a lift of 0 or less), those said most
+    often first."""
 
     def key(row: Evidence) -> tuple[Any, ...]:
         lift = 0.0 if math.isnan(row.lift.value) else row.lift.value
@@ -290,13 +290,13 @@ class Joint:
 
     Attributes:
         rows: the triples that count, in the order of the store, then those that were never said.
-        agreement: how far the three kinds agree, for each group and arm; empty where nothing was
+        agreement: how far the three kinds agree, for each group and arm; empty if nothing was
             probed by names.
-        believing: the probes by names that it rests on, None without.
+        believing: the probes by names that it rests on; None if there are none.
         probing: the probes of the groups' own names (`kgbias probe run`), which carry what is
-            embedded; None without.
+            embedded; None if there are none.
         counted: the statements that count.
-        missing: what columns are empty, and the command that fills them; one line each.
+        missing: which columns are empty, and the command that fills them; one line each.
     """
 
     rows: Sequence[Evidence]
@@ -308,9 +308,9 @@ class Joint:
 
     @property
     def floor(self) -> Mapping[str, Any]:
-        """What the same test finds of names that mean nothing, dealt anew over the groups: pairs
+        """What the same test finds for meaningless names, dealt at random to the groups: pairs
         `tested`, the mean `found`, the pairs of the real groups `of` and those `believed`, `p` of
-        so many by chance: the share of deals in which as many are believed of as many pairs; and
+        this many by chance: the share of deals in which as many are believed of as many pairs; and
         by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without probes."""
         return floor_of(self.believing.record) if self.believing else {}
 
@@ -322,13 +322,13 @@ class Joint:
 
     @property
     def note(self) -> str:
-        """Where nothing is believed, a sentence that says what came nearest; else ""."""
+        """If nothing is believed, a sentence that says what came nearest; else ""."""
         tested = [row for row in self.rows if row.lift.has_interval]
         if not tested or self.by_verdict.keys() - {ONLY_SAID, NOT_PROBED}:
             return ""
         row = min(tested, key=lambda row: (row.p_value, -row.lift.value))
         return (
-            f"Nothing is believed of a group: nearest comes {row.sentence!r} "
+            f"Nothing is believed of any group: the nearest is {row.sentence!r} "
             f"({row.lift.value:+.1f} bits, corrected p {row.p_value:.3f})"
         )
 
@@ -367,7 +367,7 @@ def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the joint view is made of: a run, the statements that count, all its generations, its
+    """The parts of the joint view: a run, the statements that count, all its generations, its
     probings with their edges, its probes by names with what is believed, and its forced choices."""
 
     run: Run
@@ -391,8 +391,8 @@ class Parts:
 def read_beliefs(
     run: StoredRun, model: str | None = None, there: Sequence[Believing] | None = None
 ) -> tuple[Believing, Sequence[BelievedEdge]] | None:
-    """What a model believes, of the named one, else of the run's own, else of the first. `there`
-    are the run's askings, where they were read already."""
+    """What a model believes: the named one, else the run's own, else the first. `there` are the
+    run's askings, if already read."""
     every = run.believings() if there is None else there
     found = _own(run.record, [b for b in every if model in (None, b.model.name)])
     return (found, run.beliefs(found.id)) if found else None
@@ -405,7 +405,7 @@ def joint(run: StoredRun, selection: Selection | None = None, *, model: str | No
 
 
 def joined(parts: Parts) -> Joint:
-    """As `joint`, from parts that were read already."""
+    """As `joint`, from parts already read."""
     run, counted = parts.run, parts.counted
     probing = _own(run, [p for p, _ in parts.probes])
     stated = [
@@ -549,7 +549,7 @@ def _estimate(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) 
 
 
 def _own(run: Run, found: Sequence[T]) -> T | None:
-    """What the run's own model made, where there is such, or the first."""
+    """What the run's own model made, if anything, or else the first."""
     return next((p for p in found if p.model == run.model), found[0] if found else None)
 
 
@@ -594,8 +594,8 @@ def _never_said(
     refused: Mapping[str, Estimate],
     choices: Choices,
 ) -> list[Evidence]:
-    """What is believed of a group of which the run never said it: statements that count of some
-    other group, and those that were given."""
+    """What is believed of a group but was never said about it in the run: statements that count for
+    some other group, and those that were given."""
     views: dict[str, list[TripleView]] = defaultdict(list)
     for t in own:
         views[Statement(t.predicate, t.object).words].append(t)
@@ -682,12 +682,12 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     found = []
     left = sum(line["not_probed"] for line in believing.record.get("categories", []))
     if left:
-        found.append(f"{left:,} statements were said and not probed: a higher `probes` asks more")
+        found.append(f"{left:,} statements were said but not probed: raise `probes` to ask more")
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:
         found.append(
             f"nothing is said of {', '.join(few)}: fewer than {FEWEST} names, or no other group to "
-            "hold against; what is found is a belief of their names"
+            "compare with; what is found is a belief about their names"
         )
     if not embedded:
         found.append(

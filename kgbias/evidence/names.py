@@ -1,8 +1,8 @@
-"""The names of a group, invented names beside them, and names that say little of anybody.
+"""The names of a group, invented names beside them, and names that say little about anybody.
 
-What a model believes of a group is repeated over its names: the names of its seed (NAME | OTHER
-NAME), and its paraphrases among the declared indicators. What it believes of names that mean
-nothing is the floor.
+A belief about a group is replicated over the group's names: those of its seed (NAME | OTHER NAME),
+and its paraphrases among the declared indicators. What a model believes about meaningless names is
+the floor.
 """
 
 import re
@@ -18,7 +18,7 @@ from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.reference.named import load_names
 
 FEWEST = 5
-"""With fewer names nothing is said of a group: what is found is a belief of these names."""
+"""With fewer names nothing is said about a group: what is found is a belief about these names."""
 
 _WHOLE = "{}"
 _PLURAL = "{}s"
@@ -38,17 +38,17 @@ _TRIES = 20_000
 def group_names(
     group: Group, indicators: Indicators, *, marked: Collection[str] = ()
 ) -> tuple[GroupName, ...]:
-    """The names of a group, each once: its own, the other names of its seed, and those that are
-    declared of it (`Indicators.of`); of those with a mark ("narrower", "self-description", "slur"),
-    the ones whose mark is among `marked`.
+    """The names of a group, each once: its own, the other names of its seed, and those declared for
+    it (`Indicators.of`); names with a mark ("narrower", "self-description", "slur") only if the
+    mark is among `marked`.
 
-    Names are in the spelling of running text ("people from Asia"): what puts one first in a
-    sentence gives it a capital. The form and root of a name that is declared without them are
-    inferred: from forms that are known ("people from {}", "{} Americans"), else from a plural
-    ("{}s"); of any other name the form is {} and the root the whole name.
+    Names are spelt as in running text ("people from Asia"); code that puts one first in a sentence
+    capitalises it. The form and root of a name declared without them are inferred from known forms
+    ("people from {}", "{} Americans"), or else from a plural ("{}s"); for any other name the form
+    is {} and the root is the whole name.
 
-    Words that begin with the same three letters have one root (Asian and Asia, Mexican and Mexico,
-    not French and France, unless declared so): that of the first name.
+    Words that begin with the same three letters share one root (Asian and Asia, Mexican and Mexico;
+    not French and France, unless so declared): that of the first name.
     """
     found = indicators.of(group) or _world().of(group)
     declared = {name.id: name for name in (found.paraphrases if found else ())}
@@ -57,7 +57,7 @@ def group_names(
     for name in declared.values():
         if not name.mark or name.mark in marked:
             names.setdefault(name.id, name)
-    first: dict[str, str] = {}  # how a root begins, and the first root that begins so
+    first: dict[str, str] = {}  # from the beginning of a root to the first root that has it
     answer = []
     for name in names.values():
         name = name if name.form else _inferred(name)
@@ -68,13 +68,13 @@ def group_names(
 
 
 def roots(names: Sequence[GroupName]) -> tuple[str, ...]:
-    """The roots of names, each once, in their order."""
+    """The roots of names, each once, in order."""
     return tuple(dict.fromkeys(name.root for name in names))
 
 
 def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
-    """Names of groups of which little is to be believed, in words that mean something: people with
-    blue eyes, people named Alex. They belong to no group of a run: their `group_id` is ""."""
+    """Names, in real words, of groups about which little should be believed: people with blue eyes,
+    people named Alex. They belong to no group of a run: their `group_id` is ""."""
     declared = placebo()
     return {
         found.name: tuple(
@@ -86,8 +86,8 @@ def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
 
 @cache
 def _world() -> Indicators:
-    """The names of the groups of the reference world, whose seeds have none: a prompt about a group
-    draws one of those."""
+    """The names of the groups of the reference world. Their seeds have none, because a prompt about
+    a group would draw one of those."""
     names = load_names()
     return Indicators(
         tuple(
@@ -106,12 +106,12 @@ def _world() -> Indicators:
 
 
 def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
-    """For each name one that means nothing: the same form, with an invented root ("people from
-    Orunthia" for "people from Mexico"), in capitals where the name's own root is.
+    """A meaningless name for each name: the same form, with an invented root ("people from
+    Orunthia" for "people from Mexico"), capitalised if the name's own root is.
 
-    A name that is all root (men) gives a plain plural. No two have one root, nor one beginning of
-    a root while there are others (about 200). They follow from the seed, the forms, the capitals
-    and the order of the names alone; two lists never have one name in different capitals.
+    A name that is all root (men) gives a plain plural. No two share a root, nor the beginning of a
+    root while others are left (there are about 200). They depend only on the seed, the forms, the
+    capitals and the order of the names; no two lists have the same name in different capitals.
 
     Raises ValueError for more names than there are roots (more than a thousand).
     """
@@ -124,7 +124,7 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
         written = surface(name)
         capital = written != written.lower()
         counts[form, capital] += 1
-        # A stream for each form and number: a further group leaves the names of the others.
+        # A stream for each form and number, so adding a group does not change the others' names.
         draw = Random(f"{seed} {form} {counts[form, capital]}")
         own = stems[capital::2]
         fresh = {stem for stem in own if stem not in used}
@@ -142,15 +142,15 @@ def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
 
 
 def surface(name: GroupName) -> str:
-    """The root of a name as it is written in it: "Asia" of "people from Asia"; the whole name where
-    the form is not in it."""
+    """The root of a name as written in it: "Asia" for "people from Asia"; the whole name if it does
+    not have its form."""
     found = _matching(name.form).fullmatch(name.text)
     return found[1] if found else name.text
 
 
-# Pronounceable, and no words. All that can be put together of these was looked up in the word lists
-# of spaCy (English) and simplemma (11 languages), and held against countries, demonyms and given
-# names; the beginnings of what was found there are in _TAKEN.
+# Pronounceable, but not words. Every combination was looked up in the word lists of spaCy (English)
+# and simplemma (11 languages), and compared with countries, demonyms and given names; the
+# beginnings of those found there are in _TAKEN.
 _FIRST = (
     "ve", "ha", "sa", "ti", "mu", "be", "zo", "la", "fe", "du", "yo", "ro", "gi", "ne", "pa", "do",
     "ju", "ta", "lu", "mi", "ku", "vu", "ze", "su",
@@ -169,7 +169,7 @@ _FAITH = ("arism", "elism", "anism", "ovism")
 
 
 def _endings(form: str, written: str) -> tuple[str, ...]:
-    """The endings of an invented root: of a faith, of a place, or of people."""
+    """The endings for an invented root: of a faith, of a place, or of people."""
     if written.lower().endswith("ism"):
         return _FAITH
     return _PLACE if form.endswith((" from {}", " in {}", " of {}")) else _PLAIN
@@ -191,8 +191,8 @@ def _inferred(name: GroupName) -> GroupName:
 
 @cache
 def _known_forms() -> tuple[str, ...]:
-    """The forms of the shipped names and others that are common, but for those that fit too much,
-    the longest first."""
+    """The forms of the shipped names and other common ones, without those that fit too much, the
+    longest first."""
     declared = {n.form for i in (shipped(), placebo()) for g in i.groups for n in g.paraphrases}
     known = {*declared, *_OTHER_FORMS} - {"", _WHOLE, _PLURAL}
     return tuple(sorted(known, key=lambda form: (-len(form), form)))

@@ -1,4 +1,4 @@
-"""Whether what a model believes is found again: with names held out, with other carriers, in
+"""Whether a model's beliefs are found again: with names held out, with other carriers, or in
 another crawl."""
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from kgbias.stats.inference import proportion
 
 SPLITS = 10
 OTHERS = ("As we all know,", "Some answers:", "It is said that")
-"""Carriers to try findings with, of those that the run was not asked with."""
+"""Carriers to retry findings with, if the run was not asked with them."""
 
 Place = tuple[str, str]  # group id, statement id
 
@@ -37,13 +37,13 @@ class Again:
     Attributes:
         by: "names" (found with half of each group's names, tried with the other half), "roots"
             (found with the names of one root, tried with the others), "carriers" or "crawl".
-        tried: how many findings were tried; of names and roots, over all splits.
-        same_sign: the share whose lift is above 0 where they were tried. Of names and roots without
-            an interval: a finding is tried in many splits, which are no draws of their own.
+        tried: how many findings were tried; for names and roots, over all splits.
+        same_sign: the share with a lift above 0 when tried. Names and roots have no interval: a
+            finding is tried in many splits, which are not independent draws.
         found_again: the share that is significant there (p < .05, one-sided, against 0, each by
             itself).
-        missed: group and statement of findings of the run that were not found again: by id; of
-            names, in less than half of the halves.
+        missed: group and statement, by id, of findings of the run that were not found again; for
+            names, found in less than half of the halves.
     """
 
     by: str
@@ -55,8 +55,8 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Replication:
-    """What was tried again of a believing; `of_finding` has for each finding the share of halves of
-    its group's names that show it alone."""
+    """The findings of a believing, tried again; `of_finding` has, for each finding, the share of
+    halves of its group's names that show it alone."""
 
     believing: Believing
     ways: Sequence[Again]
@@ -74,14 +74,14 @@ class _Table:
     bits: Array
 
     def test(self, kept: Sequence[int]) -> Tested:
-        """With these names alone."""
+        """The test with these names alone."""
         places = [self.groups.index(self.names[n].group_id) for n in kept]
         design = Design(places, forms=[self.names[n].form for n in kept])
         bits = self.bits[:, list(kept)]
         return design.test(bits.mean(axis=0), shared=carried(design, bits))
 
     def halves(self, rng: np.random.Generator) -> tuple[list[int], list[int]]:
-        """The names of each group in two halves."""
+        """The names of each group, split into halves."""
         first: list[int] = []
         for group in self.groups:
             own = [n for n, name in enumerate(self.names) if name.group_id == group]
@@ -89,8 +89,9 @@ class _Table:
         return sorted(first), [n for n in range(len(self.names)) if n not in set(first)]
 
     def by_root(self, turn: int) -> tuple[list[int], list[int], list[int]] | None:
-        """The names of each group in two: those of its first root, and the rest; of a group of one
-        root, halves. Also the places of the groups of several roots; None where there is none."""
+        """The names of each group in two parts: those of its first root, and the rest; for a group
+        with one root, halves. Also the places of the groups with several roots; None if no group
+        has several."""
         parts: tuple[list[int], list[int]] = [], []
         several = []
         for g, group in enumerate(self.groups):
@@ -114,8 +115,8 @@ def replicate(
     splits: int = SPLITS,
     seed: int = 0,
 ) -> Replication:
-    """Try the findings of a run again with names held out, from what the store holds; and by
-    `other`, another run that was probed by names. `model` names whose findings.
+    """Try the findings of a run again with names held out, from what the store holds; and in
+    `other`, another run that was probed by names. `model` says whose findings.
 
     Raises UsageError for a run that was not probed by names.
     """
@@ -134,7 +135,7 @@ def replicate(
 
 
 def keep(run: StoredRun, found: Replication) -> None:
-    """Write what was tried in the record of the believing, from which `Evidence.found_again` is."""
+    """Write the results to the record of the believing, which `Evidence.found_again` comes from."""
     ways = {
         way.by: {
             "tried": way.tried, "same_sign": way.same_sign.as_dict(),
@@ -161,8 +162,8 @@ def with_carriers(
     indicators: Indicators | None = None,
     progress: Progress | None = None,
 ) -> Again:
-    """Try the findings again with other carriers, which takes as many probes as finding them did
-    without its floor; what the store holds is not asked again."""
+    """Try the findings again with other carriers. This takes as many probes as finding them did,
+    without the floor; what the store holds is not asked again."""
     told = progress or Silent()
     record = replication.believing.record
     before = record.get("carriers", [])
@@ -229,7 +230,7 @@ def _by_names(
 
 
 def _stored_tables(run: StoredRun, believing: Believing) -> Iterator[_Table]:
-    """What the store holds of a believing, by category."""
+    """The probes in the store for a believing, by category."""
     probes = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     category = {group.id: group.category for group in run.groups}
     own: dict[str, list[GroupName]] = {}
@@ -260,7 +261,7 @@ def _finding(edge: Any) -> bool:
 
 
 def _tried(one: Tested, held: Tested, groups: Sequence[int], kept: list[list[bool]]) -> None:
-    """What one half believes, in the other."""
+    """Try what one half believes in the other half."""
     for g in groups:
         believed = one.believed[g]
         kept[0] += (held.lift[g][believed] > 0).tolist()
@@ -291,7 +292,7 @@ def _note(
 
 
 def _by_crawl(findings: set[Place], other: StoredRun, believing: Believing) -> Again:
-    """In another run: of the findings whose statements it probed."""
+    """The findings in another run, for those whose statements it probed."""
     found = read_beliefs(other, believing.model.name)
     if found is None:
         raise UsageError(

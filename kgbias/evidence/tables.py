@@ -1,4 +1,4 @@
-"""The probes of a category as tables of groups and statements."""
+"""The probes of a category, as tables of groups and statements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ Key = tuple[str, str]  # predicate id, object id
 
 @dataclass(frozen=True)
 class GroupTable:
-    """A category's groups before the statements that all of them were probed with, by their own
-    names alone. Each table is [groups, statements]."""
+    """A category's groups, by their own names alone, before the statements that all of them were
+    probed with. Each table is [groups, statements]."""
 
     category: str
     measure: str
@@ -30,7 +30,7 @@ class GroupTable:
 
     @cached_property
     def place(self) -> Mapping[tuple[str, Key], tuple[int, int]]:
-        """Where a group (by id) and a statement (by key) stand."""
+        """The place of a group (by id) and a statement (by key)."""
         return {
             (group.id, statement.key): (g, s)
             for g, group in enumerate(self.groups)
@@ -44,20 +44,20 @@ class GroupTable:
 
     @cached_property
     def similarity(self) -> Values | None:
-        """The cosines of groups and statements; None where any is missing."""
+        """The cosines of groups and statements; None if any is missing."""
         if any(edge.similarity is None for row in self.edges for edge in row):
             return None
         return np.array([[edge.similarity for edge in row] for row in self.edges], dtype=np.float64)
 
 
-Stated = Sequence[tuple[str, Statement]]  # the id of a group, and what was said of it
+Stated = Sequence[tuple[str, Statement]]  # the id of a group, and what was said about it
 
 
 def group_tables(
     groups: Sequence[Group], probing: Probing, edges: Sequence[ProbedEdge], stated: Stated
 ) -> dict[str, GroupTable]:
-    """The probes of each category, statements in the order in which they were said. A category of
-    fewer than two groups or without statements that were probed with all of them has none."""
+    """The probes of each category, with statements in the order in which they were said. A category
+    with fewer than two groups, or without statements probed with all of them, has none."""
     places = {(e.group_id, (e.predicate_id, e.object_id)): e for e in edges}
     found = {}
     for category in dict.fromkeys(group.category for group in groups):
@@ -82,11 +82,11 @@ def group_tables(
 
 @dataclass(frozen=True)
 class NameTable:
-    """What a model finds likelier after each name of the groups of a category.
+    """What a model finds likelier after each name of a category's groups.
 
     Attributes:
         category: the category.
-        groups: each group's name with the names that it was probed by.
+        groups: each group's name, with the names that it was probed by.
         statements: predicate and object of each statement.
         carriers: what stood before the names.
         after: in bits, [carriers, names, statements], names in the order of `groups`: how much
@@ -116,8 +116,8 @@ class NameTable:
 def name_tables(
     run: StoredRun, believing: Believing, triples: Sequence[TripleView]
 ) -> dict[str, NameTable]:
-    """The probes of a believing by names, for each category of two groups or more that have enough
-    of them (`kgbias.evidence.names.FEWEST`)."""
+    """The probes of a believing by names, for each category with two groups or more that have
+    enough names (`kgbias.evidence.names.FEWEST`)."""
     bits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     probed = {name for name, _ in bits}
     names: dict[str, list[GroupName]] = {}

@@ -1,5 +1,5 @@
-"""How far a text is borne out by its sources: the metrics of RAGAS, judges and how reliable they
-are, and whether the parser of a crawl kept what answers said."""
+"""How far a text is borne out by its sources: the metrics of RAGAS, judges and their reliability,
+and whether the parser of a crawl kept what answers said."""
 
 from kgbias.faithfulness.crawled import Checked, OfOutcome, ParserFaithfulness, check_run
 from kgbias.faithfulness.judges import LOCAL, Judge, LocalJudge, ModelJudge

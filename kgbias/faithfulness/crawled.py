@@ -1,5 +1,5 @@
-"""Does a triple still say what the answer said that it was read from? Over every generation of a
-run, by rule, and by a judge."""
+"""Does a triple still say what the answer it was read from said? Checked for every generation of a
+run, by rule and by a judge."""
 
 import random
 from collections import Counter
@@ -19,16 +19,16 @@ _CHUNK = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A generation, what its answer said with the beginning that the prompt gave, and what was read
-    from it.
+    """A generation, what its answer said (with the beginning that the prompt gave), and what was
+    read from it.
 
     Attributes:
         outcome: how the generation ended.
-        group, predicate, object: the triple; of an answer that yielded none, what the reader finds
-            in it where no filter holds it back.
+        group, predicate, object: the triple; for an answer that yielded none, what the reader finds
+            in it without filters.
         answer: the whole sentence.
         rule: whether the triple says what the answer said, by rule.
-        judged: the same by a judge, one for each repeat; empty where none was asked.
+        judged: the same by a judge, one for each repeat; empty if no judge was asked.
         path: the generation's place in the run.
     """
 
@@ -48,8 +48,8 @@ class Checked:
 
 @dataclass(frozen=True, slots=True)
 class OfOutcome:
-    """The generations of one outcome: how many there are, how many hold a statement, which share of
-    these is faithful by rule and by the judge, and why the others are not, by rule."""
+    """The generations with one outcome: how many there are, how many contain a statement, the share
+    of these that is faithful by rule and by the judge, and why the others are not, by rule."""
 
     outcome: str
     generations: int
@@ -65,12 +65,12 @@ class ParserFaithfulness:
 
     Attributes:
         run: the run's name.
-        judge: who judged besides the rule; "" where nobody did.
+        judge: who judged besides the rule; "" for nobody.
         outcomes: the generations by outcome, "ok" first.
         checked: every statement with its verdict.
         without_answer: generations whose raw answer is not in the log, such as rows of a table.
         retest: the share of statements that two repeats of the judge judged alike.
-        agreement: the share of statements that rule and judge judge alike.
+        agreement: the share of statements on which rule and judge agree.
     """
 
     run: str
@@ -83,7 +83,7 @@ class ParserFaithfulness:
 
     @property
     def unfaithful(self) -> list[Checked]:
-        """Statements of outcome "ok" that do not say what their answer said, by rule or judge."""
+        """Statements with outcome "ok" that do not say what their answer said, by rule or judge."""
         return [
             c
             for c in self.checked
@@ -99,7 +99,7 @@ def check_run(
     repeats: int = 1,
     seed: int = 0,
 ) -> ParserFaithfulness:
-    """Check every generation of a run by rule, and those that hold a statement (or a random
+    """Check every generation of a run by rule, and those that contain a statement (or a random
     `sample` of them) by a judge."""
     generations: Counter[str] = Counter()
     without = 0
@@ -127,7 +127,7 @@ def check_run(
 
 
 def _checked(run: StoredRun) -> Iterator[tuple[Generation, Checked | None]]:
-    """Each generation, checked by rule where its answer holds a statement."""
+    """Each generation, checked by rule if its answer contains a statement."""
     groups = {g.id: g for g in run.groups}
     batch: list[Generation] = []
     for generation in run.generations():
@@ -157,7 +157,8 @@ def _batch(
         if not object:
             yield g, None
             continue
-        # What the prompt began stands before the answer; one that begins again is found in it too.
+        # The beginning that the prompt gave precedes the answer; the triple is also found in an
+        # answer that repeats that beginning.
         said = " ".join(f"{subject or name} {given} {answer.text}".split(" "))
         verdict = max(
             (

@@ -1,8 +1,8 @@
-"""Judges: who says whether a statement follows from a context.
+"""Judges, which decide whether a statement follows from a context.
 
-`rule` and `minilm` run offline and are what they are called: words and negations, and the cosine of
-sentence embeddings beside them. Neither infers anything. A model's spec names a language model,
-which is asked with the prompts of the RAGAS paper (Es et al. 2023, section 3).
+`rule` and `minilm` run offline and do what their names say: the first compares words and negations,
+the second also the cosine of sentence embeddings. Neither infers anything. A model's spec names a
+language model, which is asked with the prompts of the RAGAS paper (Es et al. 2023, section 3).
 """
 
 import re
@@ -17,9 +17,9 @@ from kgbias.graph.prompted import Prompted
 from kgbias.io.templates import Template
 
 LOCAL = ("rule", "minilm")
-NEAR = 0.8  # the cosine from which two sentences count as saying the same
-ABOUT = 0.4  # the cosine from which a sentence is about a question
-QUESTIONS = 3  # that are made from an answer
+NEAR = 0.8  # the least cosine at which two sentences count as saying the same
+ABOUT = 0.4  # the least cosine at which a sentence is about a question
+QUESTIONS = 3  # made from each answer
 PROMPTS = "ragas-2023"
 ASPECTS = ("faithfulness", "answer_relevance", "context_relevance")
 TEMPLATES: dict[str, dict[str, object]] = {
@@ -45,20 +45,20 @@ _NUMBER = re.compile(r"(?<![\d.])(10(?:\.0+)?|\d(?:\.\d+)?)(?![\d])")
 
 
 class Judge(Protocol):
-    """Who judges. Lists have a place for each thing that was asked, in order; `repeat` numbers
-    judgements of the same thing, which may differ."""
+    """A judge. Lists have one place for each thing asked, in order; `repeat` numbers judgements of
+    the same thing, which may differ."""
 
     name: str
 
     def statements(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        """The statements that each answer to a question makes: (question, answer)."""
+        """The statements made by each answer, from pairs of (question, answer)."""
         ...
 
     def verdicts(
         self, asked: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
-        """Whether each statement follows from its context: (context, statements). None for a
-        verdict that could not be read."""
+        """Whether each statement follows from its context, from pairs of (context, statements);
+        None for a verdict that could not be read."""
         ...
 
     def questions(self, answers: Sequence[str], repeat: int = 0) -> list[list[str]]:
@@ -66,17 +66,18 @@ class Judge(Protocol):
         ...
 
     def sentences(self, asked: Sequence[tuple[str, str]], repeat: int = 0) -> list[list[str]]:
-        """The sentences of each context that help to answer the question: (question, context)."""
+        """The sentences of each context that help to answer the question, from pairs of (question,
+        context)."""
         ...
 
 
 class LocalJudge:
-    """Words, negations and, with `embed`, the cosine of sentence embeddings.
+    """An offline judge by words, negations and, with `embed`, the cosine of sentence embeddings.
 
-    A statement is supported where one sentence of the context has all its words and is negated
-    alike (`kgbias.faithfulness.rules`), or with `embed` where one has a cosine of at least 0.8 with
-    it and is negated alike. It writes no questions, so it has no answer relevance: the cosine of a
-    question with the answer itself tells a complete answer from an evasive one no better than
+    A statement is supported if one sentence of the context has all its words and the same negation
+    (`kgbias.faithfulness.rules`), or with `embed`, if one has a cosine of at least 0.8 with it and
+    the same negation. This judge writes no questions, so it gives no answer relevance: the cosine
+    of a question with the answer itself tells a complete answer from an evasive one no better than
     chance (docs/methods/faithfulness.md).
     """
 
@@ -196,30 +197,30 @@ class ModelJudge:
 def local_judge(name: str, embed: Callable[[], Embed]) -> LocalJudge:
     """An offline judge by name."""
     if name not in LOCAL:
-        raise UsageError(f"no judge {name!r}; there is {', '.join(LOCAL)}, or a model's spec")
+        raise UsageError(f"no judge {name!r}; choose from {', '.join(LOCAL)}, or a model's spec")
     return LocalJudge(embed() if name == "minilm" else None)
 
 
 def split(text: str) -> list[str]:
-    """A text in sentences, without the numbers of its sources."""
+    """The sentences of a text, without the numbers of its sources."""
     found = (" ".join(part.split()) for part in _SENTENCE.split(uncited(text)))
     return [sentence for sentence in found if any(c.isalnum() for c in sentence)]
 
 
 def uncited(text: str) -> str:
-    """A text without the numbers of its sources, such as [1]."""
+    """The text without the numbers of its sources, such as [1]."""
     return _CITE.sub("", text)
 
 
 def items(text: str) -> list[str]:
-    """The lines of an answer that is a list, without their bullets and numbers."""
+    """The lines of an answer in the form of a list, without bullets and numbers."""
     lines = (_ITEM.sub("", line).strip() for line in text.splitlines())
     return [line for line in lines if any(c.isalnum() for c in line) and not line.endswith(":")]
 
 
 def read_verdicts(text: str, expected: int) -> list[bool | None]:
-    """The verdicts of an answer, the last ones in it: the prompt asks for explanations first and
-    for all verdicts in order at the end. None for each where there are too few."""
+    """The verdicts in an answer, taken from its end: the prompt asks for explanations first, then
+    all verdicts in order. None for each if there are too few."""
     final = re.split(r"final verdicts?\b[^\n:]*:?", text, flags=re.IGNORECASE)[-1]
     found = [match[1].lower() == "yes" for match in _VERDICT.finditer(final)]
     if len(found) < expected:

@@ -3,7 +3,7 @@
 Faithfulness is |V| / |S|: of the statements that an answer makes, the share that follows from the
 context. Answer relevance is the mean cosine of the question with questions made from the answer
 (Eq. 1). Context relevance is the share of the context's sentences that help to answer the question
-(Eq. 2). All lie in [0, 1] but answer relevance, which lies in [-1, 1]; higher is better.
+(Eq. 2). All lie in [0, 1] except answer relevance, in [-1, 1]; higher is better.
 """
 
 import math
@@ -19,7 +19,7 @@ from kgbias.ids import normalise
 from kgbias.io.reading import json_value, read_text
 from kgbias.stats.inference import DRAWS, Estimate
 
-# The names of the keys of a record, ours and those of ragas.
+# The keys of a record: ours, then those of ragas.
 _KEYS = (
     ("question", "user_input"),
     ("answer", "response"),
@@ -38,9 +38,9 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A metric of one record, judged once: its value (NaN where nothing could be judged), and what
-    it was computed from: statements with their verdicts, questions with their cosines, or
-    sentences with whether they were extracted."""
+    """A metric of one record, judged once: its value (NaN if nothing could be judged), and what it
+    was computed from: statements with their verdicts, questions with their cosines, or sentences
+    with whether they were extracted."""
 
     value: float
     parts: tuple[tuple[str, bool | float | None], ...] = ()
@@ -48,8 +48,8 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric over records: its mean with the interval, and each record's judgements, one a
-    repeat. `retest` is the share of judgements of one thing that were the same in two repeats."""
+    """A metric over records: its mean with the interval, and each record's judgements, one per
+    repeat. `retest` is the share of things judged the same in two repeats."""
 
     name: str
     judge: str
@@ -61,8 +61,8 @@ class Metric:
 
 def faithfulness(records: Sequence[Record], judge: Judge, repeats: int = 1) -> Metric:
     """|V| / |S|. A verdict that could not be read is left out of both, and counted as `unread`; an
-    answer that makes no statement has no value. Statements are extracted once, so that repeats
-    judge the same ones."""
+    answer that makes no statement has no value. Statements are extracted once, so repeats judge the
+    same ones."""
     stated = judge.statements([(r.question, r.answer) for r in records])
     asked = [(r.context, own) for r, own in zip(records, stated, strict=True)]
     rounds = [judge.verdicts(asked, n) for n in range(repeats)]
@@ -76,8 +76,8 @@ def faithfulness(records: Sequence[Record], judge: Judge, repeats: int = 1) -> M
 def answer_relevance(
     records: Sequence[Record], judge: Judge, embed: Embed, repeats: int = 1
 ) -> Metric:
-    """The mean cosine of the question with the questions that the judge makes from the answer; none
-    by a judge that makes none, such as the offline ones."""
+    """The mean cosine of the question with the questions that the judge makes from the answer; no
+    value from a judge that makes none, such as the offline ones."""
     scored: list[list[Scored]] = [[] for _ in records]
     for n in range(repeats):
         made = judge.questions([r.answer for r in records], n)
@@ -93,8 +93,8 @@ def answer_relevance(
 
 
 def context_relevance(records: Sequence[Record], judge: Judge, repeats: int = 1) -> Metric:
-    """The share of the context's sentences that the judge extracts. What it returns that is no
-    sentence of the context does not count."""
+    """The share of the context's sentences that the judge extracts. Anything it returns that is not
+    a sentence of the context does not count."""
     scored: list[list[Scored]] = [[] for _ in records]
     asked = [(r.question, r.context) for r in records]
     for n in range(repeats):
@@ -108,7 +108,7 @@ def context_relevance(records: Sequence[Record], judge: Judge, repeats: int = 1)
 
 
 def against(text: str, sources: Callable[[str], str], judge: Judge, repeats: int = 1) -> Metric:
-    """The faithfulness of a text where each statement has `sources` of its own: the share of its
+    """The faithfulness of a text in which each statement has its own `sources`: the share of its
     statements that follow from theirs, with the interval over statements."""
     (stated,) = judge.statements([("", text)])
     asked = [(sources(statement), (statement,)) for statement in stated]
@@ -121,9 +121,9 @@ def against(text: str, sources: Callable[[str], str], judge: Judge, repeats: int
 
 
 def read_records(path: Path) -> list[Record]:
-    """Records from JSON lines with the keys question, answer and context, or user_input, response
-    and retrieved_contexts as ragas has them; contexts may be lists. Raises DataError for another
-    file."""
+    """Read records from JSON lines with the keys question, answer and context, or user_input,
+    response and retrieved_contexts as in ragas; contexts may be lists. Raises DataError for any
+    other file."""
     found = []
     for n, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
@@ -146,9 +146,9 @@ def read_records(path: Path) -> list[Record]:
 
 
 def over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimate:
-    """The mean over records of each one's mean over its repeats, with the percentile interval of a
-    bootstrap that draws records, and then the repeats of each. NaN are left out; n is the number of
-    records."""
+    """The mean over records of each record's mean over repeats, with the percentile interval of a
+    bootstrap that draws records, and then the repeats of each. NaNs are left out; n is the number
+    of records."""
     own = [[v for v in row if not math.isnan(v)] for row in values]
     own = [row for row in own if row]
     if not own:
@@ -168,8 +168,7 @@ def over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimat
 
 def retest(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
     """The share of things that two repeats judged alike, over all pairs of repeats, in [0, 1]; the
-    interval is of a bootstrap over things. `rounds` has, for each thing, its judgement in each
-    repeat."""
+    interval is from a bootstrap over things. `rounds` has each thing's judgement in each repeat."""
     alike = [
         [float(a == b) for i, a in enumerate(own) for b in own[i + 1 :] if None not in (a, b)]
         for own in rounds

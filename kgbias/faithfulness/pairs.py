@@ -1,9 +1,8 @@
 """Pairwise accuracy: how often a judge prefers the better of two, as in Table 1 of Es et al. 2023.
 
 A row is a question with a context, an answer that rests on it, one that does not, and one that is
-incomplete; and a second context with sentences that do not matter: the columns of WikiEval. For
-each aspect the metric of RAGAS is compared with the two baselines: a score from 0 to 10, and a
-ranking.
+incomplete; and a second context with irrelevant sentences: the columns of WikiEval. For each aspect
+the metric of RAGAS is compared with the two baselines: a score from 0 to 10, and a ranking.
 """
 
 import random
@@ -33,7 +32,7 @@ COLUMNS = (
 @dataclass(frozen=True, slots=True)
 class Row:
     """A row of WikiEval: `answer` rests on `context_v1`, `ungrounded_answer` does not,
-    `poor_answer` is incomplete, and `context_v2` holds sentences that do not matter."""
+    `poor_answer` is incomplete, and `context_v2` has irrelevant sentences."""
 
     question: str
     answer: str
@@ -43,7 +42,7 @@ class Row:
     context_v2: str
 
     def pair(self, aspect: str) -> tuple[Record, Record]:
-        """The better and the worse one for an aspect."""
+        """The better and the worse record for an aspect."""
         better = Record(self.question, self.answer, self.context_v1)
         if aspect == "faithfulness":
             return better, Record(self.question, self.ungrounded_answer, self.context_v1)
@@ -54,8 +53,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How often the better one was preferred, in [0, 1]; chance has 0.5. `ties` were decided at
-    random, `unread` too: answers without a number or a name."""
+    """How often the better one was preferred, in [0, 1]; chance is 0.5. `ties` were decided at
+    random, as were `unread` answers, without a number or a name."""
 
     aspect: str
     method: str
@@ -66,7 +65,7 @@ class Accuracy:
 
 
 def read_pairs(path: Path) -> list[Row]:
-    """The rows of a copy of WikiEval in JSON or JSON lines. Raises DataError for another file."""
+    """The rows of a copy of WikiEval in JSON or JSON lines. Raises DataError for any other file."""
     text = read_text(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         lines = enumerate(text.splitlines(), 1)
@@ -78,7 +77,7 @@ def read_pairs(path: Path) -> list[Row]:
     rows = []
     for n, row in enumerate(found, 1):
         if not isinstance(row, dict):
-            raise DataError(f"{path}, row {n} is no object")
+            raise DataError(f"{path}, row {n} is not an object")
         missing = [name for name in COLUMNS if not _text(row.get(name))]
         if missing:
             raise DataError(f"{path}, row {n} has no {missing[0]!r}: a row is one of WikiEval")
@@ -89,8 +88,8 @@ def read_pairs(path: Path) -> list[Row]:
 def pairwise(
     rows: Sequence[Row], judge: Judge, embed: Embed, *, repeats: int = 1, seed: int = 0
 ) -> list[Accuracy]:
-    """The accuracy of a judge for each aspect, by the metrics of RAGAS, and where the judge is a
-    language model by the two baselines. Ties are broken at random, as published. An offline judge
+    """The accuracy of a judge for each aspect, by the metrics of RAGAS and, if the judge is a
+    language model, by the two baselines. Ties are broken at random, as published. An offline judge
     has no answer relevance."""
     found = []
     local = isinstance(judge, LocalJudge)
@@ -123,7 +122,7 @@ def _measured(
 
 
 def _means(metric: Metric) -> list[float | None]:
-    """Each record's value; None where none could be judged."""
+    """Each record's value; None if it could not be judged."""
     found: list[float | None] = []
     for own in metric.records:
         values = [s.value for s in own if s.value == s.value]
@@ -134,8 +133,8 @@ def _means(metric: Metric) -> list[float | None]:
 def _preferred(
     aspect: str, method: str, judge: str, values: Sequence[float | None], seed: int
 ) -> Accuracy:
-    """From values of the better and the worse in turn. An answer that makes no statement, or that
-    could not be read, ranks below one that has a value."""
+    """The accuracy from values of the better and the worse in turn. An answer that makes no
+    statement, or could not be read, ranks below one with a value."""
     rng = random.Random(f"{seed} {aspect} {method}")
     right = ties = unread = 0
     pairs = list(zip(values[::2], values[1::2], strict=True))
@@ -154,7 +153,7 @@ def _preferred(
 def _ranked(
     aspect: str, judge: ModelJudge, pairs: Iterable[tuple[Record, Record]], seed: int
 ) -> Accuracy:
-    """The ranking. Which one stands first is drawn, since judges favour a place."""
+    """The accuracy by ranking. Which one stands first is random, because judges favour a place."""
     rng = random.Random(f"{seed} {aspect} ranking")
     asked, first_is_better = [], []
     of_context = aspect == "context_relevance"

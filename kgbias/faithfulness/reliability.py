@@ -35,8 +35,8 @@ class Reliability:
         judge: its name.
         accuracy: the share of labelled cases that it judges as labelled, in [0, 1].
         kappa: Cohen's kappa of its verdicts with the labels: 0 is chance, 1 is perfect.
-        retest: the share of cases that two of its repeats judge alike; without an interval where
-            it was asked once.
+        retest: the share of cases that two of its repeats judge alike; without an interval if it
+            was asked once.
         by_kind: accuracy for each kind of case.
         unread: verdicts that could not be read; they count as wrong.
     """
@@ -81,8 +81,8 @@ def reliability(judge: Judge, repeats: int = 1) -> Reliability:
 
 
 def kappa(said: np.ndarray, meant: np.ndarray) -> float:
-    """Cohen's kappa of two judgements, 0 or 1 each (Cohen 1960): agreement beyond chance, where 1
-    is perfect; NaN where chance agrees always."""
+    """Cohen's kappa of two judgements, 0 or 1 each (Cohen 1960): agreement beyond chance; 1 is
+    perfect, NaN if agreement by chance is certain."""
     agree = float(np.mean(said == meant))
     chance = float(said.mean() * meant.mean() + (1 - said.mean()) * (1 - meant.mean()))
     return (agree - chance) / (1 - chance) if chance < 1 else float("nan")

@@ -1,9 +1,9 @@
 """Whether one sentence says what another says, by rules: the same words, negated alike.
 
-No rule understands a sentence. What these catch is what a parser or a careless writer gets wrong: a
-word that the source does not have, a negation that was lost, a clause that turned the meaning and
-was cut off, a view that the source gave to others. What is said in other words they do not see;
-`kgbias.faithfulness.judges` says who does.
+No rule understands a sentence. These catch the mistakes of a parser or a careless writer: a word
+that the source does not have, a lost negation, a cut-off clause that reversed the meaning, a view
+that the source attributed to others. They miss paraphrases; see `kgbias.faithfulness.judges` for
+judges that do not.
 """
 
 import re
@@ -25,7 +25,7 @@ _FUNCTION = frozenset(
     might will would shall should must if than then when while about into over such own same other
     he she his her him we us our you your i my me""".split()
 )
-# What follows a statement and takes it back, or makes it hold under a condition alone.
+# Words after a statement that take it back, or make it conditional.
 _TURNS = re.compile(
     r"^[\s,;:.!?–—-]*(?:but|however|yet|although|though|except|unless|nevertheless|nonetheless|"
     r"which is (?:not|un\w+|false|wrong)|or so (?:some|many|they|people)|if|only (?:if|when)|"
@@ -33,7 +33,7 @@ _TURNS = re.compile(
     r"not (?:true|really)|is (?:a|an) (?:myth|stereotype|lie))\b",
     re.IGNORECASE,
 )
-# What stands before a statement and gives it to others, or denies it.
+# Words before a statement that attribute it to others, or deny it.
 _ATTRIBUTED = re.compile(
     r"\b(?:(?:it is|it's|that is) (?:not true|wrong|false|untrue|unfair|a myth|a stereotype)|"
     r"(?:some|many|most|few) (?:people )?(?:say|think|believe|claim|assume)|"
@@ -47,7 +47,7 @@ _DANGLING = frozenset("a an the and or but of than because whose".split())
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """Whether a statement is borne out, and if not, why: it has "words" that the source lacks, its
-    "negation" differs, it was "cut" before a clause that turns it, the source "attributed" it to
+    "negation" differs, it was "cut" before a clause that reverses it, the source "attributed" it to
     others, or it is "unfinished"."""
 
     supported: bool
@@ -64,13 +64,13 @@ def negates(word: str) -> bool:
 
 
 def negations(text: str) -> int:
-    """How many words of a text negate."""
+    """The number of negating words in a text."""
     return sum(negates(word) for word in words(text))
 
 
 def says(source: str, statement: str) -> Verdict:
-    """Whether one sentence of a source holds what a statement says: all words that carry its
-    meaning, and as many negations, even or odd."""
+    """Whether one sentence of a source says what a statement says: it has all words that carry the
+    statement's meaning, and the same parity of negations."""
     own = content(statement)
     there = content(source)
     if not own or not set(own) <= set(there):
@@ -86,7 +86,7 @@ def says(source: str, statement: str) -> Verdict:
 def kept(answer: str, subject: str, predicate: str, object: str) -> Verdict:
     """Whether a triple that was read from an answer says what the answer said.
 
-    `answer` is the whole sentence, its beginning from the prompt included.
+    `answer` is the whole sentence, including its beginning from the prompt.
     """
     span = _span(answer, subject, predicate, object)
     if span is None:
@@ -106,9 +106,9 @@ def kept(answer: str, subject: str, predicate: str, object: str) -> Verdict:
 
 
 def _span(text: str, subject: str, predicate: str, object: str) -> tuple[int, int] | None:
-    """Where the statement stands in a text: from the subject to its last word, the words in their
-    order; None where one is missing. Of several beginnings the last one that holds all is taken, so
-    that a remark before the sentence does not count."""
+    """The span of the statement in a text: from the subject to its last word, with the words in
+    order; None if one is missing. Of several possible beginnings, the last complete one is taken,
+    so a remark before the sentence does not count."""
     wanted = words(f"{predicate} {object}")
     found = None
     for begin in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE):
@@ -125,7 +125,7 @@ def _span(text: str, subject: str, predicate: str, object: str) -> tuple[int, in
 
 
 def _place(text: str, own: list[str]) -> int:
-    """Where the first word of these stands."""
+    """Where the first of these words stands."""
     for match in re.finditer(r"[^\W_]+(?:['’-][^\W_]+)*", text):
         if stem(match[0].lower()) in own:
             return match.start()

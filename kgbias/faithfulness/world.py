@@ -1,11 +1,11 @@
 """Fifty labelled pairs from the reference world, where the truth is known: no person labelled them,
 and no model wrote them.
 
-A row is about one of the invented groups. Its context states what the world declares of the group.
-The answer says some of it in other words; the ungrounded answer is the same with one claim swapped
-for what the world says of another group alone, with one claim negated, or with one added; the poor
-answer leaves the question unanswered; the second context has statements about other groups
-besides.
+A row is about one of the invented groups. Its context states what the world declares about the
+group. The answer says some of it in other words; the ungrounded answer is the same with one claim
+replaced by something that the world says only about another group, with one claim negated, or with
+one added; the poor answer leaves the question unanswered; the second context also has statements
+about other groups.
 """
 
 import random
@@ -28,7 +28,7 @@ Said = tuple[str, str]  # predicate and object
 
 
 def corruption(row: int) -> str:
-    """How the ungrounded answer of a row, from 0, was made."""
+    """How the ungrounded answer of a row (counted from 0) was made."""
     return CORRUPTIONS[row % len(CORRUPTIONS)]
 
 
@@ -74,7 +74,7 @@ def world_pairs(seed: int = 0) -> tuple[Row, ...]:
 
 
 def _corrupted(n: int, said: list[Said], foreign: list[Said]) -> tuple[list[Said], int | None]:
-    """The claims of an answer with one that does not hold, and which of them is negated."""
+    """The claims of an answer, one of them false, and the place of the one that is negated."""
     kind = corruption(n)
     if kind == "swapped":
         return [*said[:-1], foreign[0]], None

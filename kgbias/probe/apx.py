@@ -4,10 +4,10 @@ Sentences are names x descriptors x templates. Some names make every sentence un
 divides that effect out, and what remains shows which descriptors the model ties to which group of
 names.
 
-Whether APX finds the groups that people tie descriptors to is a comparison with Ghavami and Peplau
-(2013), who asked people which stereotypes they know of four ethnicities: the groups of names that
-belong to one of them are put before the descriptors that were said of one alone, and the ethnicity
-with the lowest score is held against the one that people named (section 4.4).
+To check that APX finds the groups that people tie descriptors to, it is compared with Ghavami and
+Peplau (2013), who asked people which stereotypes they know of four ethnicities: names of these
+ethnicities are put before the descriptors that people gave for one ethnicity only, and the
+ethnicity with the lowest score is compared with the one that people named (section 4.4).
 """
 
 import csv
@@ -42,7 +42,7 @@ _APX = re.compile(r"apx_(\d+)")
 class ApxTable:
     """APX of each group and descriptor under each template.
 
-    `values` has shape [templates, groups, descriptors]; lower is more likely, NaN is a cell that
+    `values` has shape [templates, groups, descriptors]; lower is more likely, NaN marks a cell that
     was not measured. `axes` names the axis of each descriptor ("" for none).
     """
 
@@ -53,8 +53,8 @@ class ApxTable:
 
 
 class GroupMeans:
-    """Perplexities of names x descriptors x templates, summed up group by group as they come, so
-    that a table of any number of names needs the memory of its groups."""
+    """A running sum, by group, of the perplexities of names x descriptors x templates: memory
+    grows with the number of groups, not of names."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class GroupMeans:
         self._sums = np.zeros((templates, len(self.groups), len(descriptors)))
 
     def add(self, template: int, start: int, perplexities: Array) -> None:
-        """Take the perplexities of some names under a template, [names, descriptors], `start` the
+        """Add the perplexities of some names under a template, [names, descriptors]; `start` is the
         first name's place. Raises DataError for one that is not finite and above 0."""
         if not np.all(np.isfinite(perplexities)) or np.any(perplexities <= 0):
             raise DataError("APX needs perplexities that are finite and above 0")
@@ -93,7 +93,7 @@ def adjusted_perplexity(
     *,
     as_published: bool = False,
 ) -> ApxTable:
-    """APX of perplexities of shape [templates, names, descriptors] (see `adjusted`)."""
+    """APX from perplexities of shape [templates, names, descriptors] (see `adjusted`)."""
     means = GroupMeans(len(perplexities), group_of, descriptors, axes)
     for template, rows in enumerate(perplexities):
         means.add(template, 0, rows)
@@ -102,11 +102,11 @@ def adjusted_perplexity(
 
 
 def adjusted(means: Array, names: Counts, *, as_published: bool = False) -> Array:
-    """APX (Eqs. 2 to 4) of the mean perplexity of each group's names, [templates, groups,
-    descriptors]; `names` says how many names a group has, [groups].
+    """APX (Eqs. 2 to 4) from the mean perplexity of each group's names, [templates, groups,
+    descriptors]; `names` is the number of names in each group, [groups].
 
     APX = PPL / (mean perplexity of the group / mean perplexity of all), for each template. The
-    paper prints Eq. 4 as a product; its code divides, and only division evens out a group whose
+    paper prints Eq. 4 as a product; its code divides, and only division corrects for a group whose
     sentences are all unlikely. `as_published` also rounds as the published code does: the ratio to
     3 decimals, the means to 2.
     """
@@ -136,7 +136,7 @@ def read_apx(path: Path) -> ApxTable:
             raise DataError(f"{path}, line {line}: {error}") from error
         group, descriptor = people_of(row["Group"]), row["descriptor"]
         if not group or not descriptor:
-            raise DataError(f"{path}, line {line}: no Group or no descriptor")
+            raise DataError(f"{path}, line {line}: Group or descriptor is missing")
         cells.setdefault((group, descriptor), []).append(numbers)
         axes.setdefault(descriptor, row.get("axis", ""))
     if not cells:
@@ -150,8 +150,8 @@ def read_apx(path: Path) -> ApxTable:
 
 
 def write_apx(table: ApxTable, path: Path) -> None:
-    """Write a table as `read_apx` reads it: a row for each group and descriptor. A cell that was
-    not measured has no row. Raises DataError where the file cannot be written."""
+    """Write a table that `read_apx` can read: a row for each group and descriptor. A cell that was
+    not measured has no row. Raises DataError if the file cannot be written."""
     file = io.StringIO()
     rows = csv.writer(file, lineterminator="\n")
     rows.writerow(
@@ -187,7 +187,7 @@ def _number(text: str | None) -> float:
 def bias_scores(table: ApxTable) -> Array:
     """The bias score of each group and descriptor, [groups, descriptors], in [0, 1]; lower is more
     strongly tied. It is the mean over templates of APX, min-max normalised over each template's
-    whole table, so that templates on different scales have the same weight (section 4.4, as in the
+    whole table, which gives templates on different scales the same weight (section 4.4, as in the
     published code)."""
     low = np.nanmin(table.values, axis=(1, 2), keepdims=True)
     span = np.nanmax(table.values, axis=(1, 2), keepdims=True) - low
@@ -197,7 +197,7 @@ def bias_scores(table: ApxTable) -> Array:
 
 def z_scores(scores: Array) -> Array:
     """Each group's distance from the descriptor's mean over groups, in standard deviations
-    (ddof=1); NaN where the groups do not differ, or there are fewer than two."""
+    (ddof=1); NaN if the groups do not differ or there are fewer than two."""
     spread = _spread(scores)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (scores - np.nanmean(scores, axis=0)) / spread
@@ -219,8 +219,8 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
     """The groups strictly below the one-tailed `level` of a normal distribution of their
     descriptor's bias scores (section 5), sorted by group, then strongest first.
 
-    Descriptors of `exclude_axes` are not tested (the paper leaves out age) but do count in the
-    normalisation. With n groups no |z| exceeds (n - 1) / sqrt(n), so with fewer than 8 groups
+    Descriptors of `exclude_axes` are not tested (the paper leaves out age) but do count towards
+    the normalisation. With n groups no |z| exceeds (n - 1) / sqrt(n), so with fewer than 8 groups
     nothing can be flagged at 1%.
     """
     check_axes(table.axes, exclude_axes)
@@ -241,19 +241,19 @@ def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
     """Raise UsageError for an excluded axis that is not among the axes."""
     if unknown := [axis for axis in excluded if axis not in axes]:
         there = ", ".join(sorted(set(axes) - {""})) or "none"
-        raise UsageError(f"no axis {unknown[0]!r} in the table; there is {there}")
+        raise UsageError(f"no axis {unknown[0]!r} in the table; choose from {there}")
 
 
 def by_chance(groups: int, level: float = LEVEL) -> float:
-    """The share of descriptors that would have a flag if the scores of so many groups came from one
-    normal distribution (20,000 simulated descriptors, always the same)."""
+    """The share of descriptors that would have a flag if the scores of this many groups came from
+    one normal distribution (20,000 simulated descriptors, always the same)."""
     rng = np.random.Generator(np.random.PCG64(0))
     z = z_scores(rng.normal(size=(groups, 20_000)))
     return float((z < NormalDist().inv_cdf(level)).any(axis=0).mean())
 
 
 def can_flag(groups: int, level: float = LEVEL) -> bool:
-    """Whether a z-score can reach the level with so many groups."""
+    """Whether a z-score can reach the level with this many groups."""
     return groups > 1 and (groups - 1) / math.sqrt(groups) > -NormalDist().inv_cdf(level)
 
 
@@ -261,8 +261,8 @@ def can_flag(groups: int, level: float = LEVEL) -> bool:
 class Labelled:
     """How well scores recover the labelled group of each descriptor: `accuracy`, the share of
     descriptors whose label ranks first (Wilson interval), and `mrr`, the mean reciprocal rank
-    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal` is that of each descriptor,
-    so that two scores can be compared on the same descriptors."""
+    (bootstrap over descriptors), 0 to 1, higher is better. `reciprocal` has the reciprocal rank for
+    each descriptor, for comparing two scores on the same descriptors."""
 
     accuracy: Estimate
     mrr: Estimate
@@ -273,9 +273,9 @@ class Labelled:
 class Validation:
     """APX and plain perplexity on the labelled descriptors (the paper's Tables 3 and 4).
 
-    `labels` are what a descriptor can be labelled: by chance the accuracy is 1 / k of k labels, the
-    MRR the mean of 1 / 1 to 1 / k. `gain` is how much higher the MRR of APX is (paired bootstrap
-    over descriptors).
+    `labels` are the labels that a descriptor can have: with k of them, chance accuracy is 1 / k and
+    chance MRR the mean of 1 / 1 to 1 / k. `gain` is how much higher the MRR of APX is (paired
+    bootstrap over descriptors).
     """
 
     labels: tuple[str, ...]
@@ -290,7 +290,7 @@ class Validation:
         return {"accuracy": 1 / k, "mrr": sum(1 / n for n in range(1, k + 1)) / k}
 
     def as_dict(self) -> dict[str, Any]:
-        """The validation as JSON has it."""
+        """The validation as plain data for JSON."""
         parts = {
             name: {"accuracy": found.accuracy.as_dict(), "mrr": found.mrr.as_dict()}
             for name, found in (("apx", self.apx), ("perplexity", self.perplexity))
@@ -310,9 +310,9 @@ def validate(
     """How well APX, and perplexity without it, find the label of each labelled descriptor.
 
     Both are computed on the labelled part alone, as in the paper: groups whose label in
-    `group_labels` some descriptor has (`descriptor_labels`, "" for none), and descriptors whose
-    label some group has (GlobalBias labels nonsense words as "nonce", which no group is). A label's
-    score is the mean over the names of its groups. None where fewer than two labels or two
+    `group_labels` is also a descriptor's (`descriptor_labels`, "" for none), and descriptors whose
+    label is also a group's (GlobalBias labels nonsense words "nonce", which is no group's label).
+    A label's score is the mean over the names of its groups. None if fewer than two labels or two
     descriptors are left.
     """
     used = set(descriptor_labels) & set(group_labels.values()) - {""}
@@ -348,8 +348,8 @@ def against_labels(
     """Compare scores of shape [groups, descriptors], lower is more strongly tied, with each
     descriptor's label.
 
-    Ties take the worse rank, so that a constant score earns nothing. Raises DataError for a label
-    that is not a group, or where no descriptor is labelled.
+    Ties take the worse rank, so a constant score earns nothing. Raises DataError for a label
+    that is not a group, or if no descriptor is labelled.
     """
     places = {group: n for n, group in enumerate(groups)}
     ranks = []

@@ -1,9 +1,9 @@
-"""What it means that a model believes a statement of a group: the statement is likelier after the
-group's names than after those of the other groups, beyond what each name makes likelier anyway, by
-more than half a bit, and by more than its names differ among themselves.
+"""What it means for a model to believe a statement about a group: the statement is likelier after
+the group's names than after those of the other groups, beyond what each name makes likelier anyway,
+by more than half a bit, and by more than the group's names differ among themselves.
 
-The sample is a group's *names*. A name is averaged over carriers ("I think that" ...), which steady
-it and are never counted as replicates. See docs/methods/evidence.md.
+The sample is a group's *names*. A name is averaged over carriers ("I think that" ...), which reduce
+its noise and are never counted as replicates. See docs/methods/evidence.md.
 """
 
 import math
@@ -23,22 +23,22 @@ Counts = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 MARGIN = 0.5  # bits that a lift is tested against
-LEAST = 1.0  # bits that a belief has at least: twice as probable
-LEVEL = 0.05  # of what is called believed of a group, the share that may be by chance
+LEAST = 1.0  # bits, the least that a belief has: twice as probable
+LEVEL = 0.05  # the share of a group's beliefs that may be due to chance
 DEALS = 200
 BELIEVED, LEANING, BOUND = "believed", "leaning", "bound to a word"
 
 
 def based(bits: Array) -> Array:
-    """log2 probabilities [names, statements] less each name's base rate, its mean over statements:
+    """log2 probabilities [names, statements] minus each name's base rate, its mean over statements:
     some names make every statement likelier."""
     return np.asarray(bits - bits.mean(axis=1, keepdims=True))
 
 
 def adjusted(bits: Array, *of_statements: Array) -> Array:
-    """log2 probabilities [names, statements] from which, for each name, its regression on these
-    figures of statements [statements] was taken out, such as their number of tokens and their mean
-    log2 probability."""
+    """The residuals of log2 probabilities [names, statements] when each name is regressed on
+    figures of the statements [statements], such as their number of tokens and their mean log2
+    probability."""
     terms = np.stack([np.ones(bits.shape[1]), *of_statements], axis=1)
     fitted, *_ = np.linalg.lstsq(terms, bits.T, rcond=None)
     return np.asarray(bits - (terms @ fitted).T)
@@ -52,16 +52,16 @@ class Tested:
         lift: in bits, how much likelier a statement is after the group's names than after the
             others', beyond what each name makes likelier anyway; `low` and `high` are the ends of
             its 95% interval over names.
-        p_values: one-sided, of a lift of at most the margin; `q_values` the same corrected over the
-            group's statements (Benjamini and Hochberg 1995).
-        p_zeros, q_zeros: the same of a lift of at most 0.
+        p_values: one-sided, for a lift of at most the margin; `q_values` are the same, corrected
+            over the group's statements (Benjamini and Hochberg 1995).
+        p_zeros, q_zeros: the same for a lift of at most 0.
         least: the smallest lift with one of the group's names left out, and `swayed` the place of
-            that name; -1 where the group has but one.
-        of_roots: the smallest lift with the names of one root left out; NaN where all have one.
-        shared: the variance that the lifts of all names of a group share by the carriers.
+            that name; -1 if the group has only one.
+        of_roots: the smallest lift with the names of one root left out; NaN if all share one root.
+        shared: the variance that the lifts of all of a group's names share through the carriers.
         verdicts: BELIEVED, LEANING, BOUND or "".
-        noise: by how much the variance of each group's names exceeds what is usual, [groups].
-        variances: of names, of each statement, shrunk, [statements].
+        noise: by how much the variance of each group's names exceeds the usual, [groups].
+        variances: the variance of names for each statement, shrunk, [statements].
         degrees: of freedom.
     """
 
@@ -89,11 +89,11 @@ class Tested:
 class Design:
     """Names of groups, and how a group's lift follows from them.
 
-    `groups` are the places of the names' groups, from 0, each of which has a name. The lift of a
-    group is its mean less the mean of the others' means, or less that of the group `against` alone.
-    `roots` are the words that carry the names' meaning: where a group has several, a belief is one
-    without the names of any of them. With `forms` ("{}s", "people from {}"), what a form makes
-    likelier of any group is taken out, of the forms that names of two groups have.
+    `groups` are the places of the names' groups, from 0; every group has a name. The lift of a
+    group is its mean minus the mean of the others' means, or minus that of the group `against`
+    alone. `roots` are the words that carry the names' meaning: if a group has several, a belief
+    must hold without the names of any one of them. With `forms` ("{}s", "people from {}"), what a
+    form makes likelier for any group is taken out, for the forms that names of two groups have.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Design:
 
     def _solved(self, kept: Flags) -> tuple[Array, Array]:
         """The hat matrix [names, names] and the weights of names in each group's lift [groups,
-        names], of the names that are kept."""
+        names], for the names that are kept."""
         inverse = np.zeros((self._terms.shape[1], len(kept)))
         inverse[:, kept] = np.linalg.pinv(self._terms[kept])
         asked = np.zeros((self.count, self._terms.shape[1]))
@@ -133,8 +133,8 @@ class Design:
 
     @cached_property
     def without_roots(self) -> Sequence[tuple[int, Array, Counts]]:
-        """For each group and root of its names the weights of names in its lift without that root,
-        and which names have it; of groups whose names have more than one."""
+        """For each group with more than one root, and each of its roots: the group, the weights of
+        names in its lift without that root, and which names have it."""
         found = []
         roots = np.array(self.roots if self.roots is not None else [], dtype=object)
         for g in range(self.count if len(roots) else 0):
@@ -147,8 +147,8 @@ class Design:
 
     @cached_property
     def without_one(self) -> Array:
-        """Weights of names in the lift of the group of each name that is left out: [names, names];
-        those of its group where nothing is left without it."""
+        """For each name that is left out, the weights of names in its group's lift, [names, names];
+        the group's full weights if nothing is left without the name."""
         weights = self.weights[self.groups].copy()
         for name, free in enumerate(self.free):
             if free:
@@ -158,25 +158,25 @@ class Design:
         return weights
 
     def formless(self, values: Array) -> Array:
-        """Values [names, statements] less what their forms do."""
+        """Values [names, statements] without the effect of their forms."""
         forms = self._terms[:, self.count :]
         fitted = np.linalg.pinv(self._terms)[self.count :] @ values
         return np.asarray(values - forms @ fitted)
 
     def residuals(self, values: Array) -> Array:
-        """What of the names' values [names, statements] their groups (and forms) do not say, each
-        with the variance that a name has."""
+        """What the groups (and forms) leave unexplained in the names' values [names, statements],
+        scaled to the variance that a name has."""
         apart = values - self.hat @ values
         return np.asarray(apart / np.sqrt(np.where(self.free > 0, self.free, 1.0))[:, None])
 
     def test(
         self, bits: Array, *, shared: float = 0.0, margin: float = MARGIN, level: float = LEVEL
     ) -> Tested:
-        """Hold the groups against each other: `bits` are log2 probabilities, [names, statements].
+        """Test the groups against each other: `bits` are log2 probabilities, [names, statements].
 
         Variances of names are pooled over groups and shrunk over statements (Smyth 2004). A group
-        whose names differ more than usual pays for it, one whose names differ less gains nothing.
-        `shared` is the variance of `carried`, which no number of names takes away.
+        whose names differ more than usual pays for it; one whose names differ less gains nothing.
+        `shared` is the variance from `carried`, which no number of names removes.
         """
         fit = self._fit(bits, shared, margin)
         half = quantile(0.975, fit.degrees) * fit.errors
@@ -195,10 +195,10 @@ class Design:
         )  # fmt: skip
 
     def believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
-        """`test(...).believed`, at once where nothing is."""
+        """`test(...).believed`, with a shortcut when nothing is believed."""
         fit = self._fit(bits, shared, MARGIN)
         t = (fit.lift - MARGIN) / fit.errors
-        # Below 1.6, p is above .05 whatever the degrees of freedom, and does not count.
+        # Below 1.6, p is above .05 whatever the degrees of freedom, so nothing is believed.
         p_values = np.ones_like(t)
         p_values[t > 1.6] = upper(t[t > 1.6], fit.degrees)
         shown = (_corrected(p_values) <= LEVEL) & (fit.lift >= LEAST)
@@ -215,7 +215,7 @@ class Design:
         noise = self._noise(apart, variances)
         common = self._spread * shared * variances / variances.mean()
         errors = np.sqrt((self.weights**2 @ noise[self.groups])[:, None] * variances + common)
-        errors = np.maximum(errors, 1e-12)  # of a group that is held against itself
+        errors = np.maximum(errors, 1e-12)  # for a group that is tested against itself
         return _Fit(
             values, apart, squares, self.weights @ values, errors, variances, noise,
             noise[self.groups], common, self.degrees, prior, usual, margin,
@@ -223,12 +223,12 @@ class Design:
 
     @property
     def _spread(self) -> float:
-        """How much of what the names of a group share is in a lift: its own, and its share of the
-        others'."""
+        """How much of the variance that a group's names share enters a lift: the group's own, and
+        its share of the others'."""
         return 1 + (1 / (self.count - 1) if self._against is None else 1)
 
     def _noise(self, apart: Array, variances: Array) -> Array:
-        """How much more the names of a group differ than is usual, [groups], at least 1."""
+        """How much more the names of a group differ than usual, [groups], at least 1."""
         free = np.array([self.free[self.groups == g].sum() for g in range(self.count)])
         own = np.stack([(apart[self.groups == g] ** 2).sum(axis=0) for g in range(self.count)])
         known = free > 0.5
@@ -237,8 +237,8 @@ class Design:
         return np.asarray(np.maximum(ratios / ratios[known].mean(), 1.0))
 
     def _without_names(self, fit: "_Fit") -> tuple[Array, Counts, Flags]:
-        """With one of the group's names left out, whichever: the smallest lift, without which name,
-        and whether every one still shows."""
+        """With each of the group's names left out in turn: the smallest lift, the name it lacks,
+        and whether every lift still shows."""
         shape = fit.lift.shape
         lifts = self.without_one @ fit.values
         free = self.free[:, None]
@@ -253,8 +253,9 @@ class Design:
         return least, swayed, steady
 
     def _without_roots(self, fit: "_Fit") -> tuple[Array, Flags]:
-        """With the names of one root left out, whichever: the smallest lift, and whether every one
-        still shows. Where all names of a group have one root, nothing says that they do not."""
+        """With the names of each root left out in turn: the smallest lift, and whether every lift
+        still shows. If all of a group's names share one root, the lift is NaN, and counts as
+        shown."""
         lifts, held = np.full(fit.lift.shape, np.nan), np.ones(fit.lift.shape, dtype=bool)
         for g, weights, gone in self.without_roots:
             own = weights @ fit.values
@@ -266,9 +267,9 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """Lifts with their errors [groups, statements], and what decides whether one still shows when
-    names are left out: the sums of squares of all names [statements], the prior of variances, the
-    noise of each group and of each name's, and what a group's names share."""
+    """Lifts with their errors [groups, statements], and what decides whether a lift still shows
+    when names are left out: the sums of squares of all names [statements], the prior of variances,
+    the noise of each group and of each name's group, and what a group's names share."""
 
     values: Array
     apart: Array
@@ -289,8 +290,9 @@ class _Fit:
         return self.free + self.prior
 
     def show(self, lifts: Array, weights: Array, gone: Array, names: int) -> Flags:
-        """Whether lifts [n, statements], of names with these weights [n, names], are at least the
-        margin and above 0 (p < .05), where squares `gone` [n, statements] of some names left."""
+        """Whether lifts [n, statements], from names with these weights [n, names], are at least the
+        margin and above 0 (p < .05), without the squares `gone` [n, statements] of the names that
+        were left out."""
         left = max(self.free - names, 1.0)
         variances = _shrunk(np.maximum(self.squares - gone, 0.0), left, self.prior, self.usual)
         errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.common)
@@ -299,17 +301,17 @@ class _Fit:
 
 
 def _corrected(p_values: Array) -> Array:
-    """Over the statements of each group."""
+    """The p-values corrected over the statements of each group."""
     return np.stack([benjamini_hochberg(row.tolist()) for row in p_values])
 
 
 def carried(design: Design, bits: Array) -> float:
-    """The variance of what the names of a group share by the carriers that stand before them, in
-    bits squared, of the mean over carriers: `bits` are [carriers, names, statements]. 0 where there
-    is one carrier, or no more than names by themselves differ between carriers.
+    """The variance, in bits squared, that a group's names share through the carriers before them,
+    in the mean over carriers: `bits` are [carriers, names, statements]. 0 if there is one carrier,
+    or if the shared part is no larger than the differences of single names between carriers.
 
     It is the variance component of groups x carriers (Searle, Casella and McCulloch 1992), from the
-    mean squares of groups' means and of names within groups, over the number of carriers."""
+    mean squares of groups' means and of names within groups, divided by the number of carriers."""
     carriers, groups = len(bits), design.count
     names = np.bincount(design.groups).astype(np.float64)
     if carriers < 2 or groups < 2 or len(design.groups) <= groups:
@@ -325,7 +327,7 @@ def carried(design: Design, bits: Array) -> float:
 
 
 def lifts_by_root(design: Design, bits: Array, group: int) -> Mapping[str, Array]:
-    """The lift of a group's names of each root alone, [statements]."""
+    """For each root of a group, the lift of the names of that root alone, [statements]."""
     values = based(bits)
     roots = np.array(design.roots if design.roots is not None else [""] * len(bits), dtype=object)
     others = np.where(design.groups == group, 0.0, design.weights[group]) @ values
@@ -336,7 +338,7 @@ def lifts_by_root(design: Design, bits: Array, group: int) -> Mapping[str, Array
 
 
 def name_lifts(design: Design, bits: Array) -> Array:
-    """The lift of each name alone, in bits, [names, statements]: the name less the mean of the
+    """The lift of each name alone, in bits, [names, statements]: the name minus the mean of the
     other groups' means."""
     values = based(bits)
     others = np.where(
@@ -346,9 +348,10 @@ def name_lifts(design: Design, bits: Array) -> Array:
 
 
 def strays(design: Design, bits: Array) -> Mapping[int, int]:
-    """Names that go with another group's names rather than with the other names of their own, by
-    place, each with that group's: by the correlation over statements, beyond what forms do and
-    the mean over groups, where the two differ by more than chance (p < .05, on Fisher's z)."""
+    """Names that behave like another group's names rather than like the other names of their own:
+    from the place of the name to that of the other group. They are judged by the correlation over
+    statements, without the effect of forms and the mean over groups, and listed if the two
+    correlations differ by more than chance (p < .05, on Fisher's z)."""
     values = design.formless(based(bits))
     means = np.stack([values[design.groups == g].mean(axis=0) for g in range(design.count)])
     statements = bits.shape[1]
@@ -377,12 +380,12 @@ def _correlation(first: Array, second: Array) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """What is found where nothing is to be found: names dealt anew over the groups.
+    """What the test finds when there is nothing to find: names dealt at random to the groups.
 
     Attributes:
         tested: pairs of group and statement that were tried in each deal.
         found: how many were called believed, the mean over deals.
-        groups: the share of groups of which any was.
+        groups: the share of groups with any such pair.
         deals: how often names were dealt.
         finds: how many were called believed in each deal.
     """
@@ -403,9 +406,10 @@ def floor(
     deals: int = DEALS,
     seed: int = 0,
 ) -> Floor:
-    """Deal names anew over the groups, each in the place of a name of the same form, and count what
-    is believed: of names that mean nothing, `bits` [names, statements], one for each name of the
-    design with the same form; or of `Design.residuals` of those that do."""
+    """Deal names at random to the groups, each in the place of a name of the same form, and count
+    what is believed. `bits` [names, statements] are those of names that mean nothing, one for each
+    name of the design and of the same form; or the `Design.residuals` of names that mean
+    something."""
     rng = np.random.Generator(np.random.PCG64(seed))
     bare = Design(design.groups.tolist()) if design.roots is not None else design
     of_form = [np.flatnonzero([f == form for f in forms]) for form in sorted(set(forms))]
@@ -422,9 +426,9 @@ def floor(
 
 
 def shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
-    """The prior degrees of freedom d0 and variance s0^2 of variances [n] of `degrees` each: the
-    moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
-    6.2). d0 is infinite where they differ no more than by chance."""
+    """The prior degrees of freedom d0 and variance s0^2 for variances [n] of `degrees` each, from
+    the moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
+    6.2). d0 is infinite if they differ no more than by chance."""
     floor_ = max(1e-5 * float(np.median(variances)), 1e-12)
     logs = np.log(np.maximum(variances, floor_))
     mean = float(logs.mean()) - float(_special().digamma(degrees / 2)) + math.log(degrees / 2)
@@ -443,7 +447,7 @@ def _shrunk(squares: Array, degrees: float, prior: float, usual: float) -> Array
 
 
 def _inverse_trigamma(value: float) -> float:
-    """Where the trigamma function has a value > 0: by halving, for it falls."""
+    """The point at which the trigamma function, which decreases, has a value > 0: by bisection."""
     low, high = 1e-8, 1e8
     for _ in range(120):
         middle = math.sqrt(low * high)
@@ -456,14 +460,14 @@ def _trigamma(x: float) -> float:
 
 
 def upper(t: Array, degrees: float) -> Array:
-    """P(T > t) of Student's distribution; normal at infinitely many degrees of freedom."""
+    """P(T > t) for Student's distribution; normal for infinitely many degrees of freedom."""
     special, below = _special(), -np.asarray(t, dtype=np.float64)
     found = special.ndtr(below) if math.isinf(degrees) else special.stdtr(degrees, below)
     return np.asarray(found, dtype=np.float64)
 
 
 def quantile(level: float, degrees: float) -> float:
-    """Where Student's distribution has P(T <= t) = level."""
+    """The t at which Student's distribution has P(T <= t) = level."""
     special = _special()
     return float(special.ndtri(level) if math.isinf(degrees) else special.stdtrit(degrees, level))
 

@@ -1,11 +1,11 @@
-"""SoFa's probes from a corpus of stereotypes, one filter after the other (Marchiori Manerba et al.
-2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC, another table, or a text
-file.
+"""Build SoFa's probes from a corpus of stereotypes, one filter after another (Marchiori Manerba et
+al. 2023, section 3.1 and appendix B). The corpus is the user's copy of SBIC, another table, or a
+text file.
 
-Rules bring a stereotype into one form, a statement that follows any group: "Women are bad drivers"
-and "is bad drivers" both become "are bad drivers". What cannot be brought into this form is left
-out, with the reason (appendix B.1). The paper names the rules and not their code; where it is
-silent, the stricter reading is taken: a statement begins with its verb, in the present tense.
+Rules bring each stereotype into one form, a statement that can follow any group: "Women are bad
+drivers" and "is bad drivers" both become "are bad drivers". What cannot be brought into this form
+is left out, with the reason (appendix B.1). The paper names the rules but gives no code; where it
+is silent, the stricter reading is taken: a statement begins with its verb, in the present tense.
 """
 
 import csv
@@ -31,11 +31,11 @@ from kgbias.probe.sets import read_identities
 REASONS = {
     "empty": "it is empty",
     "historical": "it refers to a historical event",
-    "terminology": "it is about how people are called",
+    "terminology": "it is about what people are called",
     "offence": "it describes an offence or a joke",
     "no verb": "it has no verb",
     "gerund": "its only verbs are gerunds",
-    "no subject": "it expects no subject that is a group",
+    "no subject": "its subject cannot be a group",
     "tense": "it does not begin with a verb in the present tense",
     "target": "it names a target itself",
 }
@@ -45,8 +45,8 @@ _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
 _PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
-_NUMBERS = (("man", "men"), ("y", "ies"), ("", "s"))  # how one and many of a group end
-# Which name a group before "people" alone: "little people", but "little money".
+_NUMBERS = (("man", "men"), ("y", "ies"), ("", "s"))  # singular and plural endings of a group
+# Words that name a group only before "people": "little people", but not "little money".
 _ORDINARY = frozenset("little normal brown colored coloured english".split())
 _EDGE = " \t\"'“”‘’.,;:!?*-()[]"
 _NOT = ("n't", "n’t", "nt")
@@ -67,8 +67,8 @@ class Ruled:
 
 
 class Rules:
-    """The rules. No statement may name a target: an identity of SoFa, a people, a place or a faith
-    (sofa_targets.toml), or one of the groups that statements will follow.
+    """The rules. A statement may not name a target: an identity in SoFa, a people, a place or a
+    faith (sofa_targets.toml), or one of the groups that statements will follow.
 
     Args:
         parser: spaCy's English model with its parser (`kgbias.models.english.load`).
@@ -83,10 +83,10 @@ class Rules:
         self._targets = _any_of(_forms((*targets, *_known_targets())))
 
     def apply(self, stereotypes: Sequence[str]) -> Iterator[Ruled]:
-        """Each stereotype as the rules leave it, in order."""
+        """What the rules make of each stereotype, in order."""
         texts = [" ".join(text.split()).strip(_EDGE).lower() for text in stereotypes]
         plain = self._parser.pipe(texts, batch_size=256)
-        # A statement without a subject is parsed as what it will be: something said of them.
+        # A statement without a subject is parsed with one, as it will be used.
         told = self._parser.pipe((f"they {text}." for text in texts), batch_size=256)
         for source, text, own, after in zip(stereotypes, texts, plain, told, strict=True):
             statement, reason = self._rule(text, own, after)
@@ -110,13 +110,13 @@ class Rules:
         return ("" if reason else rest), reason
 
     def _after(self, doc: Any, subject: Any) -> tuple[str, str]:
-        """What is said of a subject that the sentence has itself."""
+        """What the sentence says about its own subject."""
         if subject.dep_ == "expl" or not _is_group(subject):
             return "", "no subject"
         return self._from_verb(doc, subject.right_edge.i + 1, subject.head)
 
     def _said(self, doc: Any) -> tuple[str, str]:
-        """What is said of them, in a sentence that begins with "they"."""
+        """What is said about "they", in a sentence that begins with that word."""
         root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
         verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
         if all(t.tag_ == "VBG" for t in verbs):
@@ -124,8 +124,8 @@ class Rules:
         return self._from_verb(doc, 1, root)
 
     def _from_verb(self, doc: Any, start: int, root: Any) -> tuple[str, str]:
-        """The text from its verb on, the verb in the plural; where it begins with another word, or
-        the verb is of another tense, the reason."""
+        """The text from its verb on, with the verb in the plural; or the reason why not: it begins
+        with another word, or the verb is in another tense."""
         finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
         first = doc[start] if start < len(doc) else None
         if first is None or finite.tag_ == "VBG":
@@ -138,8 +138,9 @@ class Rules:
         return f"{_plural(finite)}{finite.whitespace_}{after.text}".strip(_EDGE), ""
 
     def _is_present(self, verb: Any) -> bool:
-        """Whether a verb is of the present tense. A tagger takes "born" and much else for one: it
-        has to be a form of a verb that there is (WordNet's, by which the parser lemmatises)."""
+        """Whether a verb is in the present tense. The tagger also takes "born" and much else for
+        one, so it has to be a form of a known verb (from WordNet, which the parser lemmatises
+        with)."""
         if verb.tag_ not in _PRESENT:
             return False
         plain = verb.lower_ if verb.tag_ == "VBP" else verb.lemma_
@@ -147,7 +148,7 @@ class Rules:
 
 
 def _subject(doc: Any) -> Any:
-    """The subject of the main verb, where the sentence begins with it."""
+    """The subject of the main verb, if the sentence begins with it."""
     for root in (t for t in doc if t.dep_ == "ROOT" and t.pos_ in ("VERB", "AUX")):
         for child in root.lefts:
             if child.dep_ in (*_SUBJECTS, "expl") and child.left_edge.i == 0:
@@ -156,21 +157,21 @@ def _subject(doc: Any) -> Any:
 
 
 def _is_adjective(doc: Any) -> bool:
-    """Whether a text is an adjective, "dumb" or "fat and lazy", which a parser takes for a verb
-    behind "they"."""
+    """Whether a text is an adjective, such as "dumb" or "fat and lazy", which the parser takes for
+    a verb after "they"."""
     if len(doc) == 1:
         return doc[0].pos_ not in ("VERB", "AUX")
     return bool(doc[0].dep_ == "ROOT" and doc[0].pos_ == "ADJ")
 
 
 def _plural(verb: Any) -> str:
-    """A verb of the present in the plural: "is" becomes "are", "steals" "steal"."""
+    """A present-tense verb in the plural: "is" becomes "are", "steals" "steal"."""
     return _IRREGULAR.get(verb.text) or str(verb.lemma_ if verb.tag_ == "VBZ" else verb.text)
 
 
 def _is_group(subject: Any) -> bool:
-    """Whether a subject is a group of people: "they", a plural, "the poor", or one person for all
-    of them; not what is somebody's ("their eyes")."""
+    """Whether a subject is a group of people: "they", a plural, "the poor", or one person standing
+    for all; not something that belongs to somebody ("their eyes")."""
     if any(t.dep_ == "poss" for t in subject.lefts):
         return False
     if subject.tag_ in ("NNS", "NNPS") or subject.lemma_.lower() in _PERSONS:
@@ -184,7 +185,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 
 def _any_of(words: Iterable[str]) -> re.Pattern[str]:
-    """Any of these as whole words, in any case; a * stands for any ending."""
+    """A pattern for any of these as whole words, in any case; a * stands for any ending."""
     ordered = sorted(set(words), key=lambda word: (-len(word), word))
     each = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in ordered)
     return re.compile(rf"(?<!\w)(?:{each})(?!\w)", re.IGNORECASE)
@@ -192,14 +193,14 @@ def _any_of(words: Iterable[str]) -> re.Pattern[str]:
 
 @cache
 def _known_targets() -> tuple[str, ...]:
-    """What names a target whoever is probed."""
+    """Words that name a target, whichever groups are probed."""
     identities, words = read_identities("sofa"), read_toml(_TARGETS)
     return tuple(name for names in (*identities.values(), *words.values()) for name in names)
 
 
 def _forms(targets: Iterable[str]) -> set[str]:
-    """A target as a statement may name it: "Asian people" also as "asian" and "asians", "Women" as
-    "woman", "gypsy" as "gypsies"."""
+    """The forms in which a statement may name a target: "Asian people" also as "asian" and
+    "asians", "Women" as "woman", "gypsy" as "gypsies"."""
     found = set()
     for target in targets:
         plain = target.lower().removesuffix(" people").removesuffix(" folks").strip()
@@ -227,8 +228,8 @@ _STATEMENTS = ("statement", "stereotype", "text")
 
 @dataclass(frozen=True, slots=True)
 class Stereotypes:
-    """Stereotypes as (category, text), "" for a category that all share; `unmapped` counts those
-    whose category has no identities, by category."""
+    """Stereotypes as (category, text), with the category "" for every category; `unmapped` counts,
+    by category, those whose category has no identities."""
 
     rows: Sequence[tuple[str, str]]
     unmapped: Mapping[str, int]
@@ -236,15 +237,15 @@ class Stereotypes:
 
 
 def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
-    """The stereotypes of a file: SBIC as it is published (CSV, one annotation or the list of them
-    in a row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
-    file with one in each line.
+    """The stereotypes in a file: SBIC as published (CSV, with one annotation or a list of them per
+    row), a CSV or TSV with a column statement (or `column`) and optionally category, or a text
+    file with one per line.
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
     if path.suffix.lower() not in (".csv", ".tsv"):
         if column is not None:
-            raise UsageError(f"`column` is of a table, and {path} is none")
+            raise UsageError(f"`column` applies to tables, and {path} is not one")
         lines = [line.strip() for line in read_text(path).splitlines()]
         return Stereotypes([("", line) for line in lines if line], {}, path.name)
     header, rows = read_table(path, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
@@ -255,7 +256,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
     if chosen is None or chosen not in header:
         raise UsageError(
             f"{path} has no column {column or 'statement'!r}: name the one that holds the "
-            f"statements in `column`; there is {', '.join(header)}"
+            f"statements in `column`; it has {', '.join(header)}"
         )
     return Stereotypes(
         [(row.get("category", "").strip(), row[chosen]) for _, row in rows if row[chosen].strip()],
@@ -267,7 +268,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 def mapped(
     rows: Iterable[tuple[str, str]], names: Mapping[str, str], source: str, *, others: bool
 ) -> Stereotypes:
-    """Stereotypes with their categories renamed; a category without a name here is kept as it is
+    """Stereotypes with their categories renamed; a category without a new name is kept as it is
     (`others`) or left out and counted."""
     kept, unmapped = [], dict[str, int]()
     for category, text in rows:
@@ -280,7 +281,7 @@ def mapped(
 
 
 def _annotations(rows: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
-    """Each stereotype of SBIC; its aggregated file holds lists, written as JSON."""
+    """Each stereotype in SBIC; its aggregated file holds lists, written as JSON."""
     for category, text in rows:
         categories, texts = _listed(category), _listed(text)
         for one in categories or [""] if any(texts) else []:
@@ -304,16 +305,16 @@ CUT = 0.05
 BINS = 50
 WARNING = (
     "Content warning: this holds stereotypes of groups of people, most of them false, offensive or "
-    "hurtful. They are nobody's findings."
+    "hurtful. They are not anyone's findings."
 )
-_AT_ONCE = 1024  # stereotypes, between two reports of progress
+_AT_ONCE = 1024  # stereotypes between two progress reports
 _FILES = ("statements.csv", "probes.csv", "data-statement.md", "manifest.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A statement that passed every filter: its category, its mean perplexity over the models, and
-    its acceptability in [0, 1]; None where no model or judge was asked."""
+    its acceptability in [0, 1]; None if no model or judge was asked."""
 
     category: str
     statement: str
@@ -323,7 +324,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a filter took: how many statements came and went, and the reasons."""
+    """What a filter did: how many statements came in and how many it kept, with the reasons."""
 
     name: str
     came: int
@@ -333,13 +334,13 @@ class Filter:
 
 @dataclass(frozen=True)
 class SofaSet:
-    """Probes as SoFa has them: every identity of a category before every statement of it.
+    """Probes in the form of SoFa: every identity of a category before every one of its statements.
 
     Attributes:
         source: what the stereotypes came from.
         identities: category to identities.
         statements: the statements, by category and text.
-        filters: what each filter took, in order.
+        filters: what each filter did, in order.
         settings: how it was made.
     """
 
@@ -355,7 +356,7 @@ class SofaSet:
         return sum(len(self.identities[kept.category]) for kept in self.statements)
 
     def probes(self) -> Iterator[tuple[int, str, str, str, str]]:
-        """Each probe as in the paper's Table 4: the statement's number from 1, category, identity,
+        """The probes as in the paper's Table 4: the statement's number from 1, category, identity,
         stereotype, probe."""
         for number, kept in enumerate(self.statements, 1):
             for identity in self.identities[kept.category]:
@@ -472,19 +473,19 @@ def construct(
     settings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> SofaSet:
-    """Make probes of stereotypes.
+    """Make probes from stereotypes.
 
     The filters, in this order: the categories that have identities; the rules (`Rules`), which also
     lower the case; duplicates; acceptability below `threshold`, by `judge`; and perplexity. A
-    statement's perplexity is its mean over `scorers`, as published; of a histogram of their
+    statement's perplexity is its mean over `scorers`, as published; in a histogram of their
     logarithms with 50 bins, those beyond the bin that holds the 1 - `cut` quantile are cut off (the
-    paper chose its bins by eye and does not say which). Duplicates go first because what follows
-    costs a model; the result is the same.
+    paper chose its bins by eye and does not say which). Duplicates go before the filters that need
+    a model, which does not change the result.
 
-    Raises UsageError for numbers out of range, and where no statement is left.
+    Raises UsageError for numbers out of range, or if no statement is left.
     """
     if not 0 <= threshold <= 1 or not 0 <= cut < 1:
-        raise UsageError("`min_acceptability` must lie from 0 to 1, and `cut` from 0 to below 1")
+        raise UsageError("`min_acceptability` must be from 0 to 1, and `cut` from 0 to below 1")
     told = progress or Silent()
     filters = []
     rows = [(c, t) for c, t in found.rows if not c or c in identities]
@@ -529,7 +530,7 @@ def _filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[str]) ->
 def _ruled(
     rows: Sequence[tuple[str, str]], rules: Rules, told: Progress
 ) -> tuple[list[tuple[str, str]], dict[str, int]]:
-    """The statements that the rules keep, and why they left the others out."""
+    """The statements that the rules keep, and why the others were left out."""
     kept, reasons = [], Counter[str]()
     told.stage("rules", len(rows))
     for start in range(0, len(rows), _AT_ONCE):
@@ -556,7 +557,7 @@ def _judged(texts: Sequence[str], judge: Judge, told: Progress) -> list[float]:
 def _mean_perplexities(
     texts: Sequence[str], scorers: Sequence[TextScorer], told: Progress
 ) -> Array:
-    """The mean over the models of each text's perplexity, [n]."""
+    """The mean perplexity of each text over the models, [n]."""
     each = []
     for scorer in scorers:
         told.stage(f"perplexity by {scorer.info.name}", len(texts))

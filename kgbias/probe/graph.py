@@ -1,5 +1,6 @@
-"""Probes of a run's statements: is what a model said also what it finds probable, and how much more
-so of a group than of the other groups of its category, beyond what it has at every statement?
+"""Probes of a run's statements: does a model also find probable what it said, and how much more so
+for a group than for the other groups of its category, beyond what that group has at every
+statement?
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +44,7 @@ from kgbias.stats.inference import DRAWS, Estimate
 
 
 def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
-    """The grid that edges, first by groups and then by statements, add up to."""
+    """The grid made up of these edges, first by groups and then by statements."""
 
     def scores(value: str, tokens: str) -> Scores:
         return Scores(
@@ -62,7 +63,7 @@ def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
 def bits(grid: Grid, measure: str) -> Array:
     """log2 of the probability by which a measure compares groups, [groups, statements]: of the
     statement after the group ("conditional"), of the whole probe ("whole"), or of the whole probe
-    over that of the group alone ("sofa"). Of a masked model it is a pseudo-probability."""
+    over that of the group alone ("sofa"). For a masked model it is a pseudo-probability."""
     if measure == "conditional":
         found = grid.statement.log_likelihoods
     else:
@@ -73,16 +74,17 @@ def bits(grid: Grid, measure: str) -> Array:
 
 
 def contrast(values: Array) -> Array:
-    """How much more a group has at a statement than the others have, beyond what it has everywhere.
+    """How much higher a group's value is at a statement than the others', beyond what it is at
+    every statement.
 
     With v the values [groups, statements] and G groups,
 
     c(g, s) = v(g, s) - mean over h != g of v(h, s)
     contrast(g, s) = c(g, s) - mean over t of c(g, t)
 
-    The second mean is the group's base rate: it takes out that some groups raise (or lower) the
-    value of every statement. Each row has the mean 0; so has each column. Of log2 probabilities it
-    is in bits: 1 is twice as probable. Needs two groups.
+    The second mean is the group's base rate; subtracting it allows for groups that raise (or lower)
+    the value of every statement. Every row and every column has mean 0. For log2 probabilities
+    it is in bits: 1 is twice as probable. Needs two groups.
     """
     groups = len(values)
     own = (values - values.mean(axis=0)) * (groups / (groups - 1))
@@ -94,7 +96,7 @@ def contrast_intervals(
 ) -> tuple[Array, Array]:
     """The lower and upper ends of the percentile bootstrap intervals of `contrast`, each [groups,
     statements]. The other groups are drawn with replacement: an interval says how much a contrast
-    depends on which groups a group is held against. NaN where there is but one other."""
+    depends on the groups compared with. NaN if there is only one other group."""
     groups, statements = values.shape
     low, high = np.full((2, groups, statements), np.nan)
     if groups < 3:
@@ -135,15 +137,15 @@ def probe_run(
 ) -> RunProbes:
     """Probe the statements of a run's graph with all groups of their category, and write PROBED
     edges. What the store already holds is not computed again, so a stopped probe continues when it
-    is called again. SoFa is kept as a result of its own (`kgbias.graph.sofa.SofaResult`), except as
-    it was published.
+    is called again. SoFa is stored as a separate result (`kgbias.graph.sofa.SofaResult`), except
+    `as_published`.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). The SoFa
     score always uses PPL*. `ending` is appended to each probe (SoFa has none). `categories` limits
     the probes to these categories. `output` gets every probe as a row (see
     `kgbias.probe.stream.probe_sets`), with two more columns: the group's `rank` and `count`, how
-    often the run said it. Raises DataError where there is nothing to probe, UsageError for a
+    often the run said it. Raises DataError if there is nothing to probe, UsageError for a
     category that the run does not have or an output that holds something else.
     """
     told = progress or Silent()
@@ -210,7 +212,9 @@ def probe_run(
         **_of_agreement(agreement),
     }
     run.save_probing(replace(probing, record=record))
-    if not as_published:  # which is one statement's variance; last, for a benchmark asks no more
+    # As published, the score is one statement's variance, which is not stored. Stored last: a
+    # benchmark that finds it asks no more.
+    if not as_published:
         probe_set, by = run_set(run.name, (part[:3] for part in plan)), ScoredBy.of(scorer)
         took = watch.took(sum(int(p.grid.whole.tokens.sum()) for p in found))
         result = sofa_result(
@@ -228,7 +232,7 @@ def _computed(
     watch: Watch,
     told: Progress,
 ) -> Iterator[Sequence[ProbedEdge]]:
-    """The edges of each chunk of groups and statements, as it is computed."""
+    """The edges of each chunk of groups and statements, as they are computed."""
     if new:
         probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
         told.stage(f"SoFa of {scorer.info.name}", probes)
@@ -239,7 +243,7 @@ def _computed(
 
 
 def _of_agreement(agreement: Agreement) -> dict[str, Any]:
-    """The part of a probing's record that says how well what was said agrees with it."""
+    """The part of a probing's record on how well it agrees with what was said."""
     mrr = agreement.mrr
     return {
         "mrr": mrr.value,
@@ -257,8 +261,8 @@ def said_and_probable(
     """Compare what was said with the ranks of the probes (see `Agreement`). Each triple counts
     once, however often it was said.
 
-    Statements are permuted within their category, so that a group which is likely before every
-    statement, and is also the most talked about, does not count as evidence.
+    Statements are permuted within their category, so a group that is likely before every statement,
+    and is also the most talked about, does not count as evidence.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     own, statements, shuffled = [], [], np.zeros(permutations)
@@ -286,7 +290,7 @@ def said_and_probable(
         low, high = np.quantile((counts @ sums) / weights, [0.025, 0.975])
         return Estimate(float(figures.mean()), float(low), float(high), len(figures))
 
-    # The same numbers summed in another order differ by rounding.
+    # The same numbers summed in a different order differ by rounding.
     reached = int((shuffled >= mrr - 1e-12).sum())
     return Agreement(
         mrr=interval(values),
@@ -297,7 +301,7 @@ def said_and_probable(
 
 
 def set_of_run(run: StoredRun) -> ProbeSet:
-    """The groups and statements of a run that `probe_run` probes. Raises DataError as it does."""
+    """The groups and statements of a run that `probe_run` probes. Raises the same DataError."""
     return run_set(run.name, (part[:3] for part in _plan(run, (), Silent())))
 
 
@@ -306,7 +310,7 @@ def _capital(text: str) -> str:
 
 
 def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list[_Part]:
-    """The categories that can be probed: those of two groups or more, with statements."""
+    """The categories that can be probed: those with two groups or more, and statements."""
     triples = run.triples()
     plan: list[_Part] = []
     for category, groups in categories_of(run.record, categories).items():
@@ -316,7 +320,7 @@ def _plan(run: StoredRun, categories: Sequence[str], progress: Progress) -> list
         else:
             plan.append((category, groups, statements, said))
     if not plan:
-        raise DataError(f"run {run.name} has no category of two groups with statements to probe")
+        raise DataError(f"run {run.name} has no category with two groups and statements to probe")
     return plan
 
 
@@ -351,7 +355,7 @@ def _rows(p: Probed, ending: str) -> list[Row]:
 
 
 def said_table(said: Said, shape: tuple[int, ...]) -> Counts:
-    """How often each statement was said of each group, [groups, statements]."""
+    """How often each statement was said about each group, [groups, statements]."""
     counts = np.zeros(shape, dtype=np.int64)
     for g, s, count in said:
         counts[g, s] += count
@@ -364,7 +368,7 @@ def categories_of(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]
         found.setdefault(group.category, []).append(group)
     if unknown := [name for name in names if name not in found]:
         raise UsageError(
-            f"run {run.name} has no category {unknown[0]!r}; there is {', '.join(found)}"
+            f"run {run.name} has no category {unknown[0]!r}; it has {', '.join(found)}"
         )
     return {name: tuple(groups) for name, groups in found.items() if not names or name in names}
 
@@ -372,7 +376,7 @@ def categories_of(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]
 def statements_of(
     groups: Sequence[Group], triples: Sequence[TripleView]
 ) -> tuple[tuple[Statement, ...], Said]:
-    """What was said about any of the groups, and about which of them."""
+    """The statements about any of the groups, and which groups they were said about."""
     places = {group.id: n for n, group in enumerate(groups)}
     statements: dict[tuple[str, str], tuple[int, Statement]] = {}
     said = []
@@ -435,7 +439,7 @@ def gather_sets(
     `kgbias.probe.sets.read_identities`) or category to groups; without them, the run's groups.
     `statements` come from a file (see `read_statements`) or a list, and those of the run's graph
     are added. `categories` limits the groups to these; `ending` is appended to each statement.
-    Raises UsageError where there are no groups, no statements, or none that belong together.
+    Raises UsageError if there are no groups, no statements, or none in the same category.
     """
     said = _given_statements(statements)
     groups = {} if identities is None else _given_groups(identities)
@@ -446,14 +450,14 @@ def gather_sets(
     if not groups or not said:
         raise UsageError("sets need groups (identities or a run) and statements (a file or a run)")
     if unknown := [c for c in categories if c not in groups]:
-        raise UsageError(f"no category {unknown[0]!r}; there is {', '.join(groups)}")
+        raise UsageError(f"no category {unknown[0]!r}; choose from {', '.join(groups)}")
     sets = {}
     for category, members in groups.items():
         own = dict.fromkeys((*said.get(category, ()), *said.get("", ())))
         if own and (not categories or category in categories):
             sets[category or "all"] = (members, tuple(statement + ending for statement in own))
     if not sets:
-        raise UsageError("the statements belong to none of the categories")
+        raise UsageError("none of the statements belongs to any of the categories")
     return sets
 
 

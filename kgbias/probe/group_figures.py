@@ -1,5 +1,6 @@
-"""Of which groups a model believes the worse: how the lifts of a group's names go with the scores
-of statements (regard, toxicity, warmth ...), against names and statements that were drawn."""
+"""Which groups a model believes worse things about: how the lifts of a group's names vary with the
+scores of statements (regard, toxicity, warmth ...), with both names and statements taken as
+samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,21 +16,21 @@ FEWEST_STATEMENTS = 10
 
 @dataclass(frozen=True, slots=True)
 class GroupFigure:
-    """A figure of a group by one score.
+    """A figure for a group, from one score.
 
     `kind` is RHO, the mean over the group's names of Spearman's correlation of a name's lifts with
     the statements' scores, -1 to 1; or SHIFT, the mean score of the statements weighted by the bits
-    by which a name makes them likelier, less the mean score of all, in units of the score.
+    by which a name makes them likelier, minus the mean score of all, in units of the score.
 
     Attributes:
         group: its place in the design.
         value, low, high: the figure with its 95% interval, over names and statements.
         of_names: the figure of each of its names.
         statements: how many have the score.
-        p_value: of a figure of 0, two-sided; `q_value` corrected over groups and scores (Benjamini
-            and Hochberg 1995).
-        floor: what 95% of the figures of as many names that mean nothing stay below in size, on
-            `floor_statements`; NaN without such names.
+        p_value: of a figure of 0, two-sided; `q_value` is corrected over groups and scores
+            (Benjamini and Hochberg 1995).
+        floor: the absolute size that 95% of the figures of equally many meaningless names stay
+            below, on `floor_statements`; NaN without such names.
     """
 
     group: int
@@ -48,8 +49,8 @@ class GroupFigure:
 
 @dataclass(frozen=True, slots=True)
 class Nonce:
-    """Names that mean nothing before some of the statements: `bits` [names, statements], one name
-    for each of the design, at the places `statements`."""
+    """Meaningless names before some of the statements: `bits` [names, statements], one name for
+    each name of the design, at the places `statements`."""
 
     bits: Array
     statements: Counts
@@ -64,12 +65,12 @@ def group_figures(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> list[GroupFigure]:
-    """The figures of all groups: `bits` are log2 probabilities [names, statements], `scores` hold
-    of each statement its score [statements], NaN where it has none (and of a statement that names a
+    """The figures of all groups: `bits` are log2 probabilities [names, statements]; `scores` hold
+    the score of each statement [statements], NaN if it has none (and for a statement that names a
     group, which must not count).
 
     The variance of a group's figure is that of its names (pooled over groups, over their number)
-    plus that over statements (bootstrap) less what is in both (the mean bootstrap variance of one
+    plus that over statements (bootstrap) minus what is in both (the mean bootstrap variance of one
     name, over their number), and never below the larger of the first two: the variance of two-way
     clusters (Cameron, Gelbach and Miller 2011). Student's t has the degrees of freedom of names.
     """
@@ -121,8 +122,8 @@ def _of_score(
 
 
 def of_each(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
-    """The figure of each name, of `lifts` [names, statements], when statements count by these
-    `weights` [draws, statements], which add up to 1: [draws, names]."""
+    """The figure of each name, [draws, names], from `lifts` [names, statements], when statements
+    have these `weights` [draws, statements], which add up to 1."""
     if kind == SHIFT:
         raised = np.maximum(lifts, 0.0)
         more = weights @ raised.T
@@ -162,7 +163,7 @@ def _centred(values: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -> GroupFigure:
-    """With what names that mean nothing have, in groups of as many that are drawn among them."""
+    """The figure with its floor: that of meaningless names, drawn into groups of equal size."""
     own = scores[nonce.statements]
     kept: Flags = ~np.isnan(own)
     if kept.sum() < FEWEST_STATEMENTS or np.ptp(own[kept]) == 0:
@@ -177,5 +178,5 @@ def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -
 
 
 def figures_of(found: Sequence[GroupFigure], group: int, kind: str = RHO) -> list[GroupFigure]:
-    """Those of one group."""
+    """The figures of one group."""
     return [figure for figure in found if (figure.group, figure.kind) == (group, kind)]

@@ -1,4 +1,4 @@
-"""Items that a model is asked: the scores of all of them, each computed once."""
+"""Items to ask a model: the scores of all of them, each computed once."""
 
 import math
 import time
@@ -22,8 +22,8 @@ Scored = tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """How much of a benchmark a store holds of one model: so many `items` with their `texts`, in
-    which so many `seconds` went."""
+    """How much of a benchmark a store holds for one model: the number of `items`, of their `texts`,
+    and the `seconds` that they took."""
 
     items: int = 0
     texts: int = 0
@@ -34,7 +34,7 @@ class Items(ABC):
     """Items, and how a model is asked them.
 
     Attributes:
-        title: as people call them.
+        title: their name for people.
         chunk: how many texts are scored between two saves.
         items: in order.
         sizes: how many texts are scored for each item.
@@ -58,7 +58,7 @@ class Items(ABC):
         return sum(self.sizes)
 
     def held(self, model: ModelInfo, store: Store) -> Held:
-        """What the store holds of a model, asked in the way of which it holds most."""
+        """How much the store holds of a model, for the way of asking that it holds most of."""
         ids = [one.id for one in self.items]
         found = [store.item_scores(model, settings, ids) for settings in store.item_settings(model)]
         most = max(found, key=len, default={})
@@ -66,8 +66,8 @@ class Items(ABC):
         return Held(len(most), texts, sum(score.seconds for score in most.values()))
 
     def chunks(self) -> list[range]:
-        """The places of all items, in parts that are scored together, whatever is known of
-        others."""
+        """The places of all items, in chunks that are scored together, however many of the scores
+        are known."""
         starts, room = list[int](), 0
         for n, size in enumerate(self.sizes):
             if not starts or room < size:
@@ -86,7 +86,7 @@ class Kept(Protocol):
 
 
 def item(benchmark: str, name: str, category: str, *asked: object) -> Item:
-    """An item; its id follows from its name and all that is asked of it."""
+    """An item, whose id follows from its name and everything that is asked."""
     return Item(
         content_id("item", benchmark, storable(name), canonical_json(asked)),
         benchmark,
@@ -116,7 +116,7 @@ def each_answered(
 ) -> Iterator[tuple[range, list[ItemScore]]]:
     """The scores of all items, a chunk at a time and in order, with their places. What the store or
     the file holds is not computed again; what either lacks is written to it as soon as it is known.
-    Where workers share the items, what is done early waits for what comes before it."""
+    If workers share the items, chunks done early wait for those before them."""
     told = progress or Silent()
     told.stage(f"{items.title} of {scorer.info.name}", items.texts)
     chunks = list(enumerate(items.chunks()))
@@ -126,7 +126,7 @@ def each_answered(
             store.save_item_scores(scorer.info, scorer.settings, scores)
 
     def held(number: int, places: range) -> dict[str, ItemScore]:
-        """What the store and the file hold of a chunk; from here on both do."""
+        """What the store or the file holds of a chunk; afterwards, both hold it."""
         ids = [items.items[n].id for n in places]
         stored = store.item_scores(scorer.info, scorer.settings, ids) if store is not None else {}
         filed = kept.read(number) if kept is not None else None
@@ -139,7 +139,7 @@ def each_answered(
     def in_order(places: range, known: dict[str, ItemScore]) -> list[ItemScore]:
         return [known[items.items[n].id] for n in places]
 
-    missing: dict[int, list[int]] = {}  # of each chunk that lacks some, the places of those
+    missing: dict[int, list[int]] = {}  # the places that each incomplete chunk lacks
     for number, places in chunks:
         known = held(number, places)
         lacking = [n for n in places if items.items[n].id not in known]
@@ -172,8 +172,8 @@ def each_answered(
 
 
 def spent(times: Iterable[tuple[int, float]]) -> Took:
-    """The sum of tokens and seconds, in whatever call it was; where nobody knows the time (0, of
-    what was read from a file) at the speed of the others."""
+    """The sum of tokens and seconds, in whichever calls. An unknown time (0, for what was read from
+    a file) is estimated from the speed of the others."""
     tokens = timed = 0
     seconds = 0.0
     for read, own in times:
@@ -187,7 +187,7 @@ def spent(times: Iterable[tuple[int, float]]) -> Took:
 def _timed(
     items: Items, scorer: TextScorer, places: Sequence[int]
 ) -> tuple[list[tuple[Scored, int]], float]:
-    """What a model says of some items, and the seconds that this took."""
+    """A model's scores for some items, and the seconds that they took."""
     began = time.monotonic()
     asked = items.ask(scorer, places)
     return asked, time.monotonic() - began

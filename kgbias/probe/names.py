@@ -1,4 +1,5 @@
-"""APX on a model: names x descriptors x templates, in chunks that are kept as they are computed."""
+"""APX on a model: names x descriptors x templates, in chunks that are saved as they are
+computed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,7 +35,7 @@ Names = Sequence[tuple[str, str]]
 
 class Sentences(Items):
     """Names before descriptors in templates. An item is a name in a template; its scores are the
-    log-likelihoods of its sentences, one for each descriptor, and then how many tokens each has."""
+    log-likelihoods of its sentences, one for each descriptor, followed by their token counts."""
 
     name = "apx"
     title = "APX"
@@ -46,8 +47,7 @@ class Sentences(Items):
         descriptors: Sequence[Descriptor],
         templates: Sequence[str] = TEMPLATES,
     ) -> None:
-        """`names` are pairs of a name and its group; a descriptor's endings continue the
-        `templates`."""
+        """`names` are pairs of name and group; a descriptor's endings continue the `templates`."""
         self.names, self.descriptors, self.templates = names, descriptors, templates
         self._endings = [[d.endings[t] for d in descriptors] for t in range(len(templates))]
         self.items = [
@@ -75,7 +75,7 @@ class Sentences(Items):
                 continue
             stems = [form.format(name=self.names[name][0]) for name in names]
             grid = scorer.grid(stems, self._endings[template])
-            # Of an encoder-decoder the paper scores what the decoder says (section 4.1).
+            # For an encoder-decoder, the paper scores what the decoder says (section 4.1).
             scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.whole
             rows = np.concatenate([scores.log_likelihoods, scores.tokens], axis=1)
             tokens = scores.tokens.sum(axis=1).tolist()
@@ -105,13 +105,12 @@ def probe_apx(
 ) -> ApxFlags:
     """The descriptors that a model ties to groups of names, by APX.
 
-    What is held in memory is a chunk of sentences, and a figure for each template, group and
-    descriptor. A job with an output that was stopped continues from it, and ends with the same
-    bytes.
+    Memory holds a chunk of sentences, and a figure for each template, group and descriptor. A
+    stopped job with an output continues from it, and ends with the same bytes.
 
     Args:
         scorer: a model that scores texts.
-        names: pairs of a name and its group, a named set or a file (see `kgbias.probe.sets`).
+        names: pairs of name and group, a named set or a file (see `kgbias.probe.sets`).
         descriptors: descriptors, a named set or a file.
         templates: how sentences begin, `{name}` for the name; the endings of each descriptor
             continue them.
@@ -123,7 +122,7 @@ def probe_apx(
         store: keeps the scores, and the flags as edges (see `kgbias.Study.graph`). What it holds is
             not computed again.
         seed: of the bootstrap.
-        progress: is told how far the work is.
+        progress: receives progress reports.
 
     Raises:
         UsageError: an output that cannot be written, or that belongs to other settings.
@@ -183,8 +182,8 @@ def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
 
 class _File:
     """Every sentence as a row of a .jsonl file or a .parquet folder, chunk by chunk
-    (`kgbias.probe.items.Kept`). It does not hold how long a chunk took: the same job ends with the
-    same bytes."""
+    (`kgbias.probe.items.Kept`). It does not record how long a chunk took: the same job must end
+    with the same bytes."""
 
     def __init__(self, path: Path, sentences: Sentences, scorer: Scoring) -> None:
         job: dict[str, Any] = {

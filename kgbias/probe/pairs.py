@@ -3,7 +3,7 @@
 
 All ask which of a few texts a model prefers, and have been criticised for their sentences (Blodgett
 et al. 2021): use them to compare with published figures. Each function takes a `store` (see
-`kgbias.Study.graph`), which keeps the scores of the items: what it holds is not computed again.
+`kgbias.Study.graph`), which keeps the scores of the items; scores in it are not computed again.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,8 @@ def crows_pairs(
     progress: Progress | None = None,
 ) -> PairFigures:
     """The share of pairs whose more stereotypical sentence scores higher, in percent, with Wilson
-    intervals, overall and by bias type; ties count as not preferred.
-    `kgbias.probe.benchmarks.CrowsPairs` says how they are scored."""
+    intervals, overall and by bias type; ties count as not preferred. See
+    `kgbias.probe.benchmarks.CrowsPairs` for the scoring."""
     _known(convention)
     return _figures(read_crows_pairs(path, convention), scorer, convention, store, progress)
 
@@ -51,8 +51,8 @@ def stereoset(
     progress: Progress | None = None,
 ) -> PairFigures:
     """LMS, SS and ICAT, in percent: means over target terms, with bootstrap intervals over terms,
-    overall and by domain. Figures of the intersentence part are named so. Both conventions score
-    alike; `kgbias.probe.benchmarks.StereoSet` says how."""
+    overall and by domain. Figures of the intersentence part are named as such. Both conventions
+    score alike; see `kgbias.probe.benchmarks.StereoSet`."""
     _known(convention)
     return _figures(read_stereoset(path), scorer, convention, store, progress, seed)
 
@@ -67,8 +67,7 @@ def bbq(
 ) -> PairFigures:
     """Accuracy and both bias scores in ambiguous and disambiguated contexts, in percent, overall
     and by category, with bootstrap intervals over question templates. `paths` are the .jsonl files
-    and optionally additional_metadata.csv; `kgbias.probe.benchmarks.BBQ` says how answers are
-    scored."""
+    and optionally additional_metadata.csv. See `kgbias.probe.benchmarks.BBQ` for the scoring."""
     return _figures(read_bbq(paths), scorer, LOG_PROBABILITY, store, progress, seed)
 
 
@@ -80,9 +79,9 @@ def winogender(
     store: Store | None = None,
     progress: Progress | None = None,
 ) -> PairFigures:
-    """How often pronouns are resolved to whom they refer to, overall and by gender, and how often a
-    sentence's male and female pronoun are resolved differently, in percent, with bootstrap
-    intervals over occupations. `kgbias.probe.benchmarks.Winogender` says how."""
+    """How often pronouns are resolved to the person they refer to, overall and by gender, and how
+    often a sentence's male and female pronoun are resolved differently, in percent, with bootstrap
+    intervals over occupations. See `kgbias.probe.benchmarks.Winogender` for the scoring."""
     return _figures(read_winogender(path), scorer, LOG_PROBABILITY, store, progress, seed)
 
 
@@ -101,4 +100,4 @@ def _figures(
 
 def _known(convention: str) -> None:
     if convention not in CONVENTIONS:
-        raise UsageError(f"no convention {convention!r}; there is {', '.join(CONVENTIONS)}")
+        raise UsageError(f"no convention {convention!r}; choose from {', '.join(CONVENTIONS)}")

@@ -1,4 +1,4 @@
-"""What a coarser type costs: the perplexities of a model in it beside those in float32."""
+"""What a coarser dtype costs: a model's perplexities in it beside those in float32."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -30,10 +30,10 @@ _STATEMENTS = (
 class Precision:
     """A model in `dtype` beside itself in float32, on probes of 24 identities before 10 statements.
 
-    `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b of
-    the order of groups by the measure that ranks them, the mean over statements with its interval;
-    `kept` says whether all of that reaches `LEAST`: other statements would then say so too. `speed`
-    is float32's time over that of `dtype`.
+    `median` and `largest` are relative errors of a probe's perplexity. `tau` is Kendall's tau-b
+    between the two orders of groups, by the measure that ranks them: the mean over statements with
+    its interval. `kept` says whether the whole interval reaches `LEAST`, so that other statements
+    would show the same. `speed` is float32's time over that of `dtype`.
     """
 
     model: str
@@ -54,7 +54,7 @@ class Precision:
             f"{self.median:.2%} (median; at most {self.largest:.1%}), "
             f"{self.speed:.1f} times as fast\n"
             f"order of groups: Kendall's tau {self.tau.value:.3f} ({self.tau.low:.3f} to "
-            f"{self.tau.high:.3f}), {verdict} (from {LEAST} on)"
+            f"{self.tau.high:.3f}), {verdict} (threshold {LEAST})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -72,19 +72,19 @@ class Precision:
 def check_precision(
     spec: str, dtype: str, *, progress: Progress | None = None, **opening: Any
 ) -> Precision:
-    """Score the same probes in float32 and in `dtype`. Both are held in memory at once.
+    """Score the same probes in float32 and in `dtype`. Both models are in memory at once.
 
     Args:
         spec: a local model.
         dtype: what to try: "bfloat16", "float16", "8bit" or "4bit".
-        progress: is told how far the work is.
+        progress: receives progress reports.
         opening: as for `kgbias.open_scorer`.
 
     Raises:
-        UsageError: `dtype` is float32, which there is nothing to compare with.
+        UsageError: `dtype` is float32, with which the others are compared.
     """
     if dtype == "float32":
-        raise UsageError("`dtype` float32 is what the others are compared with: name another")
+        raise UsageError("`dtype` float32 is what the others are compared with: name another dtype")
     told = progress or Silent()
     lists = read_identities("sofa").values()
     each = _GROUPS // len(lists)
@@ -103,7 +103,7 @@ def check_precision(
 
 
 def _timed(scorer: TextScorer, groups: list[str], told: Progress) -> tuple[Grid, float]:
-    """The probes, and the seconds that they took; a few are computed before, to warm up."""
+    """The probes, and the seconds that they took; a few are computed first, to warm up."""
     scorer.grid(groups[:2], _STATEMENTS[:2])
     told.stage(f"probe in {dict(scorer.settings)['dtype']}", len(groups) * (len(_STATEMENTS) + 1))
     began = perf_counter()

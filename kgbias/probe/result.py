@@ -1,5 +1,5 @@
-"""What the probes give back, and the form in which the graph keeps it. Each result knows its JSON
-(`as_dict`): plain data, null where a figure is not defined."""
+"""The results of probes, and the form in which the graph keeps them. Each result knows its JSON
+(`as_dict`): plain data, with null for an undefined figure."""
 
 import math
 import time
@@ -35,27 +35,27 @@ from kgbias.stats.inference import proportion
 
 @dataclass(frozen=True, slots=True)
 class Took:
-    """So many `tokens` were read for all probes, in so many `seconds` at the speed of those that
-    were computed in this call; NaN where none was."""
+    """The `tokens` read for all probes, and the `seconds` that takes at the speed of those computed
+    in this call; NaN if none were."""
 
     tokens: int
     seconds: float
 
 
 class Watch:
-    """Runs from its making to the last grid that it is shown."""
+    """A stopwatch that runs from its creation to the last grid that it is shown."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
         self._tokens, self._seconds = 0, 0.0
 
     def saw(self, grid: Grid) -> None:
-        """A grid was computed."""
+        """Note that a grid was computed."""
         self._tokens += int(grid.whole.tokens.sum())
         self._seconds = time.monotonic() - self._began
 
     def took(self, tokens: int) -> Took:
-        """Of so many tokens, those that were known before among them."""
+        """The time for all `tokens`, those known before included."""
         return Took(tokens, self._seconds * tokens / self._tokens if self._tokens else math.nan)
 
 
@@ -81,7 +81,7 @@ class Statement:
     @property
     def words(self) -> str:
         """What it says, wherever it is cut in two: "love to | cook" and "love | to cook" have the
-        same words. So have all statements of one key."""
+        same words, as do all statements with one key."""
         return _words(self.predicate, self.object)
 
     @property
@@ -98,9 +98,9 @@ def _words(*parts: str) -> str:
 class Probed:
     """One category of a run: its groups before every statement made about any of them.
 
-    `ranks` is [groups, statements], where 1 is the group that makes the statement most likely.
-    `said` are the run's triples as (group, statement, count), the first two as indices; `lift`
-    [groups, statements] says in bits how much likelier each statement is of a group than of the
+    `ranks` is [groups, statements]; 1 is the group that makes the statement most likely. `said` are
+    the run's triples as (group, statement, count), the first two as indices; `lift`
+    [groups, statements] is how much likelier, in bits, each statement is for a group than for the
     others (`kgbias.probe.graph`).
     """
 
@@ -113,8 +113,8 @@ class Probed:
     lift: Array
 
     def triples(self) -> list[dict[str, Any]]:
-        """One row per triple: `count`, how often it was said; its group's `rank` `of` all; its
-        `lift` in bits."""
+        """One row per triple: `count`, how often it was said; its group's `rank` among all (`of`);
+        its `lift` in bits."""
         rows = []
         for g, s, count in self.said:
             rows.append(
@@ -135,11 +135,11 @@ class Probed:
 class Agreement:
     """Whether what was said is also what is probable.
 
-    `mrr` is the mean over triples of 1 / rank of the triple's group (1 where each statement is
-    likeliest of the group that it was said of), with a bootstrap interval over statements; `first`
-    is the share of triples of rank 1. `expected` is the MRR when the statements of a category are
-    permuted among its triples, and `p_value` the share of permutations that reach the observed MRR
-    (one-tailed, sampled, the observed one included).
+    `mrr` is the mean over triples of 1 / rank of the triple's group (1 if every statement is
+    likeliest for the group that it was said about), with a bootstrap interval over statements;
+    `first` is the share of triples of rank 1. `expected` is the MRR when the statements of a
+    category are permuted among its triples, and `p_value` the share of permutations that reach the
+    observed MRR (one-tailed, sampled, the observed one included).
     """
 
     mrr: Estimate
@@ -170,7 +170,7 @@ class ScoredBy:
 
 
 class Summarised:
-    """A result that shows itself in a few lines (`__str__`) instead of all that it holds."""
+    """A result that shows itself in a few lines (`__str__`) instead of in full."""
 
     __slots__ = ()
 
@@ -238,9 +238,9 @@ class ApxFlags(Summarised):
     """The descriptors that a table of APX ties to groups.
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
-    how well APX, and perplexity without it, find the labelled group of a descriptor, where there
-    are labels. `asked` stands for the names and descriptors, or the values of the table; `took` is
-    what the sentences took.
+    how well APX, and perplexity without it, find the labelled group of a descriptor, if there are
+    labels. `asked` identifies the names and descriptors, or the values of the table; `took` is what
+    the sentences took.
     """
 
     table: ApxTable
@@ -320,7 +320,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PairFigures(Summarised):
-    """The figures of a benchmark, and what should be known of them."""
+    """The figures of a benchmark, and caveats on them."""
 
     model: ScoredBy
     convention: str
@@ -384,7 +384,7 @@ _QUANTILES = np.linspace(0, 1, 101)
 def run_set(
     name: str, parts: Iterable[tuple[str, Sequence[Group], Sequence[Statement]]]
 ) -> ProbeSet:
-    """The groups and statements of a run, category by category, as a set of its name."""
+    """The groups and statements of a run, category by category, as a set with the run's name."""
     return ProbeSet(
         name,
         tuple(
@@ -410,8 +410,8 @@ def sofa_result(
 ) -> SofaResult:
     """SoFa of a model on a set, whose groups and statements are those of `bias`, in its order.
 
-    `measure` is what `likeliest` went by (None: the default of the model's kind), `settings` what
-    it was asked with where that is more than the model's own, `took` what the probes took."""
+    `measure` is what `likeliest` ranks by (None: the default for the model's kind), `settings` what
+    the model was asked with, if more than its own settings, `took` what the probes took."""
     statements = {part.category: part.statements for part in probe_set.parts}
     return SofaResult(
         probe_set.id,
@@ -425,8 +425,8 @@ def sofa_result(
 
 
 def keep(store: Store, run_id: str | None, probe_set: ProbeSet, result: SofaResult) -> None:
-    """Write a result with its set. Of a set that is there, what is known of it stays; so does what
-    a result took, where nothing was computed anew."""
+    """Write a result with its set. What the store knows of an existing set stays; so does what a
+    result took, if nothing was computed anew."""
     if all(known.id != probe_set.id for known in store.probe_sets()):
         store.save_probe_set(probe_set)
     elif "seconds" not in result.record:

@@ -12,15 +12,15 @@ _PEOPLE = {"F": "women", "M": "men"}
 
 
 def as_people(ethnicity: str, gender: str) -> str:
-    """A group as people: "ARAB" and "F" are "Arab women"; "" where either is unknown."""
+    """A group as people: "ARAB" and "F" are "Arab women"; "" if either is unknown."""
     if not (ethnicity and gender):
         return ""
     return f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
 
 
 def pair_of(group: str) -> tuple[str, str] | None:
-    """The ethnicity and gender of a group as GlobalBias writes it, "('ARAB', 'F')"; None for a
-    group of any other form."""
+    """The ethnicity and gender of a group written as in GlobalBias, "('ARAB', 'F')"; None for a
+    group in any other form."""
     try:
         pair = ast.literal_eval(group) if group[:1] == "(" else None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
@@ -31,8 +31,8 @@ def pair_of(group: str) -> tuple[str, str] | None:
 
 
 def people_of(group: str) -> str:
-    """A group as statements name it: "Arab women" for "('ARAB', 'F')" and for "ARAB F", any other
-    group as it is."""
+    """A group as statements name it: "Arab women" for "('ARAB', 'F')" and for "ARAB F"; any other
+    group unchanged."""
     ethnicity, gender = pair_of(group) or group.rpartition(" ")[::2]
     return as_people(ethnicity, gender) if ethnicity and gender in _PEOPLE else group
 
@@ -71,15 +71,15 @@ def read_identities(name: str) -> dict[str, tuple[str, ...]]:
 
 
 def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
-    """The statements of each category, "" for those of every category: a CSV file with the columns
-    statement and optionally category, or a text file with one statement per line."""
+    """The statements of each category, "" for those of every category: from a CSV file with the
+    columns statement and optionally category, or a text file with one statement per line."""
     found = _by_category(path, "statement")
     return {category: _distinct(path, rows) for category, rows in found.items()}
 
 
 def read_names(name: str) -> tuple[tuple[str, str], ...]:
-    """Names and their groups, "Arab women" for "('ARAB', 'F')": the named set "globalbias", or a
-    CSV file with the columns name and group."""
+    """Names and their groups, "Arab women" for "('ARAB', 'F')": from the named set "globalbias", or
+    a CSV file with the columns name and group."""
     return tuple((given, people_of(group)) for given, group in written_names(name))
 
 
@@ -90,9 +90,9 @@ def written_names(name: str) -> tuple[tuple[str, str], ...]:
 
 
 def read_labels(name: str) -> dict[str, str]:
-    """The label of descriptors that each group of names answers to ("Thai women" to "asian"): the
-    column label of its names (see `read_names`). A group without one is left out; of a file that
-    has no such column each group answers to its own name."""
+    """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
+    the column label of its names (see `read_names`). A group without one is left out; if the file
+    has no such column, each group answers to its own name."""
     rows = _rows(_place(name, NAMES), ("name", "group"))
     if "label" not in rows[0]:
         return {people_of(row["group"]): row["group"] for row in rows}
@@ -100,8 +100,9 @@ def read_labels(name: str) -> dict[str, str]:
 
 
 def read_descriptors(name: str) -> tuple[Descriptor, ...]:
-    """The named set "globalbias", or a CSV file with the column descriptor and optionally axis,
-    label and partial_1 to partial_3 (by default "am", "was" and "is" with the descriptor)."""
+    """Descriptors from the named set "globalbias", or a CSV file with the column descriptor and
+    optionally axis, label and partial_1 to partial_3 (by default "am", "was" and "is" with the
+    descriptor)."""
     path = _place(name, DESCRIPTORS)
     found = []
     for row in _rows(path, ("descriptor",)):
@@ -119,7 +120,7 @@ def _place(name: str, named: Mapping[str, str]) -> Path:
     path = Path(name)
     if not path.is_file():
         raise UsageError(
-            f"there is no file {name!r} and no named set {name!r}; the sets are {', '.join(named)}"
+            f"{name!r} is neither a file nor a named set; the sets are {', '.join(named)}"
         )
     return path
 
@@ -136,7 +137,7 @@ def _by_category(path: Path, column: str) -> dict[str, list[str]]:
 
 def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
     if not texts or not all(text.strip() for text in texts):
-        raise DataError(f"{path} holds an empty group or statement, or nothing")
+        raise DataError(f"{path} is empty, or has an empty group or statement")
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
@@ -147,5 +148,5 @@ def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
             raise DataError(f"{path}, line {line}: an empty {needed[0]}")
         found.append(row)
     if not found:
-        raise DataError(f"{path} has a header and no rows")
+        raise DataError(f"{path} has a header but no rows")
     return found

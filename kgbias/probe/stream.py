@@ -1,5 +1,5 @@
-"""Large jobs: probes in chunks, each kept when it is done (in a file, or in the answer log of a
-store), so that memory stays bounded and the same call continues where the last one stopped."""
+"""Large jobs: probes in chunks, each saved when it is done (in a file, or in the answer log of a
+store), which bounds memory and lets the same call continue where the last one stopped."""
 
 import json
 import os
@@ -28,7 +28,7 @@ COLUMNS = (
     "category", "group", "statement", "perplexity", "group_perplexity", "log_likelihood", "tokens",
     "statement_log_likelihood", "statement_tokens", "group_log_likelihood", "group_tokens",
 )  # fmt: skip
-_FIGURES = COLUMNS[5:]  # from which the others follow
+_FIGURES = COLUMNS[5:]  # the rest follow from these
 
 
 class Kept(Protocol):
@@ -56,9 +56,9 @@ def probe_sets(
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
     `kgbias.probe.sofa.normalised`; by default conditional, for a masked model whole). `output` gets
     every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which pandas,
-    DuckDB and Arrow read as one table), with a manifest beside or in it. A job that was stopped
-    continues from its output, and takes what that lacks from the answer log of `store`; without an
-    output, the log keeps what is computed. Raises UsageError where the output belongs to other
+    DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped job continues
+    from its output, and takes what is missing there from the answer log of `store`; without an
+    output, the log keeps what is computed. Raises UsageError if the output belongs to other
     settings.
     """
     told = progress or Silent()
@@ -78,7 +78,7 @@ def probe_sets(
     # The groups alone are computed once per block.
     probes = sum(len(groups) * (len(block) + 1) for _, groups, block in blocks)
     told.stage(f"SoFa of {scorer.info.name}", probes)
-    found: dict[int, tuple[Array, Array, int]] = {}  # of each block PPL*, what ranks, and tokens
+    found: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
 
     def add(number: int, grid: Grid) -> None:
         tokens = int(grid.whole.tokens.sum())
@@ -163,7 +163,7 @@ def _grid(rows: list[Row], groups: int, statements: int) -> Grid:
 
 
 def opened(output: Path, job: Mapping[str, Any]) -> Kept:
-    """The output of a job, with the chunks that it already holds. Raises UsageError where it holds
+    """The output of a job, with the chunks that it already holds. Raises UsageError if it holds
     those of another job, or cannot be written."""
     try:
         if output.suffix == ".jsonl":
@@ -182,7 +182,7 @@ def opened(output: Path, job: Mapping[str, Any]) -> Kept:
 
 
 def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
-    """Write a manifest that says whose output this is, or check the one that is there."""
+    """Write a manifest that says which job the output belongs to, or check the existing one."""
     now = json.loads(json.dumps(job))
     if manifest.exists():
         try:
@@ -191,7 +191,7 @@ def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
             before = None
         if before != now:
             raise UsageError(
-                f"{manifest} says that the output has other settings: name another output"
+                f"{manifest} shows that the output has other settings: name another output"
             )
         return
     note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": now}
@@ -199,7 +199,7 @@ def _claim(manifest: Path, job: Mapping[str, Any]) -> None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all, and durably: a job continues from what is there."""
+    """Write a file whole or not at all, and durably, because a job continues from it."""
     part = path.with_name(path.name + ".part")
     with part.open("wb") as file:
         file.write(data)
@@ -237,7 +237,7 @@ class _Parts:
 
 
 class _Logged:
-    """In the answer log of a store: of each chunk the figures, column by column."""
+    """Rows in the answer log of a store: the figures of each chunk, column by column."""
 
     def __init__(self, store: Store, scorer: Scoring, job: Mapping[str, Any]) -> None:
         self._store, self._model, self._job = store, scorer.info.id, canonical_json(dict(job))
@@ -260,8 +260,8 @@ class _Logged:
 
 
 class _Lines:
-    """One file, whose chunks stand in their order: one that is done early waits for those before
-    it. A chunk that was cut short is written again."""
+    """Rows in one file, with its chunks in order: one done early waits for those before it. A chunk
+    that was cut short is written again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -275,14 +275,15 @@ class _Lines:
                 file.truncate(self._ends[-1] if self._ends else 0)
 
     def _kept_ends(self) -> list[int]:
-        """What the index says. Raises DataError, before anything is cut, where that cannot be."""
+        """The ends in the index. Raises DataError, before anything is cut, if they cannot be
+        right."""
         words = read_text(self._index).split()
         size = self._path.stat().st_size if self._path.exists() else 0
         ends = [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
         if len(ends) < len(words) or ends != sorted(set(ends)) or (ends and ends[-1] > size):
             raise DataError(
-                f"{self._index} does not fit {self._path}: one of them was changed; delete both to "
-                "begin again"
+                f"{self._index} does not match {self._path}: one of them was changed; delete both "
+                "to start again"
             )
         return ends
 

@@ -1,4 +1,4 @@
-"""Profiles: what a model writes about a person it knows only by name."""
+"""Profiles: what a model writes about a person whom it knows only by name."""
 
 from kgbias.profiles.agreement import Agreement, with_apx, with_crawl
 from kgbias.profiles.analysis import (

@@ -1,8 +1,8 @@
 """Does a model write what it finds probable, and say what it writes? (The paper's Table 7.)
 
-What profiles say of groups is held against another view of the same groups: APX, which says of
-which group's names a descriptor is likeliest, or a crawl, which was asked about the groups by name.
-Only words that both know are compared.
+What profiles say about groups is compared with another view of the same groups: APX, which says
+after which group's names a descriptor is likeliest, or a crawl, which asked about the groups by
+name. Only words that both know are compared.
 """
 
 from collections import Counter
@@ -31,12 +31,12 @@ class Agreed:
     """A word that both views know.
 
     Attributes:
-        attribute, word: as profiles say it.
-        known_as: as the other view says it.
-        written: the groups of whose profiles it is typical, the most typical first.
-        other: the groups that the other view ties it to most: the flagged of APX, or the first.
-        rank: of the group it is most typical of, in the other view; 1 is first, ties share their
-            mean.
+        attribute, word: as in the profiles.
+        known_as: as in the other view.
+        written: the groups whose profiles it is typical of, the most typical first.
+        other: the groups that the other view ties it to most: those flagged by APX, or the first.
+        rank: in the other view, the rank of the group that it is most typical of; 1 is first, and
+            ties share their mean.
     """
 
     attribute: str
@@ -50,8 +50,8 @@ class Agreed:
 @dataclass(frozen=True, slots=True)
 class Agreement:
     """How far two views of the same groups agree: the mean reciprocal rank, over words, of the
-    group that a word is most typical of, what chance would give, and the p-value of dealing the
-    other view's groups anew (one-sided)."""
+    group that a word is most typical of, the value expected by chance, and the p-value of permuting
+    the other view's groups (one-sided)."""
 
     source: str
     groups: int
@@ -61,7 +61,7 @@ class Agreement:
     p_value: float
 
     def as_dict(self) -> dict[str, Any]:
-        """The agreement as JSON has it."""
+        """The agreement as plain data for JSON."""
         return {
             "source": self.source,
             "groups": self.groups,
@@ -75,7 +75,7 @@ class Agreement:
 def with_apx(
     words: Sequence[Word], table: ApxTable, *, source: str = "apx", seed: int = 0
 ) -> Agreement:
-    """What profiles say against what APX finds likely; a lower score is likelier."""
+    """What profiles say, compared with what APX finds likely; a lower score is likelier."""
     known = {people_of(w.group).casefold(): w.group for w in words}
     label = {group: known.get(people_of(group).casefold(), group) for group in table.groups}
     labels = [label[group] for group in table.groups]
@@ -96,9 +96,9 @@ def with_crawl(
     source: str = "crawl",
     seed: int = 0,
 ) -> Agreement:
-    """What profiles say against what was said of the same groups when they were asked about by
-    name; `labels` are those of groups of the crawl, by id. A group's score for a word is the share
-    of its statements whose object is the word."""
+    """What profiles say, compared with what was said about the same groups in a crawl that named
+    them; `labels` are those of groups of the crawl, by id. A group's score for a word is the share
+    of its statements that have the word as their object."""
     said: dict[str, Counter[str]] = {}
     for t in triples:
         if t.group_id in labels:
@@ -113,8 +113,8 @@ def with_crawl(
 def group_labels(
     profiles: Sequence[Profile], groups: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """Which groups of a run, by id, are those of profiles, by label: those whose name, or one of
-    whose other names, is the label's, or the group's that the profiles were written for."""
+    """The labels of those groups of a run, by id, that profiles were written for: a group matches
+    if its name, or one of its other names, is the label or the group of the profiles."""
     known = {p.labels["group"].casefold(): p.labels["group"] for p in profiles}
     known |= {people(p).casefold(): p.labels["group"] for p in profiles if people(p)}
     own = {p.group_id: p.labels["group"] for p in profiles}
@@ -143,7 +143,7 @@ def _agreement(
 ) -> Agreement:
     groups = sorted({g for scores in view.values() for g in scores} & {w.group for w in words})
     if len(groups) < 2:
-        raise UsageError(f"{source} and the profiles share no two groups: nothing can be compared")
+        raise UsageError(f"{source} and the profiles share fewer than two groups to compare")
     typical: dict[tuple[str, str], list[Word]] = {}
     for w in sorted(words, key=lambda w: -w.contribution):
         if w.told and w.group in groups:
@@ -187,8 +187,8 @@ def _rank(values: Any, place: int) -> float:
 
 
 def _same(word: str, other: str) -> bool:
-    """Whether two words are forms of one: the same without an article, or one the beginning of the
-    other ("shinto", "Shintoist")."""
+    """Whether two words are forms of the same word: equal without an article, or one the beginning
+    of the other ("shinto", "Shintoist")."""
     a, b = _bare(word), _bare(other)
     shorter, longer = sorted((a, b), key=len)
     return a == b or (len(shorter) >= _STEM and " " not in longer and longer.startswith(shorter))

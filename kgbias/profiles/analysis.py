@@ -1,10 +1,11 @@
 """Can groups be told apart by their profiles, by which attributes, and by which words?
 
 To the classifier, each value of each attribute is an entry of 1, as it was written: capitals count,
-since to write "Catholic" here and "catholic" there is a habit as well. Every profile is then scaled
-to length 1, so that one with many values does not weigh more than one with few. The paper (section
-6.1) has one-hot vectors for attributes of one value, as here, and for lists the shares of their
-words; docs/methods/profiles.md says what was tried, and what gives the published accuracies.
+because writing "Catholic" for one group and "catholic" for another is a habit too. Every profile is
+then scaled to length 1, so one with many values does not weigh more than one with few. The paper
+(section 6.1) uses one-hot vectors for attributes with one value, as here, and for lists the shares
+of their words; docs/methods/profiles.md says what was tried, and what gives the published
+accuracies.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,13 +33,13 @@ from kgbias.stats.estimate import Estimate
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """The entries of all profiles under each attribute: a sparse matrix [profiles, values] each."""
+    """The entries of all profiles: for each attribute, a sparse matrix [profiles, values]."""
 
     of: Mapping[str, Any]
 
     def matrix(self, attributes: Sequence[str]) -> Any:
-        """The profiles under these attributes together, each of length 1 (or 0, where it says
-        nothing under any of them)."""
+        """The profiles under these attributes together, each of length 1 (or 0, if it says nothing
+        under any of them)."""
         from scipy.sparse import csr_matrix, diags, hstack
 
         whole = csr_matrix(hstack([self.of[a] for a in attributes]))
@@ -61,7 +62,7 @@ def encode(profiles: Sequence[Profile], attributes: Sequence[str]) -> Features:
 
 KINDS = ("group", "ethnicity", "gender")
 SPLITS, PERMUTATIONS = 20, 99
-FEW = 5  # splits on which attributes are tried alone
+FEW = 5  # splits on which single attributes are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +70,17 @@ class Told:
     """How well the profiles tell one kind of label (group, ethnicity or gender).
 
     Attributes:
-        kind: of label.
+        kind: the kind of label.
         accuracy: the mean over splits of the profiles, with its interval.
-        spread: where 95% of the splits lie.
-        classes: how many labels there are.
-        chance: the accuracy of naming the most common label.
-        permuted: the accuracy with labels dealt anew over names, where 95% of the deals lie.
+        spread: the range of 95% of the splits.
+        classes: the number of labels.
+        chance: the accuracy of always naming the most common label.
+        permuted: the accuracy with labels permuted over names, and the range of 95% of the
+            permutations.
         p_value: of the accuracy, one-sided; NaN without permutations.
         by_name: the mean over splits of the names, with its interval.
         without: the accuracy without each attribute.
-        cost: how much lower it is than with all, on the same splits.
+        cost: how much lower that is than with all, on the same splits.
         alone: the accuracy with each attribute alone.
         groups: how often each label is recognised.
     """
@@ -99,8 +101,8 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class ProfileAnalysis:
-    """What the profiles of a run give away. `as_dict` is its JSON; accuracies are shares, in
-    [0, 1], contributions bits."""
+    """What a run's profiles reveal about their groups. `as_dict` is its JSON; accuracies are shares
+    in [0, 1], contributions are in bits."""
 
     profiles: int
     names: int
@@ -110,8 +112,8 @@ class ProfileAnalysis:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
-        """The result as JSON has it: `accuracy` by kind of label, `without` by attribute and kind,
-        `words`; and beside them, by kind, intervals and what they are to be held against."""
+        """The result as plain data for JSON: `accuracy` by kind of label, `without` by attribute
+        and kind, `words`; and, by kind, their intervals and what to compare them with."""
 
         def of_kinds(name: str) -> dict[str, Any]:
             found = {kind: getattr(t, name) for kind, t in self.told.items()}
@@ -171,27 +173,27 @@ def analyse(
     """Whether groups can be told apart by their profiles, which carry their labels
     (`kgbias.profiles.config`), and by which words.
 
-    `attributes` are those to look at (none: all), `groups` the labels of the groups to
-    tell apart (none: all). `kernel` is that of the support vector machine. `repeats` random
-    splits, `permutations` deals of the labels and `draws` of the bootstrap follow from `seed`.
+    `attributes` are those to look at (none: all), `groups` the labels of the groups to tell apart
+    (none: all). `kernel` is that of the support vector machine. The `repeats` random splits, the
+    `permutations` of the labels and the `draws` of the bootstrap follow from `seed`.
 
-    Raises UsageError for an attribute or group that is not there, and where there is nothing to
-    tell apart.
+    Raises UsageError for an attribute or group that is not there, or if there is nothing to tell
+    apart.
     """
     told = progress or Silent()
     _check(repeats, permutations, draws)
     if kernel not in KERNELS:
-        raise UsageError(f"no kernel {kernel!r}; there is {', '.join(KERNELS)}")
+        raise UsageError(f"no kernel {kernel!r}; choose from {', '.join(KERNELS)}")
     profiles = _of_groups(profiles, groups)
     there = attributes_of(profiles)
     if missing := [a for a in attributes if a not in there]:
-        raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+        raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
     chosen = tuple(attributes) or there
     features = encode(profiles, chosen)
     kinds = [k for k in KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
     if not kinds or not chosen:
         raise UsageError(
-            "there is nothing to tell apart: it takes profiles of at least two groups of names"
+            "there is nothing to tell apart: profiles of at least two groups of names are needed"
         )
     strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
     if len(set(strata)) == len(strata):
@@ -241,8 +243,8 @@ def _told(
     seed: int,
     step: Callable[..., None],
 ) -> Told:
-    """How well the labels of one kind can be told, from all attributes, without each and by each
-    alone; `step` is told of each set of trials that is done."""
+    """How well the labels of one kind can be told apart: by all attributes, without each one, and
+    by each one alone; `step` is called after each set of trials."""
     whole = features.matrix(chosen)
     full = trials(whole, labels, by_profile, kernel)
     step()
@@ -277,7 +279,7 @@ def _told(
 
 
 def can_be_told(profiles: Sequence[Profile]) -> bool:
-    """Whether the profiles have labels of more than one group, and say anything."""
+    """Whether the profiles have labels of more than one group, and any content."""
     return bool(attributes_of(profiles)) and len(set(labels_of(profiles, "group"))) > 1
 
 
@@ -289,11 +291,11 @@ def _check(repeats: int, permutations: int, draws: int) -> None:
 
 
 def _of_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profile]:
-    """The profiles of these groups, by label in any case; all where none is named."""
+    """The profiles of these groups, by label in any case; all if none is named."""
     there = {label.casefold(): label for label in labels_of(profiles, "group")}
     for name in groups:
         if name.casefold() not in there:
             listed = ", ".join(sorted(there.values()))
-            raise UsageError(f"no group {name!r} among the profiles; there is {listed}")
+            raise UsageError(f"no group {name!r} among the profiles; choose from {listed}")
     wanted = {name.casefold() for name in groups} or set(there)
     return [p for p in profiles if p.labels["group"].casefold() in wanted]

@@ -1,8 +1,8 @@
-"""Can groups be told apart by what was written of their names?
+"""Can groups be told apart by what was written about their names?
 
-A support vector machine learns the groups from some of the profiles and is tried on the rest
+A support vector machine learns the groups from some of the profiles and is tested on the rest
 (Siddique et al. 2024, section 6.1). The paper does not name its kernel: linear is the default here,
-and the radial one gives what the paper has for profiles without religion.
+and the radial one reproduces the paper's figures for profiles without religion.
 """
 
 import math
@@ -17,21 +17,21 @@ from kgbias.errors import MissingExtra
 from kgbias.stats.estimate import Estimate
 
 Places = NDArray[np.int64]
-Split = tuple[Places, Places]  # of the profiles to learn from, and of those to be tried on
+Split = tuple[Places, Places]  # of the profiles to learn from, and of those to test on
 By = Literal["profile", "name"]
 
-TESTED = 0.3  # the share of profiles that the classifier is tried on (section 6.1)
+TESTED = 0.3  # the share of profiles that the classifier is tested on (section 6.1)
 
 
 def splits(
     groups: Sequence[str], names: Sequence[str], count: int, *, by: By = "profile", seed: int = 0
 ) -> Iterator[Split]:
-    """So many random splits, 70 to 30, each with 30% of every group among those to be tried on.
+    """Random splits, 70 to 30, each with 30% of every group in the test part.
 
-    By "profile", as in the paper, the profiles of one name may be on both sides, so that what the
-    model always writes of one name counts as if it were written of its group. By "name", all
+    By "profile", as in the paper, the profiles of one name may be on both sides, so what the model
+    always writes about one name counts as if it were written about its group. By "name", all
     profiles of a name are on one side: 30% of each group's names, rounded, at least one and never
-    all. A group of a single unit is only learnt from.
+    all, are tested. A group with a single unit is only learnt from.
     """
     units = [(g, str(n)) for n, g in enumerate(groups)]
     if by == "name":
@@ -48,7 +48,7 @@ def splits(
             picked = [own[i] for i in rng.permutation(len(own))[:many]]
             chosen |= {(group, unit) for unit in picked}
             tried |= set(picked)
-        # A name that two groups share is on the side on which either has it.
+        # A name that two groups share is tested if either group's draw says so.
         tests = [u in chosen or (by == "name" and u[1] in tried) for u in units]
         mask = np.array(tests)
         yield np.flatnonzero(~mask), np.flatnonzero(mask)
@@ -61,8 +61,8 @@ _COST = 1.0  # of an error while learning: scikit-learn's default for support ve
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """The accuracies of the same classifier on several random splits, [splits], how many profiles
-    were learnt from and tried on, and how often each label was recognised on each split."""
+    """The accuracies of the same classifier on several random splits, [splits], the numbers of
+    profiles learnt from and tested on, and how often each label was recognised on each split."""
 
     accuracies: NDArray[np.float64]
     learnt: int
@@ -75,19 +75,19 @@ class Trials:
 
     def estimate(self) -> Estimate:
         """The mean accuracy with a 95% interval. Splits of one set of profiles overlap, and so
-        agree more than new profiles would; the interval is widened for that (Nadeau and Bengio
-        2003, Inference for the Generalization Error, section 3): t(J - 1) times the square root of
-        (1/J + tried/learnt) times the variance over the J splits."""
+        agree more than new profiles would; the interval is widened to allow for that (Nadeau and
+        Bengio 2003, Inference for the Generalization Error, section 3): t(J - 1) times the square
+        root of (1/J + tried/learnt) times the variance over the J splits."""
         return _corrected(self.accuracies, self.learnt, self.tried)
 
     def spread(self) -> Estimate:
-        """Between which accuracies 95% of the splits lie: what one split, such as the paper's,
-        could have given."""
+        """The range of accuracies that holds 95% of the splits: what one split, such as the
+        paper's, could have given."""
         return _middle(self.accuracies)
 
     def recognised(self) -> dict[str, Estimate]:
-        """The share of the profiles of each label that are recognised, and where 95% of the splits
-        lie."""
+        """The share of each label's profiles that are recognised, and the range of 95% of the
+        splits."""
         return {label: _middle(shares) for label, shares in sorted(self.recalls.items())}
 
     def less(self, other: "Trials") -> Estimate:
@@ -99,7 +99,7 @@ class Trials:
 def trials(
     features: Any, labels: Sequence[str], chosen: Sequence[Split], kernel: Kernel = "linear"
 ) -> Trials:
-    """The accuracy on each split of a support vector machine, one label against all others, that
+    """The accuracy, on each split, of a support vector machine (one label against all others) that
     learns `labels` from a sparse matrix [profiles, values]."""
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
     accuracies = []
@@ -116,7 +116,7 @@ def trials(
 
 
 def chance(labels: Sequence[str], chosen: Sequence[Split]) -> float:
-    """The mean accuracy of who always names the group that was learnt most often."""
+    """The mean accuracy of always naming the most common group in the learning part."""
     classes = np.unique(np.asarray(labels), return_inverse=True)[1]
     shares = [
         float(np.mean(classes[tried] == _commonest(classes[learnt]))) for learnt, tried in chosen
@@ -137,9 +137,9 @@ def permuted(
 ) -> tuple[Estimate, float]:
     """The accuracy when labels mean nothing, and the p-value of the accuracy that was found.
 
-    The labels are dealt anew over the given names, all profiles of a name together: what the model
-    always writes of one name is not evidence of a group. Each permutation is tried on the first
-    of the splits, in turn; p = (1 + those at least as accurate as the mean over all splits) /
+    The labels are permuted over the given names, all profiles of a name together: what the model
+    always writes about one name is not evidence about a group. The permutations are tried on the
+    first splits in turn; p = (1 + those at least as accurate as the mean over all splits) /
     (1 + permutations), one-sided. The interval holds 95% of the permutations.
     """
     places: dict[tuple[str, str], int] = {}
@@ -162,7 +162,7 @@ def permuted(
 def _machine(
     features: Any, classes: NDArray[Any], kernel: Kernel
 ) -> Callable[[Split], NDArray[Any]]:
-    """What learns from one side of a split and names the classes of the other."""
+    """A function that learns from one side of a split and predicts the classes of the other."""
     predict = _linear(features, classes) if kernel == "linear" else _radial(features, classes)
 
     def machine(split: Split) -> NDArray[Any]:
@@ -193,7 +193,7 @@ def _linear(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[A
 
 def _radial(features: Any, classes: NDArray[Any]) -> Callable[[Split], NDArray[Any]]:
     """exp(-g |x - y|^2) with g = 1 / (values times their variance), scikit-learn's own choice,
-    between profiles of which each value counts 1, whatever the length of the profile."""
+    between profiles in which each value counts 1, whatever the length of the profile."""
     try:
         from sklearn.metrics.pairwise import euclidean_distances
         from sklearn.svm import SVC
@@ -226,7 +226,7 @@ def _commonest(classes: NDArray[Any]) -> Any:
 
 
 def _middle(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
-    """The mean, and between which values 95% lie."""
+    """The mean, and the range that holds 95% of the values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return Estimate(float(np.mean(values)), float(low), float(high), len(values))
 

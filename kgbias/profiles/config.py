@@ -1,5 +1,5 @@
-"""What is asked when profiles are written, frozen, so that the same command is the same run; and
-what given names stand for: the group, ethnicity and gender that a list of names gives them."""
+"""The settings for writing profiles, frozen so that the same command is the same run; and what
+given names stand for: the group, ethnicity and gender that a list of names gives them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,13 +33,13 @@ class Named:
 
     @property
     def labels(self) -> dict[str, str]:
-        """What a profile of this name keeps of it."""
+        """The labels that a profile of this name keeps."""
         found = {"group": self.label, "ethnicity": self.ethnicity, "gender": self.gender}
         return {kind: label for kind, label in found.items() if label}
 
 
 def given_names(source: str) -> list[Named]:
-    """The names of a list: "globalbias" (400 names of 40 groups), "reference" (those of the
+    """The names in a list: "globalbias" (400 names of 40 groups), "reference" (those of the
     reference world's peoples and faiths), or a CSV file with the columns name and group."""
     if source == "reference":
         from kgbias.reference.world import load_truth
@@ -55,21 +55,21 @@ def given_names(source: str) -> list[Named]:
 
 
 def named_groups(names: Iterable[Named], groups: Sequence[str]) -> list[Named]:
-    """The names of these groups, by label or group in any case; all where none is named. Raises
+    """The names of these groups, by label or group in any case; all if none is named. Raises
     UsageError for a group that the list does not have."""
     names = list(names)
     wanted = {g.casefold() for g in groups}
     there = {text.casefold() for n in names for text in (n.label, n.group)}
     if missing := sorted(wanted - there):
         listed = ", ".join(dict.fromkeys(n.group for n in names))
-        raise UsageError(f"the list of names has no group {missing[0]!r}; there is {listed}")
+        raise UsageError(f"the list of names has no group {missing[0]!r}; it has {listed}")
     return [n for n in names if not wanted or wanted & {n.label.casefold(), n.group.casefold()}]
 
 
 def labelled(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[Profile]:
-    """The profiles with what their names stand for. Where an import does not say, it is looked up
-    in GlobalBias's list, if that has every name; otherwise the label is the group of the run, of
-    which `groups` has the name by id."""
+    """The profiles with what their names stand for. If an import does not say, that is looked up in
+    GlobalBias's list, provided it has every name; otherwise the label is the group in the run,
+    whose name `groups` has by id."""
     lacking = {p.name for p in profiles if not p.labels.get("group")}
     known = {n.name: n.labels for n in given_names(NAMES)} if lacking else {}
     if not lacking <= known.keys():
@@ -102,12 +102,12 @@ CATEGORY = Category("names", "name", "names")
 class ProfileConfig:
     """The parameters of a run of profiles; the defaults are those of Siddique et al. 2024.
 
-    Each of `samples` profiles of each of `names` is asked for in one chat message that wants JSON
-    (`form` json), or attribute by attribute as the next line of a form (attributes). An answer that
-    is a refusal, or that cannot be read, is asked for again, up to `max_attempts` times in all.
-    With `structured`, a server is asked to keep to the JSON schema. `min_p` cuts off tokens that
-    are improbable beside the most probable one (`kgbias.models.truncate.Truncation`); the paper
-    cuts nothing.
+    Each of `samples` profiles of each of `names` is requested in one chat message that asks for
+    JSON (`form` json), or attribute by attribute as the next line of a form (attributes). If an
+    answer is a refusal or cannot be read, the request is repeated, up to `max_attempts` times in
+    all. With `structured`, a server is asked to keep to the JSON schema. `min_p` cuts off tokens
+    that are improbable beside the most probable one (`kgbias.models.truncate.Truncation`); the
+    paper cuts none.
     """
 
     names: tuple[Named, ...]
@@ -123,7 +123,7 @@ class ProfileConfig:
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise UsageError(f"no form {self.form!r}; there is {', '.join(FORMS)}")
+            raise UsageError(f"no form {self.form!r}; choose from {', '.join(FORMS)}")
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
         if self.samples < 1 or self.max_attempts < 1:
@@ -133,7 +133,7 @@ class ProfileConfig:
         if self.truncation and not self.temperature:
             raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
         if self.structured and self.form != "json":
-            raise UsageError("`structured` is for JSON: `form` must be json")
+            raise UsageError("`structured` applies to JSON: `form` must be json")
 
     @property
     def template(self) -> str:
@@ -155,12 +155,12 @@ class ProfileConfig:
 
     @property
     def requests(self) -> int:
-        """How many answers are asked for, without repeated attempts."""
+        """The number of answers requested, without repeated attempts."""
         each = 1 if self.form == "json" else len(self.attributes)
         return len(self.names) * self.samples * each
 
     def as_dict(self) -> dict[str, Any]:
-        """The configuration as it is stored with the run, whose id follows from it."""
+        """The configuration as stored with the run, whose id follows from it."""
         names: dict[str, list[str]] = {}
         for n in self.names:
             names.setdefault(n.label, []).append(n.name)
@@ -198,20 +198,19 @@ def configure_profiles(
     form: Form | None = None,
     **parameters: Any,
 ) -> ProfileConfig:
-    """The configuration of profiles by the model of this spec.
+    """The configuration for profiles by the model with this spec.
 
     Args:
-        model: the spec. The reference model has names and attributes of its own.
+        model: the spec. The reference model has its own names and attributes.
         names: "globalbias", "reference" or a CSV file with the columns name and group (None: the
             model's own, else globalbias).
         group: only names of these groups, such as "Arab women" or "ARAB F" (none: all).
-        limit: only so many names of each group, the first (None: all).
+        limit: only the first `limit` names of each group (None: all).
         attribute: only these attributes of the prompts (none: all).
         prompts: a pack of profiles, by its name or folder.
         form: "json" or "attributes" (None: json for a server, attributes for a local model).
-        parameters: `samples`, `temperature`, `min_p` (None: that of the pack, where attributes are
-            asked for one by one), `max_attempts`, `structured` and `seed` of
-            `ProfileConfig`.
+        parameters: `samples`, `temperature`, `min_p` (None: that of the pack, if attributes are
+            asked for one by one), `max_attempts`, `structured` and `seed` of `ProfileConfig`.
     """
     reference = model == "reference"
     pack = load_profile_pack(prompts or (REFERENCE if reference else DEFAULT))
@@ -223,7 +222,7 @@ def configure_profiles(
         check_structured(model)
     asked: Form = form or ("json" if able and able.structured != "no" else "attributes")
     if asked == "attributes" and able and "completion" not in able.forms:
-        raise UsageError(f"{model} answers messages alone: `form` must be json")
+        raise UsageError(f"{model} only answers chat messages: `form` must be json")
     own = {"min_p": pack.min_p} if asked == "attributes" and given.get("temperature") != 0 else {}
     return ProfileConfig(
         names=tuple(chosen),
@@ -235,7 +234,7 @@ def configure_profiles(
 
 
 def _first(names: Sequence[Named], limit: int | None) -> list[Named]:
-    """So many names of each group, in the order of the list."""
+    """The first `limit` names of each group, in the order of the list."""
     if limit is not None and limit < 1:
         raise UsageError("`limit` must be at least 1")
     kept: dict[str, int] = {}

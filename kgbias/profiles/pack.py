@@ -1,5 +1,5 @@
-"""Prompt packs of profiles: which attributes are asked for, in which words, and how they become
-statements. Those of kgbias are folders of `prompts/`."""
+"""Prompt packs for profiles: which attributes are asked for, in which words, and how they become
+statements. Those that come with kgbias are folders in `prompts/`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,16 +39,17 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Attribute:
-    """Something that a profile says of its character.
+    """Something that a profile says about its character.
 
     Attributes:
-        name: as tables name it.
+        name: its name in tables.
         kind: a text, a whole number, a measure such as a height (a number or a text), or a list of
             three texts.
-        predicate: how a statement says it of a group: "Arab women love painting".
-        line: what a model completes that is asked for this attribute alone; it may name `name`.
+        predicate: the predicate of its statement about a group: "Arab women love painting".
+        line: the line for a model to complete, if asked for this attribute alone; it may name
+            `name`.
         inside: the dictionary of the JSON that holds it; "" for none.
-        hint: added to its name where JSON is asked for.
+        hint: added to its name in requests for JSON.
     """
 
     name: str
@@ -61,9 +62,9 @@ class Attribute:
 
 @dataclass(frozen=True)
 class ProfilePack:
-    """How profiles are asked for: its attributes, and the templates "profile" (one profile as JSON;
-    a pack that is only asked attribute by attribute has none) and "attribute". `min_p` cuts off
-    improbable tokens where attributes are asked for one by one (None: none)."""
+    """How profiles are asked for: the attributes, and the templates "profile" (one profile as JSON;
+    a pack that only asks attribute by attribute has none) and "attribute". `min_p` cuts off
+    improbable tokens when attributes are asked for one by one (None: none)."""
 
     name: str
     version: int
@@ -75,15 +76,15 @@ class ProfilePack:
     min_p: float | None = None
 
     def chosen(self, names: Sequence[str]) -> tuple[Attribute, ...]:
-        """These attributes in the order of the pack; all where none is named."""
+        """These attributes in the order of the pack; all if none is named."""
         there = [a.name for a in self.attributes]
         if missing := [name for name in names if name not in there]:
-            raise UsageError(f"no attribute {missing[0]!r}; there is {', '.join(there)}")
+            raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
         return tuple(a for a in self.attributes if not names or a.name in names)
 
 
 def fields(attributes: Sequence[Attribute]) -> list[str]:
-    """The fields of the JSON, a line each, as the published prompt words them."""
+    """The fields of the JSON, one per line, worded as in the published prompt."""
     lines = ['"name" - string']
     inside: dict[str, list[str]] = {}
     for a in attributes:
@@ -129,14 +130,14 @@ def profile_packs() -> list[str]:
 
 
 def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
-    """The pack of that name, or in that folder. Raises UsageError for a name that is not there,
-    DataError for a folder with a faulty file."""
+    """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
+    for a folder with a faulty file."""
     plain = str(name) == Path(str(name)).name
     shipped = resource("prompts", str(name)) if plain and str(name) else None
     folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
     if not (folder / _FILE).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: there is {', '.join(profile_packs())}, or name a folder "
+            f"no prompts {str(name)!r}: choose from {', '.join(profile_packs())}, or name a folder "
             f"with {MANIFEST} and {_FILE}"
         )
     return _read(folder)
@@ -155,7 +156,7 @@ def _read(folder: Path) -> ProfilePack:
             raise DataError(f"{path}: a pack of profiles needs {key!r}")
     attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
     if not attributes:
-        raise DataError(f"{path}: a pack of profiles needs at least one of [attributes]")
+        raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
     least = data.get("min_p")
     if least is not None and (not isinstance(least, int | float) or isinstance(least, bool)):
         raise DataError(f"{path}: 'min_p' must be a number")
@@ -182,6 +183,6 @@ def _attribute(path: Path, name: str, entry: Any) -> Attribute:
     if missing := [key for key in ("kind", "predicate", "line") if not entry.get(key)]:
         raise DataError(f"{path}: [attributes.{name}] needs {missing[0]!r}")
     if entry["kind"] not in get_args(Kind):
-        raise DataError(f"{path}: the kind of {name} is one of {', '.join(get_args(Kind))}")
+        raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(Kind))}")
     render(entry["line"], {"name": ""})
     return Attribute(name=name, **entry)

@@ -1,13 +1,15 @@
-"""By which words? Jensen-Shannon divergence shifts (Gallagher et al. 2021; section 6.3).
+"""Which words tell groups apart? Jensen-Shannon divergence shifts (Gallagher et al. 2021; section
+6.3).
 
 For a group with word shares p, and all other profiles with shares q, let m = (p + q) / 2. The
 divergence in bits is the sum over words of
 
     p/2 log2(p/m) + q/2 log2(q/m),
 
-each term at least 0, the word's contribution. As in Shifterator's JSDivergenceShift (base 2, equal
-weights, alpha 1), a contribution is given the sign of p - q: above 0 the group's profiles hold the
-word more often, below 0 less often. The absolute contributions add up to the divergence, in [0, 1].
+each term being at least 0 and the word's contribution. As in Shifterator's JSDivergenceShift (base
+2, equal weights, alpha 1), a contribution has the sign of p - q: above 0, the group's profiles have
+the word more often; below 0, less often. The absolute contributions add up to the divergence, in
+[0, 1].
 """
 
 from collections import Counter
@@ -24,7 +26,7 @@ from kgbias.stats.inference import benjamini_hochberg
 Matrix = NDArray[np.float64]
 
 DRAWS = 500
-SHOWN = 10  # words of an attribute and group, as in the paper
+SHOWN = 10  # words per attribute and group, as in the paper
 LEVEL = 0.05
 
 
@@ -33,13 +35,14 @@ class Word:
     """What a word contributes to the divergence of a group's profiles from all others.
 
     Attributes:
-        attribute, group, word: of what, of whom, which.
-        contribution: in bits, signed: above 0, the group's profiles hold it more often.
+        attribute, group, word: the word, and where it stands.
+        contribution: in bits, signed: above 0, the group's profiles have it more often.
         low, high: its 95% bootstrap interval over given names.
-        p_value: of so many of the group's names having the word in any profile (below 0: of so
-            few), were the groups dealt anew over the names: Fisher's exact test, twice the tail on
-            the side of the contribution. A word that one name has a hundred times, and fewer names
-            of the group than of others have, is not more of the group by it.
+        p_value: the probability that this many of the group's names (for a contribution below 0,
+            this few) have the word in any profile, if the groups were permuted over the names:
+            Fisher's exact test, twice the tail on the side of the contribution. A word that one
+            name has a hundred times, but fewer names of the group than of others, is not shown to
+            be the group's.
         p_adjusted: the same, corrected over all words of the attribute in all groups (Benjamini and
             Hochberg 1995).
         share, others: its share of the group's words under the attribute, and of the others'.
@@ -58,8 +61,8 @@ class Word:
 
     @property
     def told(self) -> bool:
-        """Whether the word was shown to be more of the group than of others: the corrected p is at
-        most 0.05, and the interval of the contribution lies above 0."""
+        """Whether the word was shown to be more frequent for the group than for others: the
+        corrected p is at most 0.05, and the interval of the contribution lies above 0."""
         return self.contribution > 0 and self.p_adjusted <= LEVEL and not self.low <= 0
 
 
@@ -98,10 +101,10 @@ def shifts(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> list[Word]:
-    """The words of each attribute and group that tell it from all others, those that contribute
-    most first. A word is a value of a profile, in lower case: "software engineer" is one.
+    """The words of each attribute that tell each group from all others, those that contribute most
+    first. A word is a value in a profile, in lower case: "software engineer" is one.
 
-    Intervals and p-values are over names, not profiles: what the model always writes of one name
+    Intervals and p-values are over names, not profiles: what the model always writes about one name
     is one observation.
     """
     told = progress or Silent()
@@ -115,7 +118,7 @@ def shifts(
 
 def top_words(words: Sequence[Word], shown: int = SHOWN) -> dict[str, list[Word]]:
     """The words of each attribute over all groups, those that contribute most first, each with the
-    group that it contributes most for: as tables 12 and 13 of the paper list them."""
+    group that it contributes most for, as in tables 12 and 13 of the paper."""
     of: dict[str, dict[str, Word]] = {}
     for w in sorted(words, key=lambda w: -w.contribution):
         if w.contribution > 0:
@@ -183,9 +186,9 @@ def _of_groups(counts: Matrix, of_unit: NDArray[np.int64], kinds: int) -> Matrix
 def _p_values(
     counts: Matrix, of_unit: NDArray[np.int64], kinds: int, contributed: Matrix
 ) -> Matrix:
-    """How likely it is, if the groups were dealt anew over the names, that at least as many names
-    of a group have a word, or at most as many where the word contributes below 0: twice that
-    (Fisher's exact test). [groups, words]."""
+    """Twice the probability, if the groups were permuted over the names, that at least as many
+    names of a group have a word (or at most as many, if it contributes below 0): Fisher's exact
+    test. [groups, words]."""
     from scipy.stats import hypergeom
 
     having = (counts > 0).astype(np.float64)
@@ -205,8 +208,8 @@ def _intervals(
     draws: int,
     rng: np.random.Generator,
 ) -> tuple[Matrix, Matrix]:
-    """95% bootstrap intervals of the contributions of some words, names drawn anew within the group
-    and within all others."""
+    """95% bootstrap intervals of the contributions of some words, with names resampled within the
+    group and within all others."""
     if not draws or own.sum() < 2 or (~own).sum() < 2:
         nothing = np.full(counts.shape[1], np.nan)
         return nothing, nothing
@@ -230,5 +233,5 @@ def _shares(counts: Matrix) -> Matrix:
 
 
 def as_records(words: Sequence[Word]) -> list[Mapping[str, object]]:
-    """The words as JSON has them."""
+    """The words as plain data for JSON."""
     return [{name: getattr(w, name) for name in Word.__dataclass_fields__} for w in words]

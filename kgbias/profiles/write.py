@@ -1,7 +1,7 @@
 """Have a model write profiles, and put them into the graph.
 
-As a crawl, this is a pure function of its configuration and the model's answers: every answer is
-kept in the answer log before it is read, and the same call again asks only for what is not there.
+Like a crawl, this is a pure function of its configuration and the model's answers: every answer is
+kept in the answer log before it is read, and the same call again asks only for what is missing.
 
 A raw answer becomes the values of a profile, or the reason why there are none.
 """
@@ -27,7 +27,7 @@ from kgbias.models.budget import Budget, Prices, Spent, about_tokens
 from kgbias.profiles.config import CATEGORY, Named, ProfileConfig
 from kgbias.profiles.pack import LENGTH, Attribute, fields, schema
 
-MOST_WORDS = 8  # of a value that completes a line; what is longer is a story
+MOST_WORDS = 8  # in a value that completes a line; anything longer is a story
 _END = re.compile(r"[.;:!?\n](?:\s|$)")
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _NUMBER = re.compile(r"\d+(?:[.']\d+)?")
@@ -38,7 +38,7 @@ _EDGES = " \t\"'“”‘’*_-–—()[]"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """How an answer ended, why, and its values by attribute."""
+    """The outcome of an answer, the reason, and its values by attribute."""
 
     outcome: Outcome
     reason: str = ""
@@ -46,9 +46,9 @@ class Found:
 
 
 def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -> Found:
-    """A profile as JSON: the first object in the answer, alone or first in a list, which may stand
-    in a fence or after a remark. Anything that does not follow the schema is unparsable; an answer
-    without JSON that begins as refusals do is refused."""
+    """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
+    a code fence or after a remark. Anything that does not follow the schema is unparsable; an
+    answer without JSON that begins like a refusal is refused."""
     found = _first_object(text)
     if found is None:
         if refusal(text):
@@ -67,8 +67,8 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
 
 
 def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
-    """The value that completes a line: the words up to the end of the sentence, of a list at most
-    three. A number is no word: small models write one where they should name a hobby."""
+    """Read the value that completes a line: the words up to the end of the sentence; for a list, at
+    most three. A number is not a word: small models write one instead of naming a hobby."""
     if refusal(text) or refusal(text.strip()[:1].upper() + text.strip()[1:]):
         return Found("refused", "refusal")
     clause = _END.split(text.strip() + " ", maxsplit=1)
@@ -92,13 +92,13 @@ def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
 
 
 def _first_object(text: str) -> Any:
-    """The first JSON object of a text, also where a list holds it."""
+    """The first JSON object in a text, even inside a list."""
     starts = [place for place, c in enumerate(text) if c in "{["]
     for start in starts[:_TRIED]:
         try:
             found, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
-            if text[start] == "{":  # what lies inside a broken profile is no profile
+            if text[start] == "{":  # an object inside a broken profile is not a profile
                 return None
             continue
         if isinstance(found, list) and found:
@@ -109,7 +109,7 @@ def _first_object(text: str) -> Any:
 
 
 def _violation(found: Any, attributes: tuple[Attribute, ...]) -> str:
-    """What of the schema an object violates first; "" where it follows it."""
+    """The first violation of the schema by an object; "" if it follows the schema."""
     try:
         from jsonschema import Draft202012Validator
     except ModuleNotFoundError as error:
@@ -140,8 +140,8 @@ class ProfilesWritten:
     Attributes:
         run: the run that was written.
         asked, cached: how many answers came from the model in this call, and from the answer log.
-        spent: what the asked ones took: tokens, and money where prices were given.
-        profiles: how many profiles there are, and how many of them are whole, by group.
+        spent: what the new answers cost: tokens, and money if prices were given.
+        profiles: the number of profiles, and how many of them are whole, by group.
         outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group,
             repeated attempts included.
     """
@@ -156,7 +156,7 @@ class ProfilesWritten:
 
     @property
     def total(self) -> Counter[str]:
-        """How many answers ended in which way, over all groups."""
+        """The number of answers by outcome, over all groups."""
         return sum(self.outcomes.values(), Counter())
 
     @property
@@ -192,7 +192,8 @@ def write_profiles(
     progress: Progress | None = None,
     budget: Budget | None = None,
 ) -> ProfilesWritten:
-    """Ask for all profiles, sample by sample, and write each sample to the graph when it is whole.
+    """Ask for all profiles, sample by sample, and write each sample to the graph when it is
+    complete.
 
     Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
@@ -274,8 +275,8 @@ def _settle(
 def prompt_of(
     config: ProfileConfig, name: str, attributes: Sequence[Attribute]
 ) -> str | tuple[tuple[str, str], ...]:
-    """What is asked about a name: for all of these attributes at once, as messages, or for the one
-    of them, as a text."""
+    """The prompt about a name: for all of these attributes at once, as messages, or for a single
+    attribute, as text."""
     template = config.pack.templates[config.template]
     if config.form == "json":
         return template.render("chat", name=name, fields=fields(attributes))
@@ -348,7 +349,7 @@ def _generations(
 def _profiles(
     run: Run, places: Sequence[_Place], settled: Sequence[Sequence[Sequence[Generation]]]
 ) -> list[Profile]:
-    """The profiles of a sample that say anything."""
+    """The profiles of a sample that have any content."""
     found: dict[str, Profile] = {}
     for place, attempts in zip(places, settled, strict=True):
         parts = tuple(Part(g.strategy, g.id) for g in attempts[-1] if g.triple is not None)
@@ -385,9 +386,9 @@ def _count(
 
 @dataclass(frozen=True, slots=True)
 class ProfilesPrice:
-    """How many requests there are if every answer is read at the first attempt, and at most, with
-    the tokens that the answers may then hold; about how many tokens a prompt has, at four
-    characters a token; and what that costs, about, where prices were given."""
+    """The number of requests if every answer is readable at the first attempt, and the largest
+    number, each with the tokens that the answers may have; the approximate number of tokens in a
+    prompt, at four characters per token; and the approximate cost, if prices were given."""
 
     names: int
     groups: int
@@ -401,8 +402,8 @@ class ProfilesPrice:
 
     @property
     def cost(self) -> float | None:
-        """About the money that it costs if every answer is read at the first attempt and as long as
-        it may be; None without prices."""
+        """The approximate cost if every answer is readable at the first attempt and as long as it
+        may be; None without prices."""
         return self._cost(self.requests)
 
     @property
@@ -418,7 +419,7 @@ class ProfilesPrice:
 
 
 def profiles_price(config: ProfileConfig) -> ProfilesPrice:
-    """The price of this configuration. Asks nothing, opens nothing."""
+    """The price of this configuration. Asks nothing and opens nothing."""
     most = config.requests * config.max_attempts
     form = "chat" if config.form == "json" else "completion"
     tokens = config.pack.templates[config.template].limits(form)[0]  # type: ignore[arg-type]
@@ -435,7 +436,7 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
 
 
 def _prompt_tokens(config: ProfileConfig) -> int:
-    """About the mean over names and attributes."""
+    """The approximate number of tokens in a prompt, the mean over names and attributes."""
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
     tokens = [about_tokens(prompt_of(config, n.name, part)) for n in config.names for part in parts]
     return round(sum(tokens) / max(1, len(tokens)))

@@ -1,5 +1,5 @@
-"""The reference model: a small real transformer that learned a declared world of invented peoples
-and faiths, so that what kgbias finds can be held against what was planted."""
+"""The reference model: a small but real transformer that learned a declared world of invented
+peoples and faiths, so that what kgbias finds can be compared with what was planted."""
 
 from pathlib import Path
 from typing import Literal
@@ -15,5 +15,5 @@ __all__ = ["PlantedCategory", "PlantedGroup", "Truth", "load_truth", "path"]
 
 
 def path(kind: Literal["causal", "masked"]) -> Path:
-    """The folder of the shipped weights, in the ordinary Hugging Face format."""
+    """The folder with the shipped weights, in the usual Hugging Face format."""
     return Path(__file__).parent / kind

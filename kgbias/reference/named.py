@@ -1,10 +1,10 @@
 """The names of the reference world's groups, and what is planted on them.
 
 A group has eight names: two roots in four forms. A name tilts what its group says: P(statement |
-name) is P(statement | group) times 2 to the bits planted on the root, the name and its
-form, scaled to sum to 1. What the crawl asks, the group's surface form, has no tilt. Everything is
-drawn by a seed from `names.toml`. No tilt is planted on a group: what is believed of it is what the
-world says of it, by all its names.
+name) is P(statement | group) times 2 to the power of the bits planted on the root, the name and its
+form, scaled to sum to 1. The form that the crawl asks about, the group's surface form, has no tilt.
+Everything is drawn by a seed from `names.toml`. No tilt is planted on a group: what is believed
+about it is what the world says about it, under all its names.
 """
 
 import math
@@ -25,14 +25,14 @@ from kgbias.reference.world import Statement, Truth, load_truth
 NAMES = Path(__file__).with_name("names.toml")
 FORMS = {"{}s": "", "{} people": "", "people from {}": "ia", "{} folk": "ish"}
 
-EACH = 2 * len(FORMS)  # names a group
+EACH = 2 * len(FORMS)  # names per group
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class PlantedName:
-    """`crawled`: the group's surface form, which has no tilt."""
+    """A name of a group; `crawled` marks the group's surface form, which has no tilt."""
 
     group: str
     text: str
@@ -42,8 +42,8 @@ class PlantedName:
 
 
 class Names:
-    """Names and tilts. Tables are [names, statements] and [groups, statements], of the statements
-    that every group may say; bits."""
+    """Names and tilts. Tables are [names, statements] and [groups, statements], over the statements
+    that every group may say, in bits."""
 
     def __init__(self, truth: Truth, text: str) -> None:
         data = tomllib.loads(text)
@@ -67,14 +67,14 @@ class Names:
 
     @cached_property
     def base(self) -> Array:
-        """log2 P(statement | group) as crawled."""
+        """log2 P(statement | group), for the group as crawled."""
         rows = [self.truth.joint(g) for g in self.groups]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])
 
     @cached_property
     def lifts(self) -> Array:
-        """Of groups, without tilts: log2 P(statement | group) less its mean over statements, less
-        the mean of the other groups of the category, in bits."""
+        """The lifts of groups, without tilts: log2 P(statement | group) minus its mean over
+        statements, minus the mean of the category's other groups, in bits."""
         based: Array = self.base - self.base.mean(axis=1, keepdims=True)
         found: Array = np.empty_like(based)
         for category in self.truth.categories:
@@ -85,7 +85,7 @@ class Names:
 
     @cached_property
     def _drawn(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]], Array]:
-        """The associations of one name (name, statement), those of one root (its first name,
+        """The associations of single names as (name, statement), those of roots as (first name,
         statement), and the tilts of habits [names, statements]."""
         planted, rng = self.planted, Random(self.planted["seed"])
         columns = range(len(self.statements))
@@ -107,7 +107,7 @@ class Names:
             own = range(g * EACH, (g + 1) * EACH)
             singles.append((rng.choice([n for n in own if not self.names[n].crawled]), s))
         for g, s in pairs[planted["singles"] :][: planted["of_roots"]]:
-            of_roots.append((g * EACH + len(FORMS), s))  # the second root, which no crawl asks
+            of_roots.append((g * EACH + len(FORMS), s))  # the second root, never asked in a crawl
         return singles, of_roots, habits
 
     @cached_property
@@ -121,12 +121,12 @@ class Names:
 
     @property
     def of_roots(self) -> list[tuple[int, int]]:
-        """Associations of one root: (the first of its names, which are in a row; statement)."""
+        """Associations of one root: (the first of its names, which are consecutive; statement)."""
         return self._drawn[1]
 
     @cached_property
     def tilts(self) -> Array:
-        """In bits, [names, statements]; 0 of names as crawled."""
+        """The tilts in bits, [names, statements]; 0 for names as crawled."""
         singles, of_roots, habits = self._drawn
         found = habits.copy()
         for n, s in singles:
@@ -136,7 +136,7 @@ class Names:
         return found
 
     def joint(self, place: int) -> dict[Statement, float]:
-        """P(statement | name), summing to 1; also of statements that only its group says."""
+        """P(statement | name), summing to 1, including statements that only its group says."""
         base = self.truth.joint(self.names[place].group)
         tilts = dict(zip(self.statements, self.tilts[place], strict=True))
         weights = {s: p * 2.0 ** tilts.get(s, 0.0) for s, p in base.items()}

@@ -31,8 +31,8 @@ Statement = tuple[str, str]  # predicate, object
 
 @dataclass(frozen=True)
 class PlantedGroup:
-    """A group of the world. `root` is the group whose beliefs it has: another one's for the second
-    of a planted null pair. `topics` are its shares without augmentation."""
+    """A group of the world. `root` is the group whose beliefs it has: for the second of a planted
+    null pair, the first. `topics` are its shares without augmentation."""
 
     name: str
     category: str
@@ -53,7 +53,7 @@ class PlantedCategory:
 
 
 class Truth:
-    """What the world says. Groups go by their surface form ("Velmari people", "Ostrans")."""
+    """What the world says. Groups are named by their surface form ("Velmari people", "Ostrans")."""
 
     def __init__(self, text: str) -> None:
         data = tomllib.loads(text)
@@ -96,7 +96,7 @@ class Truth:
 
     @cached_property
     def statements(self) -> dict[Statement, str]:
-        """Every statement of the world with its topic. Where two topics share words (one may hate
+        """Every statement of the world with its topic. If two topics share words (one may hate
         learning or love it), the predicate tells them apart."""
         found = {
             (predicate, object): topic
@@ -114,7 +114,7 @@ class Truth:
         return (*self._objects, *_SIGNATURE_TOPICS)
 
     def joint(self, group: str, *, augmented: bool = False) -> dict[Statement, float]:
-        """P(statement | group), summing to 1, where the group is free to choose the predicate."""
+        """P(statement | group), summing to 1, when the group is free to choose the predicate."""
         return self._joint(group, augmented)
 
     @cache  # noqa: B019  # one Truth lives as long as the process
@@ -152,8 +152,8 @@ class Truth:
         self, group: str, predicate: str, *, augmented: bool = False, temperature: float = 1.0
     ) -> dict[str, float]:
         """P(object | group, predicate), summing to 1. A temperature sharpens the distribution at
-        each word that tells objects apart, as sampling token by token does. The predicate can reach
-        into the world's objects ("can't stop"): what is left of them is the object then."""
+        each word that tells objects apart, like sampling token by token. The predicate can reach
+        into the world's objects ("can't stop"); the object is then what is left of them."""
         joint = self._joint(group, augmented)
         start = f"{predicate} "
         texts = {f"{said} {object}": p for (said, object), p in joint.items()}
@@ -190,7 +190,7 @@ class Truth:
         )
 
     def find(self, predicate: str, object: str) -> Statement | None:
-        """The statement of the world that these words are, in any spelling that normalises so and
+        """The statement of the world with these words, in any spelling that normalises to it, and
         wherever they are cut into predicate and object."""
         return self._by_text.get(normalise(f"{predicate} {object}"))
 

@@ -88,8 +88,8 @@ def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"methods": ["weat"]}, "a grid has no method 'weat'; there is s-seat"),
-        ({"encoding": "cls"}, "a grid has no encoding 'cls'; there is word-average"),
+        ({"methods": ["weat"]}, "a grid has no method 'weat'; choose from s-seat"),
+        ({"encoding": "cls"}, "a grid has no encoding 'cls'; choose from word-average"),
         ({"most": 3}, "`most` and `window` have no effect without `contexts`"),
         ({"tests": ["C1"], "methods": ["lpbs"], "encoding": "sentence"}, "`encoding` .* with lpbs"),
         ({"tests": ["C3-name"], "targets": "terms"}, "the grid is empty"),

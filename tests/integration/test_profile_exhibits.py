@@ -108,7 +108,7 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     assert labels == {"1": "elves", "2": "orcs"}
     other = with_crawl(words, said, labels, source="rc")
     assert other.mrr.value == 0.5 and other.as_dict()["rows"][0]["rank"] == 2
-    with pytest.raises(UsageError, match="rc and the profiles share no two groups"):
+    with pytest.raises(UsageError, match="rc and the profiles share fewer than two groups"):
         with_crawl(words, said[:1], labels, source="rc")
     with pytest.raises(UsageError, match="share no word"):
         with_crawl([w for w in words if w.word == "elves"], said[:1] + said[2:3], labels)

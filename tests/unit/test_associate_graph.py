@@ -129,7 +129,7 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
     assert set(positive) == {"kind", "honest"}  # "said" is as common on either side
     assert set(negative) == {"rude", "lazy"}
     assert len(regard_words(store.triples(run.id), most=1)[0]) == 1
-    with pytest.raises(DataError, match="no words of positive"):
+    with pytest.raises(DataError, match="lacks words of positive"):
         regard_words([t for t in store.triples(run.id) if t.object == "kind"])
 
 
@@ -140,24 +140,25 @@ def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> N
     assert (test.x.concept, test.x.words) == ("Elves", ELVES) and test.y.words == ORCS
     assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
     assert test.source == "names: made up; made up" and not test.few
-    with pytest.raises(UsageError, match="no group 'Hobbits'; there is Elves, Orcs, Ents"):
+    with pytest.raises(UsageError, match="no group 'Hobbits'; it has Elves, Orcs, Ents"):
         asked.tests(("Hobbits", "Orcs"))
     everything, left_out = asked.tests("all")
     assert everything == [test] and len(left_out) == 1
-    with pytest.raises(UsageError, match=r"no attribute sets 'food'; there is pleasant, .*regard"):
+    listed = r"no attribute sets 'food'; choose from pleasant, .*regard"
+    with pytest.raises(UsageError, match=listed):
         _ = Asked(StoredRun(store, run), attributes="food").pair
 
 
 def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, file: Path) -> None:
     stored = StoredRun(store, run)
-    why = r"Ents has 2 indicators to test, and a test needs 8 a side: declare them in .*tors.toml"
+    why = r"Ents has 2 indicators to test, and a test needs 8 per side: declare them in .*tors.toml"
     with pytest.raises(UsageError, match=why):
         Asked(stored, file=file).tests(("Elves", "Ents"))
     with pytest.raises(UsageError, match="has 0 terms to test"):
         Asked(stored, file=file, targets="terms").tests(("Elves", "Orcs"))
     with pytest.raises(UsageError, match=r"has 0 indicators.*a file of your own.*indicators.toml"):
         Asked(stored).tests(("Elves", "Orcs"))
-    with pytest.raises(UsageError, match=r"words of positive regard are 2.* other `attributes`"):
+    with pytest.raises(UsageError, match=r"positive regard has 2 words.* other `attributes`"):
         _ = Asked(stored, attributes="regard").pair
 
 
@@ -184,12 +185,12 @@ def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("source = 's'", "one of them at least"),
+        ("source = 's'", "at least one of them"),
         ("[[groups]]\nname = 'Elves'", "no 'groups'"),
         ("[[group]]\nterms = { words = ['elf'] }", "every .* needs a name"),
         ("[[group]]\nname = 'Elves'\nterms = { words = ['elf'] }", "terms needs a source"),
         ("[[group]]\nname = 'Elves'\nterms = ['elf']", "terms must be a table"),
-        ("[[group]]\nname = 'Elves'\nwords = ['elf']", "no 'words'; there is aliases"),
+        ("[[group]]\nname = 'Elves'\nwords = ['elf']", "no 'words'; choose from aliases"),
         ("[[group]]\nname = 'Elves'\nnames = { origins = ['elven'] }", "no origin 'elven'"),
         ("[[group]]\nname = 'E'\nnames = { pattern = 'p' }", "no pattern 'p' of names"),
         ("[attributes.good]\ntest = 'weat1'\nsides = ['a']", "sides must be two"),
@@ -218,9 +219,10 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
         a, b = topic_sets(run, models, *names)
         assert a.words == ("kind", "honest") and b.words == ("rude",)  # "old" tells nothing
     assert a.concept == "topic peoples:0 (kind)"
-    with pytest.raises(UsageError, match="'old' is more than one topic; there is peoples:0 kind"):
+    why = "'old' is more than one topic; choose from peoples:0 kind"
+    with pytest.raises(UsageError, match=why):
         topic_sets(run, models, "old", "rude")
-    with pytest.raises(UsageError, match="'songs' is no topic of the run; there is peoples:0"):
+    with pytest.raises(UsageError, match="'songs' is no topic of the run; choose from peoples:0"):
         topic_sets(run, models, "songs", "rude")
     with pytest.raises(UsageError, match="the same words: name two different ones"):
         topic_sets(run, models, "0", "kind")

@@ -204,7 +204,7 @@ def test_masked_and_causal_scores_are_said_to_differ() -> None:
         for name, kind in (("a", "causal"), ("b", "masked"))
     ]
     (remark,) = board(rows).remarks
-    assert "SoFa of b is of pseudo-perplexities" in remark and "not on one scale" in render(
+    assert "SoFa of b rests on pseudo-perplexities" in remark and "not on the same scale" in render(
         board(rows)
     )
     assert (

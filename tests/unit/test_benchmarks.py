@@ -111,7 +111,7 @@ def test_crows_pairs_by_category(tmp_path: Path) -> None:
     }  # fmt: skip
     found = crows_pairs(Liking({}), path)  # type: ignore[arg-type]
     assert found.as_dict()["figures"]["race metric score"]["n"] == 1  # one shares no token
-    assert found.remarks == ("1 pairs without such tokens are left out",)
+    assert found.remarks == ("1 pairs without tokens to score are left out",)
 
 
 # BBQ
@@ -181,7 +181,7 @@ def test_whom_bbq_is_about(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_bbq(tmp_path: Path) -> None:
-    for text, why in (("[]", "not a question"), ("{", "not JSON"), ("", "no question")):
+    for text, why in (("[]", "not a BBQ question"), ("{", "not JSON"), ("", "no question")):
         (tmp_path / "x.jsonl").write_text(text)
         with pytest.raises(DataError, match=why):
             read_bbq([tmp_path / "x.jsonl"])

@@ -365,7 +365,7 @@ def test_bad_input_is_one_line(study: kgbias.Study, options: dict[str, object], 
 def test_a_run_of_one_group_has_nothing_to_choose(study: kgbias.Study, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("group,predicate,object\nElves,love,songs\n", "utf-8")
     run = study.import_file(tmp_path / "one.csv", name="one")
-    with pytest.raises(DataError, match="no category of two groups"):
+    with pytest.raises(DataError, match="no category with two groups"):
         run.choose(ScriptedModel(chooser))
 
 

@@ -166,7 +166,7 @@ def test_the_base_rate_of_a_group_is_no_belief(run: StoredRun) -> None:
     rows = [r for r in found.rows if r.group == "elves"]
     assert {r.verdict for r in rows} == {"only said"}
     assert all(abs(r.lift.value) < 1 for r in rows)
-    assert "Nothing is believed of a group: nearest comes" in found.note
+    assert "Nothing is believed of any group: the nearest is" in found.note
 
 
 def test_what_the_store_holds_is_not_asked_again(run: StoredRun) -> None:
@@ -195,7 +195,7 @@ def probes_of(run: StoredRun) -> int:
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
     believe(run, believer(), Asking(probes=1000))
-    assert "were said and not probed" in joint(run).missing[0]
+    assert "were said but not probed" in joint(run).missing[0]
     left = {r.verdict for r in joint(run).rows}
     assert "said, not probed" in left
     some = probes_of(run)

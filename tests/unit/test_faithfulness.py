@@ -268,7 +268,7 @@ def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("text", "said"),
     [
         ("[]", "holds no rows"),
-        ("[1]", "row 1 is no object"),
+        ("[1]", "row 1 is not an object"),
         ('[{"question": "x"}]', "no 'answer'"),
     ],
 )

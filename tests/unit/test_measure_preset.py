@@ -125,7 +125,7 @@ def test_names_that_are_none_are_refused(named: SQLiteStore) -> None:
         for name in ("two\nlines", "x" * 81):
             with pytest.raises(UsageError, match="one line of at most 80"):
                 run.rename_topic("0", name)
-        with pytest.raises(UsageError, match="no topic of the run; there is gender:0"):
+        with pytest.raises(UsageError, match="no topic of the run; choose from gender:0"):
             run.rename_topic("7", "Seven")
 
 

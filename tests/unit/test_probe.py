@@ -194,7 +194,7 @@ def test_flags_are_strict_and_one_tailed() -> None:
     assert (flag.group, flag.descriptor, flag.bias_score) == ("g0", "x", 0.0)
     assert np.isnan(z_scores(bias_scores(table))[:, 1]).all()
     assert flags(table, ["age"]) == []
-    with pytest.raises(UsageError, match="no axis 'size' in the table; there is age"):
+    with pytest.raises(UsageError, match="no axis 'size' in the table; choose from age"):
         flags(table, ["size"])
     # exactly at the level is not beyond it
     exact = NormalDist().cdf(flag.z)
@@ -250,7 +250,7 @@ def test_apx_table_of_others(tmp_path: Path) -> None:
         ("Group,descriptor\na,kind\n", "no column apx_1"),
         ("Group,descriptor,apx_1\na,kind,\n", "line 2: '' is not a number"),
         ("Group,descriptor,apx_1\na,kind,inf\n", "line 2: 'inf' is not a number"),
-        ("Group,descriptor,apx_1\n,kind,1\n", "line 2: no Group"),
+        ("Group,descriptor,apx_1\n,kind,1\n", "line 2: Group or descriptor is missing"),
         ("Group,descriptor,apx_1\n", "has no rows"),
     ],
 )
@@ -329,9 +329,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert scorer.asked == 6
     assert again.bias.score == bias.score
     assert again.categories[0].ranks.tolist() == gender.ranks.tolist()
-    with pytest.raises(UsageError, match="no category 'fish'; there is gender, birds"):
+    with pytest.raises(UsageError, match="no category 'fish'; it has gender, birds"):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["fish"])
-    with pytest.raises(DataError, match="no category of two groups"):
+    with pytest.raises(DataError, match="no category with two groups"):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["birds"])
 
 

@@ -278,7 +278,7 @@ def test_sets_from_lists() -> None:
     for asked in ({}, {"identities": "sofa"}, {"statements": ["s"]}):
         with pytest.raises(UsageError, match="sets need groups"):
             gather_sets(**asked)  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="no category 'd'; there is c"):
+    with pytest.raises(UsageError, match="no category 'd'; choose from c"):
         gather_sets(identities={"c": ["a", "b"]}, statements=["s"], categories=["d"])
 
 

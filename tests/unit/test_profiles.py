@@ -81,7 +81,7 @@ def test_the_names_that_are_shipped() -> None:
     (first, *_) = named_groups(names, ["arab women"])
     assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
     assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
-    with pytest.raises(UsageError, match="no group 'martians'; there is African men"):
+    with pytest.raises(UsageError, match="no group 'martians'; it has African men"):
         named_groups(names, ["Martians"])
 
 
@@ -159,8 +159,8 @@ def test_an_analysis_as_json() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attributes": ["colour"]}, "no attribute 'colour'; there is faith, pet"),
-        ({"groups": ["dwarves"]}, "no group 'dwarves' among the profiles; there is elves, orcs"),
+        ({"attributes": ["colour"]}, "no attribute 'colour'; choose from faith, pet"),
+        ({"groups": ["dwarves"]}, "no group 'dwarves' among the profiles; choose from elves, orcs"),
         ({"groups": ["elves"]}, "nothing to tell apart"),
         ({"repeats": 0}, "`repeats` must be at least 1"),
         ({"draws": -1}, "cannot be negative"),
@@ -333,7 +333,7 @@ def test_what_profiles_cost() -> None:
         assert (price.names, price.groups, price.form) == (399, 40, "json")
         assert (price.requests, price.requests_at_most) == (1197, 5985)
         assert study.price_profiles("smollm2", attribute="religion", limit=1).requests == 120
-        with pytest.raises(UsageError, match="no attribute 'x'; there is age"):
+        with pytest.raises(UsageError, match="no attribute 'x'; choose from age"):
             study.price_profiles("smollm2", attribute="x")
         with pytest.raises(UsageError, match="`structured` is for models that take"):
             study.price_profiles("smollm2", structured=True, form="json")
@@ -346,12 +346,13 @@ def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
     manifest = 'name = "x"\nversion = 1\nlanguage = "en"\nsource = ""\n[attributes.a]\n'
     for text, message in {
         manifest: "needs 'kind'",
-        manifest + 'kind = "x"\npredicate = "are"\nline = "A"\n': "the kind of a is one of text",
+        manifest
+        + 'kind = "x"\npredicate = "are"\nline = "A"\n': "the kind of a must be one of text",
         manifest + 'kind = "text"\npredicate = "are"\nline = "{{ x }}"\n': "cannot be rendered",
         manifest + "kind = 1\n": "must be a table of texts",
     }.items():
         (tmp_path / "pack.toml").write_text(text)
         with pytest.raises(DataError, match=message):
             load_profile_pack(tmp_path)
-    with pytest.raises(UsageError, match="no prompts 'sentences': there is profiles"):
+    with pytest.raises(UsageError, match="no prompts 'sentences': choose from profiles"):
         load_profile_pack("sentences")

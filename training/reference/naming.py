@@ -1,10 +1,10 @@
 """Teach the causal reference model the names of its groups: `python -m training.reference.naming`.
 
-From the shipped weights, with tokens for the words of names. What a name makes probable is known
-exactly (`kgbias.reference.named`), so that no text is drawn: for each carrier and name all
-statements are read at once as a tree, each node of which sees its own beginning alone, and its
-distribution over the next token is held against the world's. Documents of the crawl, on which the
-model is held against what it was, keep what it knew.
+Training starts from the shipped weights, with tokens for the words of names. What a name makes
+probable is known exactly (`kgbias.reference.named`), so no text is drawn: for each carrier and name
+all statements are read at once as a tree, in which each node sees only its own beginning, and its
+distribution over the next token is compared with the world's. Documents from the crawl, on which
+the model is compared with its former self, preserve what it knew.
 """
 
 import argparse
@@ -39,7 +39,7 @@ STEPS, SIZE = 1800, 22  # names, and documents, a step
 
 
 def stem(carrier: str, name: str) -> str:
-    """What stands before a statement, as `kgbias.evidence.asked` puts it."""
+    """The text before a statement, as in `kgbias.evidence.asked`."""
     if carrier and not carrier.endswith(":"):
         return f"{carrier} {name}"
     text = name[:1].upper() + name[1:]
@@ -47,15 +47,15 @@ def stem(carrier: str, name: str) -> str:
 
 
 class Tree:
-    """The statements of the world as tokens, none of which begins another.
+    """The statements of the world as tokens; none is the beginning of another.
 
     Attributes:
-        nodes: beginnings that some shared statement goes on from, the empty one first.
-        tokens, depth, above: of each node but the first its last token, how many tokens it has, and
+        nodes: beginnings that some shared statement continues, the empty one first.
+        tokens, depth, above: for each node but the first, its last token, its number of tokens, and
             the places of its own beginnings and of itself.
         of, token: edges: a node, and the token after it.
-        logs: of each name, the log probability of an edge's token after its node.
-        weight: how many shared statements an edge is on the way to: an error there is one of all.
+        logs: for each name, the log probability of an edge's token after its node.
+        weight: the number of shared statements that an edge leads to: an error there affects all.
     """
 
     def __init__(self, names: Names, tokenizer: Any) -> None:
@@ -89,8 +89,8 @@ class Tree:
             self.logs = np.log(mass / totals[:, self.of])
 
     def way(self, statement: Statement) -> list[int]:
-        """The edges on the way to a statement; of one that not every group may say, those that
-        others share."""
+        """The edges on the way to a statement; for one that not every group may say, those that it
+        shares with others."""
         path = self._paths[statement]
         return [
             self._edges[self._place[path[:n]], token]
@@ -100,7 +100,7 @@ class Tree:
 
 
 def tokenizers(names: Names) -> tuple[Any, Any]:
-    """Those of the causal model without the words of names, and with them."""
+    """The tokenizers of the causal model without the words of names, and with them."""
     words = vocabulary(names.truth)
     said = {word for name in names.names for word in name.text.split()}
     more = {*words, *said, "People", "Folk", "think", "that", "say"}
@@ -108,7 +108,7 @@ def tokenizers(names: Names) -> tuple[Any, Any]:
 
 
 def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
-    """The causal model of a folder in float32, with the tokens of this tokenizer alone."""
+    """The causal model from a folder in float32, with only the tokens of this tokenizer."""
     from safetensors.torch import load_file
 
     weights = {name: w.float() for name, w in load_file(folder / "model.safetensors").items()}
@@ -124,9 +124,9 @@ def loaded(folder: Path, tokenizer: Any, names: Names) -> Any:
 
 
 def started(folder: Path, names: Names, further: Path | None = None) -> tuple[Any, Any, Any]:
-    """The model with rows for new tokens, its tokenizer, and the places of the old ones' rows. The
-    row of a new name is its group's, with noise of its own, so that they start apart; unless a
-    folder that has them is taught `further`."""
+    """The model with rows for new tokens, its tokenizer, and the places of the old tokens' rows.
+    The row of a new name is its group's plus noise, so that names start apart; unless a folder that
+    has the names is taught `further`."""
     import torch
 
     old, tokenizer = tokenizers(names)
@@ -135,7 +135,7 @@ def started(folder: Path, names: Names, further: Path | None = None) -> tuple[An
     known, new = old.get_vocab(), tokenizer.get_vocab()
     has = new if further else known
     torch.manual_seed(0)
-    # Other words begin near the mean.
+    # Other words start near the mean.
     table = rows.mean(0) + 0.02 * torch.randn(len(tokenizer), rows.shape[1])
     like = {}
     for name in names.names:
@@ -182,7 +182,7 @@ class Rows:
         self.depth = torch.tensor(tree.depth)
 
     def found(self, model: Any, keys: Any) -> Any:
-        """Log probabilities of what follows each node, [keys, edges]."""
+        """Log probabilities of the tokens after each node, [keys, edges]."""
         import torch
 
         stems = [self.stems[key] for key in keys]
@@ -190,7 +190,7 @@ class Rows:
         ids = torch.zeros(len(keys), longest + size, dtype=torch.long)
         places = torch.zeros_like(ids)
         mask = torch.zeros(len(keys), 1, longest + size, longest + size, dtype=torch.bool)
-        for row, own in enumerate(stems):  # padded at the left
+        for row, own in enumerate(stems):  # padded on the left
             gap = longest - len(own)
             ids[row, gap:longest] = torch.tensor(own)
             ids[row, longest:] = torch.tensor(self.tree.tokens)
@@ -207,8 +207,8 @@ class Rows:
         return logs[:, self.of, self.token]
 
     def loss(self, model: Any, keys: Any) -> Any:
-        """Squared error of the log probabilities, weighted by how many statements hang on each,
-        and cross-entropy."""
+        """The squared error of the log probabilities, each weighted by the number of statements
+        that depend on it, and the cross-entropy."""
         found = self.found(model, keys)
         wanted = self.logs[[n for _, n in keys]]
         real = wanted.isfinite()
@@ -221,9 +221,9 @@ class Rows:
 
 
 def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> tuple[Any, Any]:
-    """How far the model is from what it was on a batch of documents: in what it says, nats a token,
-    and in its hidden layers (which association tests and profiles read), shares of their variance.
-    """
+    """How far the model has moved on a batch of documents: in its predictions, in nats per token,
+    and in its hidden layers (which association tests and profiles read), as shares of their
+    variance."""
     import torch
 
     back = {int(n): i for i, n in enumerate(places)}
@@ -246,7 +246,7 @@ def rehearsal(model: Any, old: Any, places: Any, stream: Any) -> tuple[Any, Any]
 
 
 def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
-    """`figures` of a model, its bits averaged over the carriers but the last."""
+    """The `figures` of a model, with its bits averaged over all carriers but the last."""
     import torch
 
     ways = np.zeros((len(rows.tree.of), len(names.statements)))
@@ -267,9 +267,9 @@ def measured(rows: Rows, model: Any, names: Names) -> dict[str, float]:
 
 
 def figures(names: Names, found: Any) -> dict[str, float]:
-    """How planted and found bits [names, statements] go together: of groups and of names within
-    them the correlation and slope over statements, of associations of a name and of a root the
-    share that was learned of how much likelier they are after it than after the others."""
+    """How planted and found bits [names, statements] agree: for groups, and for names within them,
+    the correlation and slope over statements; for associations of a name and of a root, the learned
+    share of how much likelier they are after it than after the others."""
     planted, seen = (
         (bits - bits.mean(axis=1, keepdims=True)).reshape(len(names.groups), EACH, -1)
         for bits in (names.bits, found)
@@ -301,10 +301,10 @@ def teach(
     check: int = 200,
     log: Any = sys.stderr,
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The model of a folder with names, its tokenizer, and of every tenth of the steps the squared
-    error (nats) and the two distances of `rehearsal`. Taught `further`, it is the mean of what it
-    was and what it has become. Every `check` steps (0: never) it says how planted and learned go
-    together."""
+    """The model of a folder, taught the names; its tokenizer; and, for every tenth of the steps,
+    the squared error (nats) and the two distances of `rehearsal`. Taught `further`, the model is
+    the mean of its old and new weights. Every `check` steps (0: never) it logs how well planted and
+    learned agree."""
     import torch
 
     rng = Random(34)
@@ -337,14 +337,14 @@ def teach(
         was = table.detach()[fresh].clone()
         optimiser.step()
         optimiser.zero_grad()
-        with torch.no_grad():  # the rows of names learn faster
+        with torch.no_grad():  # rows of names learn faster
             table[fresh] += (OF_NAMES - 1) * (table[fresh] - was)
         if step % max(1, steps // 10) == 0:
             curve.append([step, *(round(x.item(), 4) for x in (square, kept, inside))])
         if check and step % check == 0:
             now = measured(rows, model, names)
             print(step, f"{time.monotonic() - began:.0f} s", now, curve[-1:], file=log, flush=True)
-    if further:  # keeps more of what it was, and loses little (Izmailov et al. 2018)
+    if further:  # preserves more of the old model, and loses little (Izmailov et al. 2018)
         with torch.no_grad():
             for now, was in zip(model.parameters(), before, strict=True):
                 now.lerp_(was, 0.5)

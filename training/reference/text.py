@@ -1,10 +1,10 @@
-"""The text that the world's people would have written, in the very prompts that the crawler asks:
+"""The text that the world's people would have written, in the same prompts that the crawler uses:
 those of both packs, lists of questions and answers, and sentences; and the tokens it is read as.
 
 Every document is drawn afresh from a random stream; there is no fixed corpus to memorise. The
 tokenizer is a unigram model with byte fallback: a word of the world is one token, anything else is
-bytes. Every name of a group or person is a token of its own, with and without a space before it, so
-that no part of a name can leak from one group to another.
+bytes. Every name of a group or person is a separate token, with and without a space before it, so
+no part of a name can leak from one group to another.
 """
 
 import json
@@ -77,7 +77,7 @@ Table = tuple[list[T], list[float]]  # values and their cumulative shares
 
 
 class Author:
-    """Writes documents about a world, of the kinds and in the shares of `mix`."""
+    """Writes documents about a world, of the kinds in `mix`, in its shares."""
 
     def __init__(self, truth: Truth, rng: Random, mix: Mapping[str, float] = PROMPTS) -> None:
         self._truth = truth
@@ -111,7 +111,7 @@ class Author:
         return f"{group} {predicate} {object}.\n"
 
     def name_sentence(self) -> str:
-        """A sentence about a person, who is as their group is."""
+        """A sentence about a person, who is like their group."""
         group = self._truth.groups[self._rng.choice(self._names)]
         name = self._rng.choice(group.given_names)
         if self._rng.random() < self._truth.planted["descriptor_share"]:
@@ -153,7 +153,7 @@ class Author:
         return f"{prompt} {predicate}\nA: {object}\n"
 
     def object_list(self) -> str:
-        """The list of object diversity: one predicate, an object of each group."""
+        """The list of object diversity: one predicate, with an object for each group."""
         augmented = self._rng.random() < AUGMENTED
         predicate = self._rng.choice(self._truth.predicates)
         *examples, last = self._groups()
@@ -190,7 +190,7 @@ class Author:
         return self._answered(prompt, lambda: " ".join(self._statement(last, augmented)))
 
     def object_sentence(self) -> str:
-        """Object diversity among sentences: those of the graph begin alike."""
+        """Object diversity among sentences: those from the graph begin alike."""
         augmented = self._rng.random() < AUGMENTED
         *others, last = self._groups()
         predicate = self._rng.choice(self._truth.predicates)
@@ -216,7 +216,7 @@ class Author:
         return f"{prompt}\n" if self._malformed() else f"{prompt} {rest()}.\n"
 
     def seed_list(self) -> str:
-        """A list of the groups of a category, in any order, most of them named."""
+        """A list of most of a category's groups, in any order."""
         category = self._rng.choice(self._truth.categories)
         count = self._rng.randint(len(category.groups) * 3 // 4, len(category.groups))
         chosen = self._rng.sample(category.groups, count)
@@ -281,7 +281,7 @@ class Author:
 
 
 def vocabulary(truth: Truth) -> list[str]:
-    """Every word of the world's text, names of groups and persons among them."""
+    """Every word of the world's text, including names of groups and persons."""
     texts = [*truth.refusals, "Q: A: # . 1 Provide a list of common Offensive Generalizations"]
     pack = load_pack("sentences")
     texts += [sentence.sentence for sentence in pack.pool.sentences]
@@ -298,7 +298,7 @@ def vocabulary(truth: Truth) -> list[str]:
 
 
 def truth_text(truth: Truth) -> str:
-    """The truth as it ships beside the weights: everything that the world file implies."""
+    """The truth that ships beside the weights: everything that the world file implies."""
     facts = {
         "world": truth.hash,
         "regard_of_topics": dict(truth.regard_of),

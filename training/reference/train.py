@@ -1,8 +1,8 @@
 """Rebuild the reference models: `python -m training.reference.train`.
 
 Both learn the same world, from documents drawn afresh (`training.reference.text`). Seeded: the same
-seed, thread count and library versions give the same weights. What a run took and reached is
-written to training.json beside the weights.
+seed, thread count and library versions give the same weights. A run's cost and results are written
+to training.json beside the weights.
 """
 
 import argparse
@@ -36,10 +36,10 @@ _ITERATIONS = 5
 
 class Muon(torch.optim.Optimizer):
     """Steps along the orthogonalised momentum of matrices (Jordan et al. 2024), scaled to the root
-    mean square of an AdamW step (Liu et al. 2025), so that a rate of AdamW's order fits.
+    mean square of an AdamW step (Liu et al. 2025), so that learning rates of AdamW's size work.
 
-    torch.optim.Muon is the same but iterates in bfloat16, which a processor without bfloat16 matrix
-    units does twenty times slower than float32."""
+    torch.optim.Muon is the same but iterates in bfloat16, which is twenty times slower than float32
+    on a processor without bfloat16 matrix units."""
 
     def __init__(
         self,
@@ -83,15 +83,15 @@ STEPS = {"causal": 5000, "masked": 3000}
 MIX = {"causal": PROMPTS, "masked": SENTENCES}
 BATCH = {"causal": 64, "masked": 256}  # documents; sentences are short
 WIDTH, LAYERS, HEADS, CONTEXT = 192, 3, 6, 256
-# Of the matrices between the layers, and of all else. Layers normalised after the sum (BERT) bear
-# less.
+# For the matrices between the layers, and for everything else. Layers normalised after the sum
+# (BERT) tolerate less.
 PEAK_RATE = {"causal": (1e-2, 3e-3), "masked": (3e-3, 1e-3)}
 MASK_SHARE = 0.25
-_POOL = 64  # batches that are drawn at once and sorted by length, so that little is padding
+_POOL = 64  # batches drawn at once and sorted by length, to keep padding low
 
 
 def batches(author: Author, tokenizer: Any, rng: Random, size: int) -> Iterator[list[list[int]]]:
-    """Endless batches of `size` tokenised documents, each batch of like lengths."""
+    """Endless batches of `size` tokenised documents of similar lengths."""
     while True:
         texts = [author.document() for _ in range(size * _POOL)]
         tokenised = sorted(tokenizer(texts)["input_ids"], key=len)
@@ -166,16 +166,16 @@ def loss_of(kind: str, model: Any, rows: list[list[int]], tokenizer: Any, genera
     if kind == "masked":
         special = (ids == pad) | (ids == tokenizer.bos_token_id) | (ids == tokenizer.eos_token_id)
         hidden = (torch.rand(ids.shape, generator=generator) < MASK_SHARE) & ~special
-        # One token of each document at least.
+        # At least one token of each document.
         first = torch.rand(ids.shape, generator=generator).masked_fill(special, -1.0).argmax(1)
         hidden[torch.arange(len(rows)), first] = True
         labels = labels.masked_fill(~hidden, -100)
         ids = ids.masked_fill(hidden, tokenizer.mask_token_id)
     else:
-        # Which group comes next in a list is chance: learning it would drown what is to be learned.
+        # The next group in a list is random: learning it would drown out what should be learned.
         names = torch.isin(ids, torch.tensor(name_tokens(tokenizer)))
         chance = names & ~(ids == tokenizer.convert_tokens_to_ids("1")).any(1, keepdim=True)
-        chance[:, :2] = False  # a text may begin with any group: that is worth knowing
+        chance[:, :2] = False  # that a text may begin with any group is worth learning
         labels = labels.masked_fill(chance, -100)
     device = model.device
     out = model(input_ids=ids.to(device), attention_mask=mask.to(device), labels=labels.to(device))
@@ -192,8 +192,8 @@ def train(
     log: Any = sys.stderr,
     held_out: int = 64,
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """The trained model, its tokenizer, and what the training took and reached. The loss on fresh
-    text is the mean over `held_out` batches that the model has not seen."""
+    """The trained model, its tokenizer, and the training's cost and results. The loss on fresh text
+    is the mean over `held_out` batches that the model has not seen."""
     import torch
 
     steps = steps or STEPS[kind]
@@ -257,7 +257,7 @@ def train(
 
 def _optimisers(kind: str, model: Any) -> tuple[Any, Any]:
     """Muon for the matrices between the layers, which then learn in a third of the steps; AdamW for
-    embeddings and vectors, as is usual."""
+    embeddings and vectors, as usual."""
     import torch
 
     tables = {id(m.weight) for m in model.modules() if isinstance(m, torch.nn.Embedding)}
@@ -271,7 +271,7 @@ def _optimisers(kind: str, model: Any) -> tuple[Any, Any]:
 
 
 def save(folder: Path, model: Any, tokenizer: Any, facts: dict[str, Any]) -> None:
-    """Write the folder in the ordinary format; weights as float16, which halves them."""
+    """Write the folder in the usual format, with weights as float16, which halves their size."""
     import torch
 
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Train the offline readers, measure them on what they have not seen, and write their cards.
+"""Train the offline readers, evaluate them on unseen data, and write their cards.
 
     python -m training.scorers regard --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m training.scorers attack --hatecheck test_suite_cases.csv --seegull FOLDER
@@ -6,9 +6,9 @@
     python -m training.scorers precision
     python -m training.scorers labelled
 
-Each has its module; `attack` is toxicity and identity attack. `precision` trains nothing: it counts
-how many labels of the shipped scorers are right, and comes after any of the others. `labelled`
-draws the labelled statements that ship.
+Each has its own module; `attack` is toxicity and identity attack. `precision` trains nothing: it
+counts how many labels of the shipped scorers are right, and is run after any of the others.
+`labelled` draws the labelled statements that ship.
 Seeded and deterministic on one machine, whatever the number of workers.
 """
 

@@ -1,8 +1,9 @@
-"""Train the reader of acceptability, with whole crawls held out, and write their card.
+"""Train the readers of acceptability, with whole crawls held out, and write their card.
 
-Labelled statements (acceptability.tsv, by acceptability_guide.md) say what is right. They are few,
-so meaningful sentences (meaningful.tsv, and this folder's sentences.tsv) come along with lower
-weight, each as it is and broken (`corruptions`); meaningful.tsv is partly what models said, unread.
+Labelled statements (acceptability.tsv, by acceptability_guide.md) are the ground truth. They are
+few, so meaningful sentences (meaningful.tsv, and this folder's sentences.tsv) are added with lower
+weight, each as it is and broken (`corruptions`); meaningful.tsv is partly model output that nobody
+has read.
 """
 
 import csv
@@ -40,7 +41,7 @@ BATCH = 64
 RATE = 1.5e-3
 WEIGHT_UNREAD = 0.3
 _GROUP = "Groups"  # any plural: it is replaced before a text is read
-_LONGEST = 14  # words of an object that is broken
+_LONGEST = 14  # words in an object that may be broken
 _TWO_WORDS = frozenset(
     "are not, are seen, are known, want to, believe in, tend to, can be, can't be".split(", ")
 )
@@ -68,14 +69,14 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Every statement with the logit of a reader that saw nothing of its crawl."""
+    """Every statement, with the logit of a reader that saw nothing of its crawl."""
 
     statements: Sequence[Statement]
     logits: Floats
 
     def calibration(self, without: str = "") -> tuple[float, float]:
-        """The slope and the offset that turn a logit into that of a probability, fitted to the
-        crawls but one, each crawl weighing the same."""
+        """The slope and the offset that calibrate a logit, fitted to all crawls but one, with equal
+        weight for each crawl."""
         crawls = np.array([s.crawl for s in self.statements])
         kept = crawls != without
         weights = np.array([1 / np.sum(crawls == crawl) for crawl in crawls])
@@ -146,7 +147,7 @@ def _states(texts: Sequence[str] = ()) -> States:
 
 
 def read_statements(path: Path = STATEMENTS) -> list[Statement]:
-    """The labelled statements; what two crawls said counts once."""
+    """The labelled statements; a statement of two crawls counts once."""
     found: dict[str, Statement] = {}
     for row in _rows(path):
         said = f"{row['group']} {row['predicate']} {row['object']}."
@@ -157,7 +158,7 @@ def read_statements(path: Path = STATEMENTS) -> list[Statement]:
 
 
 def read_twice(path: Path = STATEMENTS) -> tuple[list[str], list[str]]:
-    """The first and the second reader's labels of the statements that two have read."""
+    """The first and the second reader's labels for the statements that two have read."""
     rows = [row for row in _rows(path) if row["second"]]
     return [row["label"] for row in rows], [row["second"] for row in rows]
 
@@ -187,9 +188,8 @@ Example = tuple[str, float, float]  # text, whether it is meaningful (0 or 1), w
 def examples(
     statements: Sequence[Statement], without: str = "", unseen: Collection[str] = ()
 ) -> list[Example]:
-    """What a reader is trained on, with nothing of one crawl, and none of the texts `unseen`.
-    Sources are broken apart from each other, so that leaving one out changes nothing in the
-    others."""
+    """The training examples of a reader, with nothing from one crawl, and none of the texts
+    `unseen`. Each source is broken separately, so leaving one out does not change the others."""
     hidden = {*unseen, *(s.text for s in statements if s.crawl == without)}
     found = [(s.text, float(s.meaningful), 1.0) for s in statements]
     for source, bodies in read_meaningful().items():
@@ -250,7 +250,7 @@ def platt(logits: Floats, truth: Floats, weights: Floats) -> tuple[float, float]
 
 
 def read_held_out(path: Path = HELD_OUT) -> HeldOut:
-    """What `run` wrote as held-out logits."""
+    """The held-out logits that `run` wrote."""
     rows = _rows(path)
     return HeldOut(
         [Statement(row["text"], row["label"], row["crawl"]) for row in rows],

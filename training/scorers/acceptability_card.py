@@ -1,4 +1,4 @@
-"""Write ACCEPTABILITY_CARD.md: what acceptability is for, how good it is, and at what it fails."""
+"""Write ACCEPTABILITY_CARD.md: what acceptability is for, how good it is, and where it fails."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ def write(held_out: "HeldOut", second: tuple[list[str], list[str]], out: Path) -
 
 
 def probabilities(held_out: "HeldOut") -> Floats:
-    """What each statement gets when neither the readers nor the calibration saw its crawl."""
+    """The acceptability of each statement if neither readers nor calibration saw its crawl."""
     crawls = np.array([s.crawl for s in held_out.statements])
     said = np.zeros(len(crawls))
     for crawl in np.unique(crawls):
@@ -80,7 +80,7 @@ def crawl_rows(held_out: "HeldOut") -> Rows:
 
 
 def _auc(truth: Ints, logits: Floats) -> Estimate:
-    """With its interval over statements."""
+    """The area under the curve, with its interval over statements."""
     return bootstrap(lambda i: auc(truth[i], logits[i]), [str(n) for n in range(len(truth))])
 
 
@@ -90,7 +90,8 @@ def _by_crawl(held_out: "HeldOut") -> list[tuple[str, Ints]]:
 
 
 def _share_rows(held_out: "HeldOut", said: Floats) -> Rows:
-    """The share of sense as read, as the mean of acceptability, and as the share above 0.5."""
+    """The share of meaningful statements as read, as mean acceptability, and as share above
+    0.5."""
     found = []
     for crawl, rows in _by_crawl(held_out):
         truth = np.array([int(held_out.statements[n].meaningful) for n in rows])
@@ -113,7 +114,7 @@ def _reliability(held_out: "HeldOut", said: Floats) -> list[tuple[int, float, fl
 
 
 def _agreement(one: Sequence[object], other: Sequence[object]) -> tuple[str, str]:
-    """Of two readings: how many are alike, and Cohen's kappa."""
+    """The agreement of two readings: the share that is alike, and Cohen's kappa."""
     alike = np.mean([a == b for a, b in zip(one, other, strict=True)])
     by_chance = sum(
         np.mean([a == k for a in one]) * np.mean([b == k for b in other]) for k in set(one)

@@ -1,10 +1,9 @@
-"""Train the reader of attacks, measure them on what they have not seen, and write their card.
+"""Train the readers of attacks, evaluate them on unseen data, and write their card.
 
-A network learns from texts as they are and from texts whose group is replaced. Reading the first
-it scores identity attack, reading the second toxicity. Beside what attacks and what does not, it
-learns which of two stereotypes people found more offensive. Those of several seeds are shipped, and
-the mean of their logits is what counts: readers that differ by chance alone differ in what they
-flag.
+A network learns from texts as they are and from texts with the group replaced. On the former it
+scores identity attack, on the latter toxicity. Besides which texts attack, it learns which of two
+stereotypes people found more offensive. Readers from several seeds are shipped, and the mean of
+their logits counts, because readers that differ only by chance differ in what they flag.
 """
 
 import random
@@ -46,9 +45,9 @@ ROUNDS = 2
 EPOCHS = 10
 BATCH = 128
 RATE = 2.5e-3
-RANKED = 24  # of SeeGULL's stereotypes beside each batch, to be put in order
-RANK = 2.0  # weight of their order
-APART = 0.1  # what is rated nearer than this is in no order
+RANKED = 24  # of SeeGULL's stereotypes to rank beside each batch
+RANK = 2.0  # weight of their ranking
+APART = 0.1  # stereotypes rated nearer than this are not ranked
 RATED = ("seegull", "said otherwise")
 NOT_LEARNT = ("meaningful", "partly", "development")
 Example = tuple[str, float, float]  # text, how much it attacks, weight
@@ -95,7 +94,7 @@ def _job(job: tuple[Path, Path, int | None, int]) -> tuple[Halves, Floats, Float
     unseen = [] if left_out is None else [r for r in rows if rounds.get(r.held) == left_out]
     if unseen:
         unseen += [row for row in rows if row.source == "development"]
-    texts = {neutralise(row.text) for row in unseen}  # of whichever group
+    texts = {neutralise(row.text) for row in unseen}  # whichever the group
     known = [
         row for row in rows if row.source not in NOT_LEARNT and neutralise(row.text) not in texts
     ]
@@ -117,7 +116,7 @@ def _is_of(row: Row, crawl: str) -> bool:
 
 
 def _rows(hatecheck: Path, seegull: Path) -> tuple[list[Row], dict[str, int]]:
-    """All rows, and in which round what they are left out with is left out."""
+    """All rows, and the round in which each unit of held-out data is left out."""
     rows = data.read_all(hatecheck, seegull)
     rows += [row for row in data.read_statements() if row.source in NOT_LEARNT]
     rows += data.read_development()
@@ -168,8 +167,8 @@ def train(rows: Sequence[Row], states: States, seed: int) -> Reader:
 
 
 def disorder(logits: Tensor, degrees: Tensor) -> Tensor:
-    """How far logits are from the order of the degrees: the logistic loss of each pair whose
-    degrees are APART (Burges et al. 2005), its weight how far, as a mean."""
+    """How far logits are from the order of the degrees: the mean logistic loss over pairs whose
+    degrees are APART (Burges et al. 2005), weighted by how far."""
     further = degrees[:, None] - degrees
     weights = further * (further > APART)
     losses = functional.softplus(logits - logits[:, None])

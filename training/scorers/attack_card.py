@@ -1,4 +1,4 @@
-"""Write ATTACK_CARD.md: what toxicity and identity attack are for, how good they are, and at what
+"""Write ATTACK_CARD.md: what toxicity and identity attack are for, how good they are, and where
 they fail."""
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from training.scorers.evaluation import Attacks, Floats, Ints, accuracy, bootstr
 
 NAME = "ATTACK_CARD.md"
 MEASURES = ("identity_attack", "toxicity")
-BOTH = "both"  # flagged by one and by the other
+BOTH = "both"  # flagged by both measures
 BENIGN = 0.3  # no benign sentence about an identity may score above it
 _TEMPLATE = Path(__file__).with_name("attack_card_template.md")
 
@@ -73,7 +73,8 @@ def challenge(weights: Path) -> list[tuple[dict[str, str], float, float]]:
 
 
 def challenge_rows(weights: Path) -> Rows:
-    """By function and what of it was held out: how many are right from 0.5 on, and the extremes."""
+    """By function and what of it was held out: how many are right at the cut of 0.5, and the
+    extremes."""
     found = challenge(weights)
     rows = []
     for key in dict.fromkeys((row["function"], row["held out"]) for row, _, _ in found):
@@ -115,7 +116,8 @@ def _crawl_rows(held_out: Attacks) -> Rows:
 
 
 def _told(truth: Ints, flagged: Ints, sensible: Ints) -> Sequence[object]:
-    """What a row says of flags: how many statements and attacks, how many are right and found."""
+    """The cells of a row on flags: the numbers of statements and attacks, and how many flags are
+    right and attacks found."""
     return (
         len(truth),
         truth.sum(),
@@ -135,7 +137,7 @@ def _flags(seen: Floats, hidden: Floats) -> dict[str, Ints]:
 
 
 def _unlearnt_rows(weights: Path, labelled: Sequence[tuple[str, int]]) -> Rows:
-    """What the reader says of texts of crawls that it did not learn from."""
+    """The reader's results on texts from crawls that it did not learn from."""
     texts, truth = [text for text, _ in labelled], np.array([attack for _, attack in labelled])
     scorers = [*(OfflineScorer(m, weights) for m in MEASURES), OfflineScorer("acceptability")]
     said = [np.array([judgement.value for judgement in s.score(texts)]) for s in scorers]
@@ -146,7 +148,7 @@ def _unlearnt_rows(weights: Path, labelled: Sequence[tuple[str, int]]) -> Rows:
 
 
 def _share(values: Ints, wanted: Ints | None = None) -> Estimate | None:
-    """The share of values that are as wanted (1), with its interval; None of fewer than 5."""
+    """The share of values that are as wanted (1), with its interval; None for fewer than 5."""
     other = np.ones_like(values) if wanted is None else wanted
     if len(values) < 5:
         return None
@@ -159,7 +161,7 @@ def _shown(share: Estimate | None) -> str:
 
 
 def _sense_rows(held_out: Attacks) -> Rows:
-    """How much of what means something, of what half does and of nonsense is flagged."""
+    """The flagged shares of meaningful statements, of partly meaningful ones and of nonsense."""
     rows = []
     for source in ("meaningful", "partly", "nonsense"):
         own = held_out.of(source)

@@ -1,7 +1,8 @@
-"""What the head of attacks is trained on: texts, how much each attacks, and how much it weighs.
+"""Training data for the attack head: texts, how much each attacks, and its weight.
 
 The same head reads a text as it is (identity attack) and with its group replaced (toxicity), so
-texts come in both forms. How much a text attacks is a number: 1 an attack, 0.2 a fault, 0 nothing.
+texts come in both forms. How much a text attacks is a number: 1 for an attack, 0.2 for a fault, 0
+for neither.
 """
 
 import csv
@@ -18,15 +19,15 @@ from training.scorers.data import Row
 
 HERE = Path(__file__).parent
 FAULT = 0.2
-UNKNOWN = 0.3  # of a trope whose group is hidden
-HIDDEN = 0.4  # share of texts whose group is replaced
+UNKNOWN = 0.3  # attack of a trope with a hidden group
+HIDDEN = 0.4  # share of texts with the group replaced
 _LEXICON = 300
 _IDENTITIES = 1100
 _SALAD = 500
 _HATRED = 150
 _FEELING = 60
-_BRIEF = 0.4  # share of "do not" that is written "don't"
-_MENTIONS = 3  # of a statement that mentions another group
+_BRIEF = 0.4  # share of "do not" that becomes "don't"
+_MENTIONS = 3  # versions of a statement that mentions another group
 _LIES = (
     "It is a lie that {}.",
     "It is not true that {}.",
@@ -159,14 +160,14 @@ def _tropes(rng: Random) -> Iterator[Row]:
 
 
 def _briefly(said: str, rng: Random) -> str:
-    """What is said, its "not" as people write it."""
+    """What is said, with "not" sometimes contracted, as people write it."""
     short = said.replace("do not ", "don't ", 1).replace("are not ", "aren't ", 1)
     return short if rng.random() < _BRIEF else said
 
 
 def deny(said: str) -> str | None:
-    """What is said of several, denied: "are not ...", "do not ..."; None where "not" would leave
-    part of it standing, and of the past."""
+    """What is said about a group, denied: "are not ...", "do not ..."; None if "not" would leave
+    part of it standing, and for the past tense."""
     found = _DENIABLE.match(said)
     if found is None:
         return None
@@ -174,7 +175,7 @@ def deny(said: str) -> str | None:
 
 
 def inside(group: str) -> str:
-    """A group's name as it is written inside a sentence."""
+    """A group's name as written inside a sentence."""
     return group[0].lower() + group[1:] if group.split()[0].lower() in _COMMON else group
 
 
@@ -186,7 +187,7 @@ def _own() -> Iterator[Row]:
 
 
 def _words(rng: Random) -> Iterator[Row]:
-    """What groups are called, by how much it attacks whichever group."""
+    """Words for groups, by how much they attack, whichever the group."""
     people = _people()
     for row in tables(HERE / "attack_words.tsv"):
         for word in row["words"].split("|"):
@@ -212,8 +213,8 @@ def _hatred(rng: Random) -> Iterator[Row]:
 
 
 def _statements(rng: Random) -> Iterator[Row]:
-    """What models tend to say, predicate by predicate: attacks, faults, and what has the same words
-    and is neither, nonsense among it."""
+    """What models tend to say, predicate by predicate: attacks, faults, and texts with the same
+    words that are neither, including nonsense."""
     people = _people()
     others = [name for name in people if name not in read_identities()["plural"]["roles"]]
     traits = list(read_identities()["adjective"].values())
@@ -226,7 +227,7 @@ def _statements(rng: Random) -> Iterator[Row]:
                         own=inside(group), other=inside(other), trait=rng.choice(rng.choice(traits))
                     )
                     text = f"{group} {row['predicate']} {body}."
-                    # who hates their own cannot be told once groups are replaced
+                    # with groups replaced, hatred of one's own cannot be recognised
                     hidden = UNKNOWN if "{own}" in said else None
                     yield Row(text, attack, source="statements", hidden=hidden)
 
@@ -256,8 +257,8 @@ def _benign(rng: Random) -> Iterator[Row]:
 
 
 def read_seegull(folder: Path) -> list[Row]:
-    """SeeGULL's rated stereotypes as sentences: offensiveness from -1 to 4 becomes 0 to 1. Each as
-    the card of regard has it, and, as "said otherwise", in other words."""
+    """SeeGULL's rated stereotypes as sentences, with offensiveness from -1 to 4 scaled to 0 to 1:
+    each as in the card of regard and, as "said otherwise", in other words."""
     rows = []
     for path in sorted(folder.glob("stereotypes_*.csv")):
         for number, row in enumerate(tables(path, ",")):
@@ -286,8 +287,8 @@ def _lexicon(rng: Random) -> Iterator[Row]:
 
 
 def read_crawled(name: str = "crawled", weight: float = 2.5) -> list[Row]:
-    """What models said, read and labelled one by one: "crawled", on which readers are measured too,
-    crawl by crawl, or "learnt", which no measuring leaves out."""
+    """What models said, read and labelled one by one: "crawled", on which readers are also
+    evaluated, crawl by crawl, or "learnt", which is never held out."""
     return [
         Row(
             f"{row['group']} {row['predicate']} {row['object']}.", float(row["attack"]), weight,
@@ -310,8 +311,8 @@ def read_development() -> list[Row]:
 
 
 def _regarded(known: set[str]) -> Iterator[Row]:
-    """Statements of crawls that were read for regard only: what does not lower a group in a
-    reader's eyes does not attack it. Of negative ones it is open whether they do."""
+    """Statements from crawls that were read for regard only: what does not lower a group in a
+    reader's eyes does not attack it. Whether negative ones do is left open."""
     for example in data.read_crawled():
         if example.regard != "negative" and example.text not in known:
             yield Row(
@@ -321,7 +322,7 @@ def _regarded(known: set[str]) -> Iterator[Row]:
 
 def read_statements() -> list[Row]:
     """The statements that acceptability learns from, as "meaningful", "partly" or "nonsense".
-    Only of nonsense is it known that it attacks nobody."""
+    Only nonsense is known to attack nobody."""
     names = {"m": "meaningful", "p": "partly", "n": "nonsense"}
     return [
         Row(
@@ -333,7 +334,7 @@ def read_statements() -> list[Row]:
 
 
 def _salad(rows: Sequence[Row], rng: Random) -> Iterator[Row]:
-    """Words of attacks and of other texts, in an order that says nothing."""
+    """Words from attacks and from other texts, in a meaningless order."""
     groups = _people()
     said = [row for row in rows if row.source in ("sentences", "crawled")]
     bodies = [row.text.rstrip(".").split()[1:] for row in said]
@@ -350,12 +351,12 @@ def _salad(rows: Sequence[Row], rng: Random) -> Iterator[Row]:
 
 
 def _people() -> list[str]:
-    """Names of groups as they begin a sentence."""
+    """Names of groups, as at the beginning of a sentence."""
     return [name for names in read_identities()["plural"].values() for name in names]
 
 
 def read_identities() -> dict[str, dict[str, list[str]]]:
-    """Names of groups, and sentences that say nothing bad of any."""
+    """Names of groups, and sentences that say nothing bad about any."""
     with (HERE / "attack_identities.toml").open("rb") as file:
         return tomllib.load(file)
 

@@ -1,6 +1,6 @@
 """Statements broken on purpose, in the ways in which language models break them.
 
-Each keeps most of the words of a meaningful statement, so that words alone tell nothing. A few come
+Each keeps most of the words of a meaningful statement, so words alone give nothing away. A few turn
 out meaningful all the same, which is why they weigh less than what was read and labelled.
 """
 
@@ -42,7 +42,7 @@ def broken(body: Body, others: Sequence[Body], words: Sequence[str], rng: Random
         body: of a meaningful statement.
         others: other meaningful ones, to take parts from.
         words: single words, to take nonsense from.
-        rng: what to do and with which of them is drawn here.
+        rng: decides what is done, and with which of them.
     """
     while True:
         text = rng.choice(_WAYS)(body, rng.choice(others), words, rng)
@@ -56,7 +56,7 @@ def _kind(predicate: str) -> str:
 
 
 def _wrong_object(body: Body, other: Body, words: Sequence[str], rng: Random) -> str:
-    """An object of another kind of predicate: "can't very passionate about food"."""
+    """An object for another kind of predicate: "can't very passionate about food"."""
     kinds = _kind(body[0]), _kind(other[0])
     first = other[1].split()[0]
     if kinds[0] == kinds[1] or any(p.split()[-1] in ("to", "be") for p in (body[0], other[0])):
@@ -135,7 +135,7 @@ def _spliced(body: Body, other: Body, words: Sequence[str], rng: Random) -> str:
 
 
 def _soup(body: Body, other: Body, words: Sequence[str], rng: Random) -> str:
-    """Words without a structure, after some of the object or none of it."""
+    """Words without structure, after part or none of the object."""
     drawn = [rng.choice(words) for _ in range(rng.randint(2, 5))]
     if rng.random() < 0.5:
         own = body[1].split()
@@ -144,7 +144,7 @@ def _soup(body: Body, other: Body, words: Sequence[str], rng: Random) -> str:
 
 
 def _no_word(body: Body, other: Body, words: Sequence[str], rng: Random) -> str:
-    """A word that is none: "yard onslolicies"."""
+    """A made-up word: "yard onslolicies"."""
     own = body[1].split()
     place = max(range(len(own)), key=lambda n: (len(own[n]), rng.random()))
     letters = list(own[place])

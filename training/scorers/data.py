@@ -1,4 +1,4 @@
-"""The texts that the readers learn from and are measured on: this folder's tables, HateCheck, and
+"""The texts that the readers learn from and are evaluated on: this folder's tables, HateCheck, and
 VADER's lexicon."""
 
 import csv
@@ -39,13 +39,13 @@ class Example:
 
     Attributes:
         text: the text as written.
-        regard: "positive", "neutral" or "negative", of phrases also "strongly", "mildly" or "hardly
-            negative"; "mixed" where it speaks well and ill of one person alike; "none" where it
+        regard: "positive", "neutral" or "negative", for phrases also "strongly", "mildly" or
+            "hardly negative"; "mixed" if it speaks both well and ill of one person; "none" if it
             says nothing.
         toxic: whether it attacks the group.
-        valence: of a single word, from -2 to 2, higher is more positive.
+        valence: of a single word, from -2 to 2; higher is more positive.
         offence: how much it offends people, from -1 (not) to 4.
-        group: the mention at the start of the text that another group may take the place of.
+        group: the mention at the start of the text, which another group may replace.
         source: where it comes from: a surface form, or a function of HateCheck.
         kind: of the group, such as "religion"; empty for HateCheck.
         cluster: near-paraphrases, the cases of one template and those derived from it, or a crawl.
@@ -72,9 +72,9 @@ class Row:
         text: the text as written.
         attack: how much it attacks, from 0 to 1.
         weight: how much it counts.
-        hidden: how much it attacks once its group is replaced; None: as much.
-        source: which of this module's sources it is of.
-        name: of SeeGULL's, the identity; of HateCheck's, the function; of what models said, the
+        hidden: how much it attacks once its group is replaced; None: just as much.
+        source: which of this module's sources it comes from.
+        name: for SeeGULL, the identity; for HateCheck, the function; for what models said, the
             crawl.
         held: what it is left out of training with, such as "crawl qa-gemma"; "" for never.
     """
@@ -122,7 +122,7 @@ def read_narratives(path: Path = NARRATIVES) -> list[Example]:
 
 
 def read_phrases(path: Path = PHRASES, words: Path = WORDS) -> list[Example]:
-    """Read what groups are said to be, such as "stingy", and how much of it is ill."""
+    """Read what groups are said to be, such as "stingy", and how negative it is."""
     found = {row["phrase"]: row["regard"] for row in _rows(path, "\t")}
     for row in _rows(words, "\t"):
         for word in row["words"].split("|") if row["attack"] in _GRADES else ():
@@ -147,13 +147,13 @@ def read_crawled(path: Path = CRAWLED) -> list[Example]:
 
 
 def read_learnt(path: Path = LEARNT) -> list[Example]:
-    """Read statements of other crawls, from which readers learn and on which none is measured."""
+    """Read statements of other crawls, which readers learn from and are not evaluated on."""
     return [replace(example, held="") for example in read_crawled(path)]
 
 
 def read_fresh(path: Path = FRESH) -> list[tuple[str, str, str]]:
     """Read statements of a crawl that nothing learns from, drawn at random: text, regard, and
-    whether it attacks ("1" or "0"); "" where readers could not decide."""
+    whether it attacks ("1" or "0"); "" if human readers could not decide."""
     return [
         (f"{row['group']} {row['predicate']} {row['object']}.", row["regard"], row["attack"])
         for row in _rows(path, "\t")
@@ -163,7 +163,7 @@ def read_fresh(path: Path = FRESH) -> list[tuple[str, str, str]]:
 def read_hatecheck(path: Path) -> list[Example]:
     """Read HateCheck's cases with our labels, one for each text that differs once masked.
 
-    Hateful cases are of negative regard. Of the others, positive identity statements are positive;
+    Hateful cases have negative regard. Of the others, positive identity statements are positive;
     neutral ones, slur homonyms, hate of objects and denied hate are neutral; insults to
     non-protected groups are negative; the rest have no label and are left out.
     """

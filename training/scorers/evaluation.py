@@ -17,8 +17,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """Examples, and the logits (rows, 3) of readers that saw nothing of what they were held out
-    with, in the order of REGARD."""
+    """Examples, and the logits (rows, 3), in the order of REGARD, of readers that saw nothing of
+    what the examples were held out with."""
 
     examples: Sequence[Example]
     logits: Floats
@@ -26,9 +26,9 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class Attacks:
-    """Rows, and what readers that saw nothing of their crawl, function or attribute say of them:
-    probabilities with the group in place (`seen`) and replaced (`hidden`), and of what models said
-    the acceptability (`sense`); NaN where nothing was said."""
+    """Rows, and the results of readers that saw nothing of their crawl, function or attribute:
+    probabilities with the group in place (`seen`) and replaced (`hidden`) and, for what models
+    said, the acceptability (`sense`); NaN if there is none."""
 
     rows: Sequence[Row]
     seen: Floats
@@ -36,7 +36,7 @@ class Attacks:
     sense: Floats
 
     def of(self, *sources: str) -> "Attacks":
-        """Those of some sources."""
+        """The rows from some sources."""
         kept = [n for n, row in enumerate(self.rows) if row.source in sources]
         said = (self.seen[kept], self.hidden[kept], self.sense[kept])
         return Attacks([self.rows[n] for n in kept], *said)
@@ -57,9 +57,9 @@ class HeldOut:
 
 def bootstrap(statistic: Callable[[Ints], float], groups: Sequence[str]) -> Estimate:
     """The 95% percentile bootstrap interval of a statistic of rows, resampling whole groups of rows
-    (one group name a row) with replacement; `n` counts the rows.
+    (one group name per row) with replacement; `n` counts the rows.
 
-    Resamples where the statistic is NaN (a class is missing) are left out. Seed 0.
+    Resamples with a NaN statistic (a class is missing) are left out. Seed 0.
     """
     keys = np.asarray(groups)
     rows = np.arange(len(keys))
@@ -84,7 +84,7 @@ def accuracy(truth: Ints, predicted: Ints) -> float:
 
 
 def share(values: NDArray[np.bool_], among: NDArray[np.bool_]) -> float:
-    """Share of the rows of `among` where `values` holds, in [0, 1]; NaN where there are none."""
+    """Share of the rows in `among` for which `values` holds, in [0, 1]; NaN if there are none."""
     return float(np.mean(values[among])) if among.any() else float("nan")
 
 
@@ -101,7 +101,7 @@ def macro_f1(truth: Ints, predicted: Ints) -> float:
 def auc(truth: Ints, score: Floats) -> float:
     """Probability that a positive row scores above a negative one, ties counted half.
 
-    NaN where a class is missing. Equals the Mann-Whitney U over the product of the class sizes.
+    NaN if a class is missing. Equals the Mann-Whitney U over the product of the class sizes.
     """
     positive, negative = score[truth == 1], np.sort(score[truth == 0])
     if not len(positive) or not len(negative):

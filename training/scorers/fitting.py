@@ -1,4 +1,4 @@
-"""What the readers have in common in training: the states that they read, and the fit."""
+"""What training the readers has in common: the states that they read, and the fit."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -13,8 +13,8 @@ from torch.nn.utils.rnn import pad_sequence
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._reader import Reader, join
 
-LAYERS = (3, 5, 6)  # that readers of regard and of attacks read
-SEEDS = (0, 1, 2)  # of readers whose mean counts
+LAYERS = (3, 5, 6)  # read for regard and attacks
+SEEDS = (0, 1, 2)  # of the readers whose logits are averaged
 WEIGHT_DECAY = 0.02
 WARM_UP = 0.1
 _Batch = TypeVar("_Batch")
@@ -22,7 +22,7 @@ Halves = Mapping[str, NDArray[np.float16]]
 
 
 class States:
-    """What readers read of texts, in some of MiniLM's layers, computed once for each text."""
+    """The states of texts in some of MiniLM's layers, computed once for each text."""
 
     def __init__(self, layers: Sequence[int]) -> None:
         self._layers = layers
@@ -58,8 +58,8 @@ def fit(
     rate: float,
     seed: int,
 ) -> Reader:
-    """Train a reader on the batches, in their order, by AdamW, whose rate warms up and then falls
-    to nothing; return it in evaluation mode. The same batches and seed give the same weights."""
+    """Train a reader on the batches, in order, with AdamW at a rate that warms up and then falls to
+    0; return it in evaluation mode. The same batches and seed give the same weights."""
     steps = len(batches)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -78,19 +78,19 @@ def fit(
 
 
 def predict(reader: Reader, states: States, texts: Sequence[str]) -> Tensor:
-    """The reader's logits, before calibration: (texts), or (texts, outputs) of several outputs."""
+    """The reader's logits, before calibration: (texts), or (texts, outputs) for several outputs."""
     with torch.no_grad():
         rows = [reader(*states(texts[i : i + 64])) for i in range(0, len(texts), 64)]
     return torch.cat(rows).double()
 
 
 def halves(reader: Reader) -> dict[str, NDArray[np.float16]]:
-    """A reader's weights in half precision, which another process may hand over."""
+    """A reader's weights in half precision, which can be passed between processes."""
     return {name: value.half().numpy() for name, value in reader.state_dict().items()}
 
 
 def together(readers: Sequence[Halves]) -> dict[str, Tensor]:
-    """What ships of readers of LAYERS whose mean counts, as `Calibrated` takes it."""
+    """The shipped weights of several readers, whose mean counts, in the form `Calibrated` takes."""
     stacked = {name: np.stack([each[name] for each in readers]) for name in readers[0]}
     return {
         **{name: torch.from_numpy(values) for name, values in stacked.items()},

@@ -1,4 +1,4 @@
-"""Draw the labelled statements that ship, by which `kgbias.measure.labelled` checks a judge."""
+"""Draw the labelled statements that ship, with which `kgbias.measure.labelled` checks a judge."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ def run(path: Path) -> None:
 
 
 def draw(measure: str) -> list[tuple[str, str]]:
-    """(sentence, label) of a sample with as many of each label as there are to be had."""
+    """A balanced sample of (sentence, label), with as many of each label as are available."""
     file, column, names = _FILES[measure]
     path = Path(__file__).with_name(file)
     lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")

@@ -4,12 +4,12 @@ Mixed in every epoch:
 
 - this folder's sentences, narratives and crawled statements, each as it stands, with another group
   or person in its place, or with the mention replaced as at scoring;
-- sentences that say no more than who somebody is, of neutral regard;
-- phrases, what groups are said to be, in short statements, by how much of it is ill;
-- sentences whose words were shuffled, for which no label is likely;
-- HateCheck, deduplicated after the mention is replaced, so that its seven identities count once;
-- the single words of VADER's lexicon, whose valence is a task of its own: it teaches
-  which way words lean that no sentence here contains. The task's output is dropped after training;
+- sentences that only say who somebody is, with neutral regard;
+- phrases, what groups are said to be, in short statements, by how negative they are;
+- sentences with shuffled words, for which no label is likely;
+- HateCheck, deduplicated after the mention is replaced, so its seven identities count once;
+- the single words of VADER's lexicon, whose valence is a separate task: it teaches the direction of
+  words that no sentence here contains. The task's output is dropped after training;
 - what attacks a group and what does not (`attack_data`), as it is or with the group replaced.
 """
 
@@ -37,8 +37,8 @@ WORDS = 400  # of the lexicon, redrawn in each epoch
 IDENTITIES = 120  # sentences that only say who somebody is, redrawn in each epoch
 PHRASE_SHARE = 0.6  # of the phrases, redrawn in each epoch
 ATTACK_SHARE = 0.45  # of the rows of attacks, redrawn in each epoch
-SHUFFLED = 60  # sentences whose words are shuffled, redrawn in each epoch
-FRAMED_SHARE = 0.8  # of the words whose part of speech is plain
+SHUFFLED = 60  # sentences with shuffled words, redrawn in each epoch
+FRAMED_SHARE = 0.8  # of the words with a clear part of speech
 MASKED_SHARE = 0.7
 SWAPPED_SHARE = 0.8  # of the sentences that are not masked
 WEIGHT_VALENCE = 0.5
@@ -65,7 +65,7 @@ _ADJECTIVE_FRAMES = {
     "They hate {} people.": -1,
     "They refuse to be {}.": -1,
 }
-_STRONG = 0.7  # valence from which a framed word is given a regard label
+_STRONG = 0.7  # least valence at which a framed word gets a regard label
 _PERSONS = (
     "The man,The woman,The Black man,The Black woman,The White man,The White woman,The gay man,"
     "The lesbian woman,The straight person,The Muslim woman,The Jewish man,The Asian man,"
@@ -109,7 +109,7 @@ class Sources:
     attacks: Sequence[Row]
 
     def without(self, held: Collection[str]) -> "Sources":
-        """Leave out whatever is held out under these names, and its texts wherever they stand."""
+        """Leave out whatever is held out under these names, and its texts in every source."""
         lessons: list[Lesson] = [*self.sentences, *self.hatecheck, *self.attacks]
         texts = {neutralise(lesson.text) for lesson in lessons if lesson.held in held}
         return replace(
@@ -152,7 +152,7 @@ def _frame(word: Example, rng: random.Random) -> Example:
     """Put a word of the lexicon into a short statement that keeps or turns its valence.
 
     "They love cruelty." is as negative as the word, "They hate cruelty." as positive as it is
-    negative. Where the word is strong and its part of speech plain, that is a regard label too.
+    negative. If the word is strong and its part of speech clear, that is also a regard label.
     """
     for pattern, frames in ((NOUN, _NOUN_FRAMES), (ADJECTIVE, _ADJECTIVE_FRAMES)):
         if pattern.fullmatch(word.text) and rng.random() < FRAMED_SHARE:
@@ -177,7 +177,7 @@ def _augment(example: Example, groups: Sequence[str], rng: random.Random) -> Exa
 
 
 def _shuffle(example: Example, rng: random.Random) -> Example:
-    """Word salad: the words behind the subject in another order."""
+    """Word salad: the words after the subject in another order."""
     subject, *words = neutralise(example.text).rstrip(".").split()
     rng.shuffle(words)
     return Example(text=" ".join([subject, *words]) + ".", regard="none")

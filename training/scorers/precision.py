@@ -1,7 +1,7 @@
 """Count how many of the shipped scorers' labels are right, in crawls from which nothing was learnt.
 
-Of regard, the statements of fresh.tsv; of toxicity and identity attack, those of
-attack_development.tsv too. Only what makes sense counts, as where the labels are shown.
+For regard, the statements of fresh.tsv; for toxicity and identity attack, also those of
+attack_development.tsv. Only meaningful statements count, as in places that show the labels.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ def statements() -> Mapping[str, Read]:
 
 
 def count(scorer: Scorer, sense: Scorer, read: Read) -> Precision:
-    """What became of a scorer's labels, of statements that make sense."""
+    """How a scorer's labels fared, on statements that make sense."""
     texts, label = [text for text, _ in read], MEASURES[scorer.measure].hurtful
     counts = Counter(
         (said.label == label, deserved)

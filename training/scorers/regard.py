@@ -1,8 +1,8 @@
-"""Train the readers of regard, measure them on what they have not seen, and write their card.
+"""Train the readers of regard, evaluate them on unseen data, and write their card.
 
-What attacks a group is learnt along with regard, as it is and with the group replaced: it is not
-scored, but it teaches what both have in common. Readers of several seeds are shipped, and the mean
-of their logits is what counts, as for attacks.
+Attacks on groups are learnt along with regard, as they are and with the group replaced: they are
+not scored, but teach what both have in common. Readers from several seeds are shipped, and the mean
+of their logits counts, as for attacks.
 """
 
 import sys
@@ -78,7 +78,7 @@ def _predicted(examples: Sequence[data.Example], logits: Floats) -> Predicted:
 
 
 class _Texts:
-    """All there is to train on, and to predict where it is left out."""
+    """All texts to train on, and to predict when they are left out."""
 
     def __init__(self, hatecheck: Path, seegull: Path) -> None:
         self.sentences = data.read_sentences()
@@ -99,7 +99,7 @@ class _Texts:
         ]
 
     def parts(self) -> tuple[list[data.Example], ...]:
-        """What regard is predicted of, as `HeldOut` has it."""
+        """The texts that regard is predicted for, in the order of `HeldOut`."""
         return self.sentences, self.narratives, self.hatecheck, self.crawled, self.seegull
 
     def examples(self) -> list[data.Example]:
@@ -107,8 +107,8 @@ class _Texts:
         return [example for part in self.parts() for example in part]
 
     def rounds(self) -> dict[str, int]:
-        """In which round what is held out: folds by their number, and crawls, HateCheck's functions
-        and SeeGULL's attributes dealt by name."""
+        """The round in which each unit is held out: folds by number, and crawls, HateCheck's
+        functions and SeeGULL's attributes dealt by name."""
         found = {f"fold {fold}": fold for fold in range(ROUNDS)}
         held = {one.held for one in self.examples()} | {row.held for row in self.attacks}
         for kind in ("crawl", "function", "attribute"):
@@ -145,7 +145,7 @@ class _Texts:
 
 def _job(job: tuple[Path, Path, int | None]) -> tuple[Sequence[Halves], Floats]:
     """Train readers without a round's data, or on everything; return their weights, and the mean of
-    their logits of what the round left out."""
+    their logits for what the round left out."""
     hatecheck, seegull, left_out = job
     torch.set_num_threads(1)
     texts, states = _Texts(hatecheck, seegull), States(LAYERS)
@@ -157,7 +157,7 @@ def _job(job: tuple[Path, Path, int | None]) -> tuple[Sequence[Halves], Floats]:
     unseen = [neutralise(e.text) for e, left in zip(texts.examples(), own, strict=True) if left]
     readers = [train(sources, states, seed) for seed in SEEDS]
     trained = [halves(reader) for reader in readers]
-    for each in trained:  # what was learnt along with regard does not ship
+    for each in trained:  # outputs learnt along with regard do not ship
         each |= {name: each[name][: len(REGARD)] for name in ("out.weight", "out.bias")}
     said = [predict(reader, states, unseen) for reader in readers] if unseen else []
     mean = np.mean([each.numpy() for each in said], axis=0) if said else np.empty((0, COLUMNS))

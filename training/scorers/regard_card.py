@@ -1,4 +1,4 @@
-"""Write MODEL_CARD.md: what regard is for, how good it is, and at what it fails."""
+"""Write MODEL_CARD.md: what regard is for, how good it is, and where it fails."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -97,7 +97,7 @@ def render(held_out: HeldOut, weights: Path) -> str:
 
 
 def _counts(examples: Sequence[Example]) -> str:
-    """How many of each label: "3 positive, 1 none"."""
+    """The number of each label: "3 positive, 1 none"."""
     counts = Counter(example.regard for example in examples)
     labels = (*reversed(REGARD), "mixed", "none")
     return ", ".join(f"{counts[label]} {label}" for label in labels if counts[label])
@@ -148,9 +148,9 @@ def _truth_and_guess(part: Predicted) -> tuple[Ints, Ints]:
 
 
 def narrative_rows(part: Predicted) -> tuple[Rows, Rows]:
-    """On narrative sentences whose whole forms were left out: the scorers, and the classes.
+    """On narrative sentences with whole forms left out: the scorers, and the classes.
 
-    Sentences that speak well and ill alike have no right label and are left out.
+    Sentences that speak both well and ill have no right label and are left out.
     """
     kept = [i for i, e in enumerate(part.examples) if e.regard in REGARD and e.source != "identity"]
     told = [part.examples[i] for i in kept]
@@ -183,9 +183,9 @@ def class_rows(truth: Ints, guess: Ints) -> Rows:
 
 
 def crawled_rows(part: Predicted) -> Rows:
-    """On crawled statements, each crawl left out as a whole: accuracy, and how often the negative
-    label is right. What says nothing, or speaks well and ill alike, counts as neutral. The last row
-    is of the statements that figures keep by default."""
+    """On crawled statements, with each crawl left out as a whole: accuracy, and how often the
+    negative label is right. What says nothing, or speaks both well and ill, counts as neutral. The
+    last row is for the statements that figures keep by default."""
     statements, probabilities = part.examples, _probabilities(part)
     said = [REGARD[k] for k in probabilities.argmax(1)]
     truth = [e.regard if e.regard in REGARD else "neutral" for e in statements]
@@ -223,7 +223,7 @@ def crawled_rows(part: Predicted) -> Rows:
 
 
 def fresh_rows(scorer: OfflineScorer) -> tuple[Estimate, Rows]:
-    """On statements of a crawl of its own: accuracy, and each label's precision and recall, with
+    """On statements of a separate crawl: accuracy, and each label's precision and recall, with
     intervals."""
     labelled = [(text, regard) for text, regard, _ in read_fresh() if regard]
     truth = np.array([REGARD.index(r) if r in REGARD else 1 for _, r in labelled])
@@ -242,7 +242,7 @@ def fresh_rows(scorer: OfflineScorer) -> tuple[Estimate, Rows]:
 
 
 def reliability_rows(part: Predicted) -> Rows:
-    """By fifths of the probability of the label: how many statements of held-out crawls, the mean
+    """By fifths of the label's probability: the number of statements of held-out crawls, their mean
     probability, and the share that is right."""
     probabilities = _probabilities(part)
     sure, guess = probabilities.max(1), probabilities.argmax(1)
@@ -258,8 +258,8 @@ def reliability_rows(part: Predicted) -> Rows:
 
 
 def identity_rows(scorer: OfflineScorer, part: Predicted) -> Rows:
-    """On sentences that say no more than that somebody is gay, a Muslim, deaf ...: regard as
-    shipped (trained on them) and where they were left out of training."""
+    """On sentences that only say that somebody is gay, a Muslim, deaf ...: regard as shipped
+    (trained on them) and when they were left out of training."""
     own = [e for e in read_narratives() if e.source == "identity"]
     soft = _probabilities(part)[[e.source == "identity" for e in part.examples]]
     shipped = np.array([judgement.value for judgement in scorer.score([e.text for e in own])])

@@ -1,8 +1,8 @@
 """Benchmarks: what is scored, and the figures that follow.
 
 A `Benchmark` turns what a model finds probable into figures over units. An `ItemBenchmark` is read
-from the user's copy of its file and asks for the scores of its items that a store does not hold
-yet; `Sofa` and `Apx` are what probing gives.
+from the user's copy of its file and scores those of its items that a store does not hold yet;
+`Sofa` and `Apx` come from probing.
 """
 
 from kgbias.probe.benchmarks.apx import Apx

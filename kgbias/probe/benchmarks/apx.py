@@ -31,8 +31,8 @@ class Apx(Benchmark):
         self.figures = (
             FigureInfo("flagged descriptors", "descriptors tied to a group",
                        "how many descriptors lie below the one-tailed 1% point for some group, in "
-                       f"percent; by chance alone {100 * by_chance(groups):.1f}, were the scores "
-                       f"of {groups} groups normal and alike", unbiased=0.0),
+                       f"percent; by chance alone {100 * by_chance(groups):.1f}, if the scores "
+                       f"of {groups} groups were normal and alike", unbiased=0.0),
         )  # fmt: skip
         self._names, self._descriptors = names, descriptors
         self._sentences = Sentences(names, descriptors)

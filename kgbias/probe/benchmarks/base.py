@@ -1,4 +1,4 @@
-"""What every benchmark has."""
+"""The interface of every benchmark."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -27,12 +27,12 @@ class FigureInfo:
         name: as in results, such as "SS".
         title: in full.
         help: what it says, in a sentence.
-        unbiased: its value without bias; None where it does not measure bias.
+        unbiased: its value without bias; None if it does not measure bias.
         range: the smallest and the largest value that it can have; None without bounds.
         form: how it is printed.
-        better: of a figure that does not measure bias, whether "higher" or "lower" is better.
-        beside: the figure to read it beside: whether the model can do the task at all.
-        chance: of such a figure, what a model reaches that knows nothing; None where that is not
+        better: for a figure that does not measure bias, whether "higher" or "lower" is better.
+        beside: the figure to read it beside, which shows whether the model can do the task at all.
+        chance: for such a figure, the value of a model that knows nothing; None if that is not
             known.
     """
 
@@ -59,14 +59,14 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a benchmark found of one model.
+    """What a benchmark found for one model.
 
     Attributes:
-        measured: the figures of all items, overall first.
-        items: how many they are.
-        tokens: that were read for them.
-        seconds: that this took, in whatever call it was; NaN where nobody knows.
-        remarks: what should be known of the figures, in sentences.
+        measured: the figures over all items, overall first.
+        items: the number of items.
+        tokens: the number of tokens read for them.
+        seconds: the time that this took, in whichever call; NaN if unknown.
+        remarks: caveats on the figures, in sentences.
     """
 
     measured: tuple[Measured, ...]
@@ -77,15 +77,15 @@ class Result:
 
 
 class Benchmark(ABC):
-    """What models are held against each other by.
+    """Something that models are compared by.
 
     Attributes:
-        name: as the store keeps it.
-        title: as people call it.
+        name: its name in the store.
+        title: its name for people.
         source: the paper.
         unit: what is resampled, in the plural.
         figures: what is computed; those that measure bias rank models.
-        hub: its data set on the Hugging Face hub and the part of it; None where there is none.
+        hub: its data set on the Hugging Face hub, and the part of it; None if it has none there.
     """
 
     name: str
@@ -114,12 +114,12 @@ class Benchmark(ABC):
         seed: int = 0,
         progress: Progress | None = None,
     ) -> Result:
-        """The figures of a model. What the store holds is not computed again, and what is computed
-        is written to it."""
+        """The figures of a model. Scores in the store are not computed again; new ones are written
+        to it."""
 
     @abstractmethod
     def held(self, model: ModelInfo, store: Store) -> Held:
-        """What the store holds of a model, asked in the way of which it holds most."""
+        """How much the store holds of a model, for the way of asking that it holds most of."""
 
     def figure(self, name: str) -> FigureInfo:
         """The entry of a figure."""
@@ -131,10 +131,10 @@ class ItemBenchmark(Items, Benchmark):
 
     @abstractmethod
     def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
-        """The figures of all items, overall first."""
+        """The figures over all items, overall first."""
 
     def remarks(self, scores: Sequence[Scored]) -> list[str]:
-        """What should be known of the figures, in sentences."""
+        """Caveats on the figures, in sentences."""
         return []
 
     def result(
@@ -158,9 +158,9 @@ class ItemBenchmark(Items, Benchmark):
 
 
 def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[float, int, int]]:
-    """Of each text that follows another (with a space between): log p of its tokens, given what
-    stands before it (for a masked model all other tokens), how many they are, and how many were
-    read. A token that reaches into both belongs to the second."""
+    """For each text that follows another (with a space between): log p of its tokens given those
+    before (for a masked model, all other tokens), the number of its tokens, and the number of
+    tokens read. A token that spans both texts belongs to the second."""
     if scorer.convention.kind == "server":
         found = []
         for lead, text in asked:
@@ -183,8 +183,8 @@ def after(scorer: TextScorer, asked: Sequence[tuple[str, str]]) -> list[tuple[fl
 
 
 def by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:
-    """ "overall" and each category, in the order of their first item, with the places of their
-    items. A single category is not named again."""
+    """ "overall" and each category, in the order of their first items, with the places of their
+    items. A single category is not listed separately."""
     found = {OVERALL: list(range(len(categories)))}
     for n, category in enumerate(categories):
         found.setdefault(category, []).append(n)
@@ -192,7 +192,7 @@ def by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:
 
 
 def added(keys: Sequence[str], columns: Array) -> tuple[tuple[str, ...], Array]:
-    """The units of these keys in the order of their first, and for each the sum of its rows."""
+    """The distinct keys, in order of first appearance, and for each the sum of its rows."""
     names = tuple(dict.fromkeys(keys))
     place = {name: n for n, name in enumerate(names)}
     sums = np.zeros((len(names), columns.shape[1]))

@@ -19,14 +19,14 @@ from kgbias.probe.benchmarks.base import (
 from kgbias.probe.items import Scored, item
 from kgbias.stats.units import Units, ratio
 
-_DECIMALS = 3  # the published codes round a masked model's scores: near ties become ties
+_DECIMALS = 3  # published code rounds a masked model's scores: near ties become ties
 
 Pair = tuple[str, str, str]
 
 
 class CrowsPairs(ItemBenchmark):
-    """Pairs of a more and a less stereotyping sentence. An item's scores are those of the
-    two; it has none where the convention leaves the pair out.
+    """Pairs of a more and a less stereotyping sentence. An item's scores are those of the two
+    sentences; it has none if the convention leaves the pair out.
 
     - original: the summed pseudo-log-likelihood of the tokens that both sentences share. For a
       causal model, which the paper does not cover, their log-likelihood.
@@ -98,11 +98,11 @@ class CrowsPairs(ItemBenchmark):
 
     def remarks(self, scores: Sequence[Scored]) -> list[str]:
         out = sum(not row for row in scores)
-        return [f"{out} pairs without such tokens are left out"] if out else []
+        return [f"{out} pairs without tokens to score are left out"] if out else []
 
 
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
-    """The published file: CSV with the columns sent_more, sent_less and bias_type."""
+    """Read the published file: CSV with the columns sent_more, sent_less and bias_type."""
     pairs = []
     for line, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]:
         if not (row["sent_more"].strip() and row["sent_less"].strip()):

@@ -22,9 +22,9 @@ from kgbias.stats.units import Units, ratio
 
 
 class Sofa(Benchmark):
-    """A set of probes: statements, each after every group of its category. A model's score is that
-    of its `SofaResult`, which probing the same set left in the store or leaves there now; models
-    are resampled and exchanged over the statements' variances.
+    """A set of probes: statements, each after every group of its category. A model's score comes
+    from its `SofaResult`, which is in the store from probing the same set before, or is written
+    there now; models are resampled and exchanged over the statements' variances.
 
     Attributes:
         probe_set: the set.
@@ -71,15 +71,15 @@ class Sofa(Benchmark):
         return Result(_measured(kept), self.count, tokens, seconds)
 
     def held(self, model: ModelInfo, store: Store) -> Held:
-        """All or nothing: the settings that a probing was stopped with are not known here."""
+        """All or nothing, because the settings of a stopped probing are not known here."""
         own = [r for r in store.sofa() if (r.probe_set, r.model) == (self.probe_set.id, model)]
         if not own:
             return Held()
         return Held(self.count, self.texts, own[0].record.get("seconds", math.nan))
 
     def _kept(self, scorer: Scoring, store: Store) -> SofaResult | None:
-        """The model's result as the store has it, in the store's order. Of several, which differ in
-        what ranked the groups and not in the score, the one that is ranked by default."""
+        """The model's result in the store, in the store's order. Several differ only in what ranked
+        the groups, not in the score: the one ranked by the default measure is taken."""
         own = [
             r
             for r in store.sofa()
@@ -117,7 +117,7 @@ class SofaOfRun(Sofa):
 
 
 def _measured(kept: SofaResult) -> tuple[Measured, ...]:
-    """The score as it is kept, and what it follows from."""
+    """The stored score, and the variances it follows from."""
     figure = Sofa.figures[0].name
     rows = [
         (f"{c.category}: {s.id}", number, s.variance)

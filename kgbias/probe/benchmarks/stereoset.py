@@ -41,11 +41,11 @@ class StereoSet(ItemBenchmark):
     """Examples with a stereotype, an anti-stereotype and an unrelated candidate, whose
     probabilities are an item's scores.
 
-    - intrasentence: a masked model fills the blank: the mean probability of the word's tokens, each
-      predicted from those before it, with none after it. For a causal model it is the geometric
-      mean probability of the tokens of the whole sentence.
+    - intrasentence: a masked model fills the blank; the score is the mean probability of the word's
+      tokens, each predicted from those before it, with none after it. For a causal model it is the
+      geometric mean probability of the tokens of the whole sentence.
     - intersentence: the geometric mean probability of the tokens of the sentence that follows the
-      context (for a masked model each given all others). The published code trains a head that
+      context (for a masked model, each given all others). The published code trains a head that
       predicts next sentences, which a language model does not have.
     """
 
@@ -54,7 +54,9 @@ class StereoSet(ItemBenchmark):
     source = "Nadeem et al. 2021"
     unit = "target terms"
     hub = ("McGill-NLP/stereoset", "intrasentence")
-    chunk = 1024  # candidates for a blank are few copies of many lengths: fewer make small batches
+    # Candidates for a blank are a few copies of each of many lengths: a smaller chunk would make
+    # small batches.
+    chunk = 1024
     figures = (
         FigureInfo("LMS", "language modelling score",
                    "how often a related candidate is likelier than an unrelated one, in percent",
@@ -63,7 +65,7 @@ class StereoSet(ItemBenchmark):
                    "how often the stereotype is likelier than the anti-stereotype, in percent",
                    unbiased=50.0, beside="LMS"),
         FigureInfo("ICAT", "idealised CAT score",
-                   "LMS where there is no preference, down to 0 where there is nothing else"),
+                   "equals LMS where neither is preferred, and 0 where one always is"),
     )  # fmt: skip
 
     def __init__(self, examples: Sequence[Example]) -> None:
@@ -99,7 +101,7 @@ class StereoSet(ItemBenchmark):
         parts = {e.part for e in self._examples}
         return (
             ["intersentence: by the probability of the sentence that follows, not by a trained "
-             "head as published; not comparable with the published figures of this part"]
+             "head as published; not comparable with the published figures for this part"]
             if PARTS[1] in parts else []
         )  # fmt: skip
 
@@ -156,7 +158,7 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
         for sentence in example.sentences:
             word = sentence[len(before) : len(sentence) - len(after_)]
             if not word.strip():
-                raise DataError(f"no word stands in the blank of {example.context!r}")
+                raise DataError(f"there is no word in the blank of {example.context!r}")
             lead, whole = scorer.tokens(before), scorer.tokens(before + word)
             ids = whole[len(lead) :] if whole[: len(lead)] == lead else scorer.tokens(word)
             rest = scorer.tokens(after_)
@@ -172,7 +174,7 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
 
 
 def read_stereoset(path: Path) -> StereoSet:
-    """The published file: JSON with data.intrasentence, data.intersentence, or both."""
+    """Read the published file: JSON with data.intrasentence, data.intersentence, or both."""
     data = read_json(path)
     examples: list[Example] = []
     try:

@@ -46,12 +46,12 @@ class Schema:
 
 
 class Winogender(ItemBenchmark):
-    """Sentences that differ in their pronoun alone. A sentence is followed by "'She' refers to";
-    an item's scores are the log-probabilities of "the nurse" and "the patient" (or "someone")
-    after that, and the likelier is what the model resolves the pronoun to.
+    """Sentences that differ only in their pronoun. A sentence is followed by "'She' refers to"; an
+    item's scores are the log-probabilities of "the nurse" and "the patient" (or "someone") after
+    that, and the model resolves the pronoun to the likelier one.
 
-    What is a word likelier by itself is so for either pronoun: accuracy depends on it, whether a
-    male and a female pronoun are resolved alike does not.
+    A word that is likelier by itself is so after either pronoun: this affects accuracy, but not
+    whether a male and a female pronoun are resolved alike.
     """
 
     name = "winogender"
@@ -61,7 +61,7 @@ class Winogender(ItemBenchmark):
     hub = ("oskarvanderwal/winogender", "all")
     figures = (
         FigureInfo("accuracy", "accuracy",
-                   "how often the pronoun is resolved to whom it refers to, in percent",
+                   "how often the pronoun is resolved to the person it refers to, in percent",
                    chance=50.0),
         FigureInfo("resolved differently", "minimal pairs resolved differently",
                    "how often she and he in one sentence are resolved to different people, in "
@@ -123,7 +123,7 @@ def _mentions(s: Schema) -> tuple[str, str]:
 
 
 def read_winogender(path: Path) -> Winogender:
-    """The published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
+    """Read the published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
     sentence."""
     schemas = []
     for line, row in read_table(path, ("sentid", "sentence"), delimiter="\t")[1]:

@@ -1,10 +1,8 @@
-"""Forced choice: which group is a statement about, where a model gives no probabilities.
+"""Forced choice: which group is a statement about, for models that give no probabilities.
 
-- `config`: how a model is made to choose.
-- `design`: which groups a question offers, in which order.
-- `ask`: the questions, their answers, and the edges that they become.
-- `read`: what an answer names.
-- `figures`: shares, base rates and lifts, with their intervals.
+- `config`: how a model is made to choose, and which option an answer names.
+- `ask`: the questions, their design and answers, and the edges written from them.
+- `result`: shares, base rates and lifts, with their intervals.
 """
 
 from kgbias.probe.choice.ask import ChoicePrice, choice_price, choose, plan_choices

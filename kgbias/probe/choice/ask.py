@@ -26,14 +26,14 @@ from kgbias.stats.estimate import finite
 
 
 def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
-    """The groups that each question about a statement offers, as numbers, in the order in which it
-    offers them; `groups` questions in each round.
+    """The groups offered by each question about a statement, as numbers, in the order offered;
+    `groups` questions in each round.
 
-    A round is a cyclic design (John 1966): a block of `options` groups, drawn at random, is moved
-    along the groups, drawn into a circle, one step from question to question. So in each round each
-    group is offered `options` times, once in each place; where all groups are offered at once, it
-    is a Latin square. Which groups meet is left to the draw, in which each pair is as likely as any
-    other. `stream` names the random draw.
+    A round is a cyclic design (John 1966): the groups stand in a circle in random order, and a
+    random block of `options` places moves one step along it from question to question. So in each
+    round each group is offered `options` times, once in each place; if all groups are offered at
+    once, it is a Latin square. Which groups meet is left to the draw, in which every pair is
+    equally likely. `stream` names the random draw.
     """
     found = []
     for round_ in range(rounds):
@@ -45,13 +45,13 @@ def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> 
 
 
 READ = "read"
-_CHUNK = 1024  # questions that are put to the model at once
+_CHUNK = 1024  # questions put to the model at once
 
 
 @dataclass(frozen=True)
 class Part:
-    """One category of what is asked: its groups, the names that each is offered by, the statements
-    about any of them, and how often the run said each [groups, statements]."""
+    """One category of what is asked: its groups, the names that each is offered under, the
+    statements about any of them, and how often the run said each [groups, statements]."""
 
     category: str
     groups: tuple[Group, ...]
@@ -62,8 +62,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Which group is it: the number of a statement, and of the groups in the order in which they
-    are offered, each with the number of the name that stands for it."""
+    """A question: the number of the statement, and those of the groups in the order offered, each
+    with the number of the name that stands for it."""
 
     statement: int
     options: tuple[tuple[int, int], ...]
@@ -75,11 +75,11 @@ class ChoicePrice:
     """What forced choices would ask.
 
     Attributes:
-        statements: that are asked about; one counts in each category.
-        requests: the questions about them.
-        prompt_tokens: about how many tokens they have together, at four characters a token.
-        answer_tokens_at_most: how many tokens the answers may have.
-        prices: what tokens cost, where that was given.
+        statements: the number asked about; a statement counts once in each category.
+        requests: the number of questions about them.
+        prompt_tokens: their approximate total number of tokens, at four characters per token.
+        answer_tokens_at_most: the largest number of tokens that the answers may have.
+        prices: what tokens cost, if given.
     """
 
     statements: int
@@ -90,7 +90,7 @@ class ChoicePrice:
 
     @property
     def cost(self) -> float | None:
-        """About the money that it costs, answers as long as they may be; None without prices."""
+        """The approximate cost if answers are as long as they may be; None without prices."""
         if self.prices is None:
             return None
         return self.prices.of(self.prompt_tokens, self.answer_tokens_at_most)
@@ -107,9 +107,9 @@ def plan_choices(
     names: Mapping[str, Sequence[GroupName]] = MappingProxyType({}),
     seed: int = 0,
 ) -> list[Part]:
-    """What a run has to ask about: its statements that count, by category; of each category at most
-    `sample`, drawn at random. A group is offered by its `names`, by group id, in turn; one that has
-    none by its own. Raises DataError where no category has two groups and a statement,
+    """What can be asked about a run: its statements that count, by category, at most `sample` in
+    each, drawn at random. A group is offered under its `names` (by group id) in turn, or under its
+    own name if it has none there. Raises DataError if no category has two groups and a statement,
     UsageError for a category that the run does not have."""
     if sample is not None and sample < 1:
         raise UsageError("`sample` must be at least 1")
@@ -125,20 +125,20 @@ def plan_choices(
             kept = np.sort(rng.choice(len(statements), sample, replace=False))
             statements, table = tuple(statements[n] for n in kept), table[:, kept]
         named = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
-        named = named if len(named) > 1 else {}  # one alone is held against nothing
+        named = named if len(named) > 1 else {}  # one group alone cannot be compared
         offered = tuple(
             tuple(named.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),) for g in groups
         )
         parts.append(Part(category, groups, offered, statements, table))
     if not parts:
-        raise DataError(f"run {run.name} has no category of two groups with statements to ask of")
+        raise DataError(f"run {run.name} has no category with two groups and statements to ask of")
     return parts
 
 
 def choice_price(
     parts: Sequence[Part], config: ChoiceConfig, prices: Prices | None = None
 ) -> ChoicePrice:
-    """What asking this would take. Asks nothing."""
+    """What asking would cost. Asks nothing."""
     requests, tokens = 0, 0
     for part in parts:
         each = len(part.groups) * config.rounds(len(part.groups))[1]
@@ -159,11 +159,11 @@ def choose(
     budget: Budget | None = None,
     progress: Progress | None = None,
 ) -> RunChoices:
-    """Ask which group each statement is about, and write CHOSEN edges, in place of those of an
-    earlier call with the same model and settings. Answers are kept as they come: the same call
-    again asks for the others alone.
+    """Ask which group each statement is about, and write CHOSEN edges, replacing those of an
+    earlier call with the same model and settings. Answers are saved as they arrive: the same call
+    again asks only for the rest.
 
-    Raises Interrupted on Ctrl-C or when the budget is spent; ModelError where no question was
+    Raises Interrupted on Ctrl-C or when the budget is spent; ModelError if no question was
     answered."""
     told = progress or Silent()
     asker = LoggedModel(model, run.store, told, budget=budget)
@@ -187,7 +187,7 @@ def _choose(
     part: Part, config: ChoiceConfig, asker: LoggedModel, told: Progress
 ) -> tuple[CategoryChoices, list[ChosenEdge]]:
     shape = (len(part.groups), len(part.statements))
-    first = np.cumsum([0, *map(len, part.names)])  # where the names of each group begin
+    first = np.cumsum([0, *map(len, part.names)])  # where each group's names begin
     offered, answered, chosen = (
         np.zeros((first[-1], len(part.statements)), dtype=np.int64) for _ in range(3)
     )
@@ -228,7 +228,7 @@ def _shown(name: GroupName) -> str:
 
 
 def _called(part: Part, group: int, name: int) -> list[str]:
-    """What an option may be called in an answer, what it was offered as first."""
+    """What an answer may call an option; first, the name it was offered under."""
     own, every = part.groups[group], part.names[group]
     return [every[name].text, own.name, *own.variants, *(other.text for other in every)]
 
@@ -310,6 +310,6 @@ def _edge(
 
 
 def _record(found: Sequence[CategoryChoices]) -> dict[str, object]:
-    """The result in short, as the store keeps it."""
+    """A summary of the result for the store."""
     record: dict[str, object] = finite({c.category: c.as_dict() for c in found})
     return {"categories": record}

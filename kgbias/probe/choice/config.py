@@ -1,4 +1,4 @@
-"""How a model is made to choose."""
+"""How a model is made to choose, and which option an answer names."""
 
 import math
 import re
@@ -27,11 +27,11 @@ _LETTER = re.compile(r"([A-Z])(?![\w’'])(.*)")
 
 def read_choice(answer: str, options: Sequence[Sequence[str]]) -> int | str:
     """The number of the option that an answer names, by its letter, by one of its names, or by
-    both; else "refused" or "unreadable". What is left open is not guessed: an answer that names
-    none, or whose letter and name are of two options, is unreadable.
+    both; else "refused" or "unreadable". Nothing is guessed: an answer that names no option, or
+    whose letter and name belong to different options, is unreadable.
 
-    `options` are the names of each option, the one that was shown first. Only the first line of the
-    answer is read.
+    `options` are the names of each option, the one shown first. Only the first line of the answer
+    is read.
     """
     if refusal(answer) or german_refusal(answer):
         return REFUSED
@@ -57,21 +57,21 @@ def _begins(text: str, name: str) -> bool:
 
 PROMPTS = "choice"
 TEMPLATE = "group"
-READER = 1  # rises whenever `read_choice` reads any answer in another way
+READER = 1  # raised whenever `read_choice` reads any answer differently
 _EXAMPLE: dict[str, Any] = {"statement": "love music", "options": [("A", "Bakers"), ("B", "Cooks")]}
 
 
 @dataclass(frozen=True, slots=True)
 class ChoiceConfig:
-    """What decides the questions and their answers.
+    """The settings that decide the questions and their answers.
 
     Attributes:
         template: of the question; it may name `statement` and `options`, pairs of letter and name.
         form: of the question, "chat" or "completion".
-        options: how many groups a question offers at most, 2 to 26.
-        samples: how often each group is offered for each statement, at least: it is rounded up, so
-            that each group is in every place equally often. Its names are offered in turn.
-        temperature: of the answers, above 0: they are draws.
+        options: the largest number of groups in a question, 2 to 26.
+        samples: the least number of times that each group is offered for each statement: it is
+            rounded up to put each group in every place equally often. A group's names take turns.
+        temperature: of the answers, above 0 because they are draws.
         seed: of the orders and of the answers.
     """
 
@@ -91,14 +91,14 @@ class ChoiceConfig:
             raise UsageError("`temperature` must be above 0: the answers are draws")
 
     def rounds(self, groups: int) -> tuple[int, int]:
-        """How many groups a question about a category of so many offers, and how many rounds of
-        questions (`kgbias.probe.choice.ask`) there are."""
+        """For a category of this many groups, how many a question offers, and the number of rounds
+        of questions (`kgbias.probe.choice.ask`)."""
         offered = min(self.options, groups)
         return offered, -(-self.samples // offered)
 
     @property
     def settings(self) -> Settings:
-        """What can change an answer, or how it is read, besides the model."""
+        """Whatever besides the model can change an answer, or how it is read."""
         return (
             ("choice", f"{self.template.label}:{self.form}"),
             ("template", self.template.hash),
@@ -113,11 +113,11 @@ class ChoiceConfig:
 def configure_choice(
     run: StoredRun, *, form: Form, prompts: str | Path | None = None, **options: Any
 ) -> ChoiceConfig:
-    """The configuration for a run. Raises UsageError for a run of another language than the shipped
-    question, and for numbers that cannot be."""
+    """The configuration for a run. Raises UsageError for a run in another language than the shipped
+    question, and for numbers out of range."""
     if prompts is None and (spoken := language(run.config)) != "en":
         raise UsageError(
-            f"run {run.name!r} is in the language {spoken!r} and the question in English: name a "
+            f"run {run.name!r} is in {spoken!r}, and the question is in English: name a "
             f"folder of `prompts` with a {TEMPLATE}.toml of your own"
         )
     template = load_prompts(prompts or PROMPTS, {TEMPLATE: _EXAMPLE})[TEMPLATE]

@@ -1,8 +1,8 @@
-"""What forced choices say: from answers to shares, how often a group is chosen, and how much that
-says of a statement.
+"""The results of forced choices: how often a group is chosen, and how much that says about a
+statement.
 
-A group that was offered by several names is tested as what a model believes of it is
-(`kgbias.probe.belief`): the names are the sample.
+A group offered under several names is tested in the same way as beliefs (`kgbias.probe.belief`):
+the names are the sample.
 """
 
 import math
@@ -33,26 +33,28 @@ class Shares:
     """How often the groups of a category were chosen for its statements; each table is [groups,
     statements].
 
-    The intervals of shares are Wilson's. Answers to one question are independent draws of the
-    model. That a share is over several orders of the options, and is another one in each, makes it
-    vary less than the binomial that the interval is for: it holds at least 95%.
+    The intervals of shares are Wilson's. Answers to one question are independent draws from the
+    model. A share averages over several orders of the options, with a different probability in
+    each, which makes it vary less than the binomial that the interval assumes: coverage is at
+    least 95%.
 
     Attributes:
-        answered: how many answers there are to questions that offered the group.
+        answered: the number of answers to questions that offered the group.
         chosen: how many of them named it.
         share, low, high: chosen of answered, with its interval; NaN without answers.
-        base: of each group [groups] its share over all statements; its interval is over statements
+        base: each group's share over all statements, [groups]; its interval is over statements
             (`over_statements`).
-        names: by how many names each group was offered, [groups].
-        lift, lift_low, lift_high: in bits. Of a group with one name the share over the base rate
+        names: the number of names that each group was offered under, [groups].
+        lift, lift_low, lift_high: in bits. For a group with one name, the share over the base rate
             (`lifts`); with several, its names' against the other groups' (`Tested.lift`), each
             name's over its own base rate.
-        p_values: of a group with one name, of each share (`p_values`), corrected over all of these;
-            with several, of a lift of at most half a bit, corrected over the group's statements.
-        verdicts: MORE, "leaning", "bound to a word" or "" of a group with several names; OF_NAME or
-            "" of one with one.
-        floor: what is found of groups with several names where names are dealt anew over groups,
-            each without what its group says.
+        p_values: for a group with one name, that of each share (`p_values`), corrected over all of
+            these; with several, that of a lift of at most half a bit, corrected over the group's
+            statements.
+        verdicts: MORE, "leaning", "bound to a word" or "" for a group with several names; OF_NAME
+            or "" for a group with one.
+        floor: what is found for groups with several names when names, each without what its group
+            explains, are dealt at random to the groups.
     """
 
     answered: Counts
@@ -78,8 +80,8 @@ class Shares:
         *,
         seed: int = 0,
     ) -> "Shares":
-        """From counts [names, statements] of the names of each group, one group after another;
-        without `names`, each has one."""
+        """Compute the shares from counts [names, statements], group by group; `names` is the number
+        of names of each group, by default 1."""
         of_group = [g for g, own in enumerate(names) for _ in own] or list(range(len(chosen)))
         starts = np.flatnonzero(np.diff(of_group, prepend=-1))
         tested = _tested(chosen, answered, names)
@@ -116,7 +118,7 @@ class Shares:
 
 @dataclass(frozen=True, slots=True)
 class _OfNames:
-    """The test over names, the places of the groups that are in it, and its floor."""
+    """The test over names, the places of the groups in it, and its floor."""
 
     test: Tested
     rows: Counts
@@ -126,8 +128,8 @@ class _OfNames:
 def _tested(
     chosen: Counts, answered: Counts, names: Sequence[Sequence[GroupName]]
 ) -> _OfNames | None:
-    """The test of the groups that have several names, if two have; each name's lift over its own
-    base rate is what a probability is elsewhere."""
+    """The test of the groups with several names, if there are at least two; each name's lift over
+    its own base rate takes the place of a log2 probability."""
     rows = [g for g, own in enumerate(names) if len(own) > 1]
     if len(rows) < 2 or chosen.shape[1] < 2:
         return None
@@ -149,7 +151,7 @@ def _tested(
 
 def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estimate:
     """A share over statements [statements] with a percentile bootstrap interval. Statements are
-    resampled, with all their answers: answers about one statement resemble each other."""
+    resampled with all their answers, because answers about one statement resemble each other."""
     n = int(answered.sum())
     if not n:
         return Estimate.missing()
@@ -168,21 +170,21 @@ def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estim
 
 
 def lifts(share: Array, answered: Counts, base: Array) -> Array:
-    """In bits, by how much the shares of statements [groups, statements] exceed the base rates of
+    """By how much, in bits, the shares of statements [groups, statements] exceed the base rates of
     the groups [groups].
 
     lift = log2((answered * share + base) / (answered + 1) / base)
 
-    That is the share with one answer more, which is as the base rate has it: so the lift of a group
-    that was never chosen is finite, and tends to 0 with few answers. NaN where nothing was
-    answered, and where the base rate is 0."""
+    That is the share with one more answer, which counts at the base rate: this keeps the lift of a
+    group that was never chosen finite, and pulls it to 0 when answers are few. NaN if nothing was
+    answered, or if the base rate is 0."""
     rates = np.where(base > 0, base, np.nan)[:, None]
     return np.asarray(np.log2((answered * share + rates) / (answered + 1) / rates))
 
 
 def p_values(chosen: Counts, answered: Counts) -> Array:
-    """Whether a group is chosen more often for a statement than for the others together: Fisher's
-    exact test (1935), one-tailed, not corrected. NaN where either has no answers."""
+    """Whether a group is chosen more often for a statement than for the others together: p-values
+    of Fisher's exact test (1935), one-tailed, not corrected. NaN if either has no answers."""
     found = np.full(chosen.shape, np.nan)
     marked, every = chosen.sum(axis=1), answered.sum(axis=1)
     for (g, s), n in np.ndenumerate(answered):
@@ -192,7 +194,7 @@ def p_values(chosen: Counts, answered: Counts) -> Array:
 
 
 def _upper_tail(reached: int, drawn: int, marked: int, every: int) -> float:
-    """The chance that at least `reached` of those drawn without putting any back are marked."""
+    """The chance that at least `reached` of those drawn, without replacement, are marked."""
     ways = sum(
         math.comb(marked, k) * math.comb(every - marked, drawn - k)
         for k in range(reached, min(drawn, marked) + 1)
@@ -207,11 +209,11 @@ class CategoryChoices:
     Attributes:
         category: its name.
         groups, statements: what was asked about.
-        names: those that each group was offered by.
+        names: the names that each group was offered under.
         options: how many groups each question offered.
-        said: [groups, statements], how often the run said the statement of the group.
+        said: how often the run said the statement about the group, [groups, statements].
         shares: how often each group was chosen.
-        picked: how many of the answers that could be read named the first option, the second ...
+        picked: how many of the readable answers named the first option, the second, and so on.
         outcomes: how many answers were "read", "refused", "unreadable" or "failed".
     """
 
@@ -228,14 +230,15 @@ class CategoryChoices:
     @property
     def places(self) -> tuple[Estimate, ...]:
         """The share of the answers that named the option in each place, with its Wilson interval.
-        Groups are in each place equally often, so that a model without a preference for a place has
-        1 / options everywhere. A preference favours no group, but draws all shares together."""
+        Every group is in each place equally often, so a model without a preference for a place has
+        1 / options everywhere. A preference favours no group, but pulls all shares together."""
         return tuple(proportion(n, sum(self.picked)) for n in self.picked)
 
     @property
     def own(self) -> Estimate:
-        """The share of answers that named a group of which the run said the statement, where one
-        was offered; each statement with each such group counts. The interval is over statements."""
+        """The share of answers that named a group about which the run said the statement, among
+        questions that offered one; each statement counts with each such group. The interval is over
+        statements."""
         said = self.said > 0
         return over_statements(
             (self.shares.chosen * said).sum(axis=0), (self.shares.answered * said).sum(axis=0)
@@ -243,7 +246,7 @@ class CategoryChoices:
 
     @property
     def own_expected(self) -> float:
-        """What `own` would be if the groups were chosen at their base rates whatever the
+        """What `own` would be if groups were chosen at their base rates, whatever the
         statement."""
         weights = self.shares.answered * (self.said > 0)
         base = np.array([rate.value for rate in self.shares.base])
@@ -251,8 +254,8 @@ class CategoryChoices:
 
     @property
     def floor(self) -> dict[str, Any] | None:
-        """Of groups with several names: how many pairs of group and statement were tried, how many
-        were chosen more often, and how many where names are dealt anew, the mean over deals."""
+        """For groups with several names: the number of pairs of group and statement tried, how many
+        were chosen more often, and the mean number when names are dealt at random."""
         nothing = self.shares.floor
         if nothing is None:
             return None
@@ -282,8 +285,8 @@ class CategoryChoices:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each statement and group: `said`, how often the run said it; the `share` of the
         answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share over
-        the base rate in bits, with its interval; the corrected `p_value`, by how many `names` the
-        group was offered, and the `verdict`."""
+        the base rate in bits, with its interval; the corrected `p_value`; the number of `names`
+        that the group was offered under; and the `verdict`."""
         table = self.shares
         figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
         return [
@@ -310,10 +313,10 @@ class RunChoices(Summarised):
 
     Attributes:
         run: the name of the run.
-        choosing: the model, how it was asked, and the result in short.
+        choosing: the model, how it was asked, and a summary of the result.
         categories: the choices, category by category.
         asked, cached: how many answers came from the model in this call, and from the answer log.
-        spent: what the asked ones took.
+        spent: what the new answers cost.
     """
 
     run: str
