@@ -22,7 +22,7 @@ from kgbias.compare.families import REST, compared
 from kgbias.compare.paired import Drawn, detectable, permutation_p
 from kgbias.compare.permuted import drawn
 from kgbias.evidence import kendall
-from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measure.topics.shares import divergence, relative_entropies
 from kgbias.stats.designs import Design, effects, tails
 from kgbias.stats.inference import (
     Estimate,

@@ -27,7 +27,7 @@ from kgbias.graph.types import Run
 from kgbias.io.progress import Progress
 from kgbias.measure.scorers import Scorer
 from kgbias.measure.scoring import score
-from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measure.topics.shares import divergence, relative_entropies
 from kgbias.measures import Figure, among
 from kgbias.models.base import Completer
 from kgbias.reference import load_truth

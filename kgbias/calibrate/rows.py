@@ -13,7 +13,7 @@ import numpy as np
 from kgbias.compare import two_sample
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
-from kgbias.measure.topics.entropy import divergence, relative_entropies
+from kgbias.measure.topics.shares import divergence, relative_entropies
 from kgbias.measures import measures_of, values_of
 from kgbias.reference import Truth
 from kgbias.stats.inference import (

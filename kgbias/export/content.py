@@ -10,7 +10,7 @@ from kgbias.crawl import merge
 from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
-from kgbias.graph.to_networkx import to_networkx
+from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,

@@ -13,8 +13,7 @@ from kgbias.faithfulness.metrics import (
     read_records,
 )
 from kgbias.faithfulness.pairs import Accuracy, Row, pairwise, read_pairs
-from kgbias.faithfulness.reliability import Case, Reliability, cases, reliability
-from kgbias.faithfulness.world import world_pairs
+from kgbias.faithfulness.reliability import Case, Reliability, cases, reliability, world_pairs
 
 __all__ = [
     "LOCAL",

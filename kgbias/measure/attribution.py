@@ -1,22 +1,101 @@
 """Attribution: which words of a sentence drive its score, by occlusion (Zeiler and Fergus 2014) or
-by the gradients of the scorer's network (`kgbias.measure.gradients`)."""
+by the gradients of the scorer's network; the words that drive the scores of each group, or of each
+cell of the confusion between two scorers; and how far attributions can be relied on.
 
-from collections.abc import Collection, Sequence
+All gradient methods take a token's part as the sum over dimensions of a vector times a gradient.
+The parts of a word's tokens are added up. Tokens of no word ([CLS], [SEP]) keep theirs.
+"""
+
+import random
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from kgbias.errors import UsageError
+import numpy as np
+
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
-from kgbias.measure.gradients import (
-    class_activation,
-    gradient_times_input,
-    integrated_gradients,
-)
 from kgbias.measure.scorers import Scorer, require_language
-from kgbias.measure.scorers._reading import Masking, Readable
+from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import bootstrap
+
+_STEPS = (32, 128, 512)
+_TEXTS_AT_ONCE = 32  # of them at once
+_CLOSE = 0.005  # how far the effects may miss adding up, in units of the score
+
+
+def gradient_times_input(reading: Reading) -> list[float]:
+    """The effect of each word by gradient x input (Shrikumar et al. 2016): its embedding times the
+    gradient of the evidence (`Value.evidence`), in log-odds. A first-order estimate."""
+    slope = _slope(lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs)
+    return _by_word(reading, slope * reading.inputs)
+
+
+def class_activation(reading: Reading) -> list[float]:
+    """The effect of each word by its class activation: the final states of its tokens times the
+    gradient of the evidence there, in log-odds. That is Grad-CAM (Selvaraju et al. 2017) without
+    its ReLU, so that words against the score are kept, and with the gradient of each position
+    instead of their mean."""
+    import torch
+
+    assert reading.halves is not None
+    below, above = reading.halves
+    with torch.no_grad():
+        states = below(reading.inputs)
+    return _by_word(reading, _slope(lambda x: reading.value.evidence(above(x)), states) * states)
+
+
+def integrated_gradients(reading: Reading) -> list[float]:
+    """The effect of each word by integrated gradients (Sundararajan et al. 2017, as in captum),
+    in units of the score: the path from padding tokens in place of every word to the sentence,
+    times the mean gradient of the score along it (Gauss-Legendre). Effects add up to the score
+    minus that of the blank sentence; steps are added until they do so within 0.005, up to 512."""
+    try:
+        from captum.attr import IntegratedGradients
+    except ImportError as error:
+        raise MissingExtra("captum", extra="attribution") from error
+    from torch.backends import cudnn
+
+    integrated = IntegratedGradients(lambda x: reading.value.score(reading.logits(x)))
+    for steps in _STEPS:
+        with cudnn.flags(enabled=False):
+            parts, off = integrated.attribute(
+                reading.inputs,
+                baselines=reading.blank,
+                n_steps=steps,
+                method="gausslegendre",
+                internal_batch_size=_TEXTS_AT_ONCE,
+                return_convergence_delta=True,
+            )
+        if abs(float(off)) <= _CLOSE:
+            break
+    return _by_word(reading, parts.detach())
+
+
+def _slope(of: Callable[[Any], Any], at: Any) -> Any:
+    """The gradient of a value (batch) at a batch of vectors, one for each."""
+    import torch
+
+    at = at.detach().clone().requires_grad_(True)
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):  # its GRU has no gradient
+        (slope,) = torch.autograd.grad(of(at).sum(), at)
+    return slope
+
+
+def _by_word(reading: Reading, parts: Any) -> list[float]:
+    effects = [0.0] * len(reading.words)
+    for owner, part in zip(reading.owners, parts[0].sum(-1).tolist(), strict=True):
+        if owner is not None:
+            effects[owner] += part
+    return [round(effect, 6) for effect in effects]
+
 
 METHODS = {  # each with its version, raised when its effects change
     "occlusion": "occlusion@2",
@@ -188,3 +267,122 @@ def telling(triples: Sequence[TripleView], measure: str, count: int) -> list[Tri
     sign = 1 if known(measure).worst == "lowest" else -1
     scored = [t for t in triples if measure in t.scores]
     return sorted(scored, key=lambda t: (sign * t.scores[measure].value, t.sentence))[:count]
+
+
+_PUNCTUATION = ".,;:!?\"'()[]“”‘’"
+
+
+@dataclass(frozen=True, slots=True)
+class WordEffect:
+    """The effect of a word on the scores of one group's statements, or one cell's.
+
+    Attributes:
+        measure, method: which effects; their unit is the method's.
+        cell: the group; or, in a confusion, "LABEL / LABEL": the scorer's and the other's.
+        statements: the statements of the cell.
+        word: in lower case, without punctuation at its ends.
+        n: the statements of the cell that contain the word.
+        effect: the mean effect on those; if a statement contains it twice, the sum counts.
+        total: the sum of its effects over all statements of the cell.
+    """
+
+    measure: str
+    method: str
+    cell: str
+    statements: int
+    word: str
+    n: int
+    effect: float
+    total: float
+
+
+def word_effects(
+    attributions: Sequence[Attribution], cells: Mapping[str, str], *, top: int = 10
+) -> list[WordEffect]:
+    """The words of each cell with the largest totals, up or down, by measure, method and cell.
+    `cells` maps triples to cells; triples without one are left out."""
+    found: dict[tuple[str, str, str], list[Attribution]] = defaultdict(list)
+    for a in attributions:
+        if a.triple_id in cells:
+            method = a.method.partition("@")[0]
+            found[a.metric.measure, method, cells[a.triple_id]].append(a)
+    rows: list[WordEffect] = []
+    for (measure, method, cell), here in sorted(found.items()):
+        effects: dict[str, list[float]] = defaultdict(list)
+        for a in here:
+            own: dict[str, float] = defaultdict(float)
+            for word, effect in zip(a.tokens, a.effects, strict=True):
+                own[word.casefold().strip(_PUNCTUATION)] += effect
+            for word, effect in own.items():
+                effects[word].append(effect)
+        words = [
+            WordEffect(measure, method, cell, len(here), word, len(e), sum(e) / len(e), sum(e))
+            for word, e in effects.items()
+            if word
+        ]
+        rows += sorted(words, key=lambda w: (-abs(w.total), w.word))[:top]
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """How far the score falls when a sentence loses its most effective words.
+
+    Attributes:
+        measure: what is scored.
+        method: by whose effects words are removed; "random": in random order.
+        removed: how many words.
+        drop: the mean over sentences of how far the score moved back towards the other side of 0,
+            in units of the score, with a bootstrap interval over sentences. A good attribution has
+            a larger drop than random order, after fewer words.
+    """
+
+    measure: str
+    method: str
+    removed: int
+    drop: Estimate
+
+
+def deletion_curves(
+    scorer: Scorer, by_method: Mapping[str, Sequence[Words]], *, removed: int = 3, seed: int = 0
+) -> list[Deletion]:
+    """Remove the words of sentences one by one, starting with those that most support the score,
+    and score what is left (Samek et al. 2017), against random order (the mean of 5 orders).
+
+    Args:
+        scorer: whose scores the attributions are of.
+        by_method: the attributions of the same sentences by each method, as
+            `kgbias.measure.attribution.effects` gives them.
+        removed: the most words to remove; sentences with no more words than that are left out.
+        seed: of the random orders.
+    """
+    rng = random.Random(f"deletion:{seed}")
+    orders: dict[str, list[list[tuple[list[str], list[int], float]]]] = {"random": []}
+    for method, attributed in by_method.items():
+        orders[method] = [
+            [(words, sorted(range(len(words)), key=lambda n: -_side(score) * effects[n]), score)]
+            for words, effects, score in attributed
+            if len(words) > removed
+        ]
+    for words, _, score in next(iter(by_method.values()), ()):
+        if len(words) > removed:
+            shuffled = [rng.sample(range(len(words)), len(words)) for _ in range(5)]
+            orders["random"].append([(words, order, score) for order in shuffled])
+    found = []
+    for method, sentences in orders.items():
+        for count in range(1, removed + 1):
+            texts = [without(w, set(order[:count])) for same in sentences for w, order, _ in same]
+            left = iter(scorer.score(texts))
+            drops = []
+            for same in sentences:
+                judged = [(score, next(left)) for _, _, score in same]
+                moved = [_side(score) * (score - j.value) for score, j in judged if j]
+                if moved:
+                    drops.append(sum(moved) / len(moved))
+            drop = bootstrap(np.array(drops), lambda v: v.mean(axis=-1)) if drops else None
+            found.append(Deletion(scorer.measure, method, count, drop or Estimate.missing()))
+    return found
+
+
+def _side(score: float) -> int:
+    return -1 if score < 0 else 1

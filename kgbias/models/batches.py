@@ -1,7 +1,7 @@
 """Batches of requests, which a provider answers within a day, for less.
 
 A provider is a `Batches` that defines how a batch is made, listed, checked and read. Nothing is
-kept here: `kgbias.graph.batches` records each batch before and after it is made.
+kept here: `kgbias.graph.answers` records each batch before and after it is made.
 """
 
 import asyncio

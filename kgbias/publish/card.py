@@ -1,18 +1,185 @@
-"""The dataset card: README.md with the metadata that Hugging Face reads."""
+"""The dataset card: README.md with the metadata that Hugging Face reads, and the data statement:
+what a person must know about a data set before using it, in plain words.
+
+The card and the Croissant metadata both take their text from the statement.
+"""
 
 import json
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from kgbias.export.content import Content
+from kgbias.export.tables import BESIDE, beside
+from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import NAME as CHECKSUMS
-from kgbias.io.text import CONTENT_WARNING, markdown, xml_safe
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import figures
 from kgbias.publish.recipe import NAME as RECIPE
-from kgbias.publish.recipe import STATEMENTS
-from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
+from kgbias.publish.recipe import STATEMENTS, Recipe
+
+NOT_STATED = "not stated"
+_COLUMNS = {
+    "id": "the statement; the same for every run in which it was said",
+    "category": "the category of the group",
+    "group": "the group that the statement is about",
+    "predicate": "what is said of the group, as the model worded it",
+    "object": "what the predicate applies to",
+    "sentence": "the statement as a sentence, as scorers read it",
+    "count": "how often it was said in this arm",
+    "arm": "the augmentation of the prompts that it answers; `none` for none",
+}
+USES = (
+    "To study what this language model says about groups of people, to compare models and methods, "
+    "and to test tools that are meant to find such statements."
+)
+NO_USES = (
+    "Not as knowledge about any group, not as training data for text that people will read, and "
+    "not for decisions about anyone."
+)
+IMPACT = (
+    "The statements repeat stereotypes. Shown without context, they can hurt the people they are "
+    "about, and spread."
+)
+PERSONAL = (
+    "None of the statements is about a person. The groups are named by gender, ethnicity, "
+    "nationality, religion or other traits that law protects in many places."
+)
+LIMITS = (
+    SAMPLE_STATEMENT,
+    "Other prompts, other settings or another version of the model give other statements.",
+    "Scores are judgements of the named scorers, which make errors; intervals do not cover these.",
+    "Counts are of answers, so a group that was asked about more often has more statements.",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The sources of a data set's description.
+
+    Attributes:
+        content: the statements.
+        recipe: how they were made.
+        figures: the figures of each group.
+        license: the licence of the model's outputs, as its publisher states it; "" if not stated.
+        authors: who publishes them; may be empty.
+        created: when (ISO 8601, UTC).
+        selection: which statements count.
+    """
+
+    content: Content
+    recipe: Recipe
+    figures: tuple[GroupScore, ...]
+    license: str
+    authors: tuple[str, ...]
+    created: str
+    selection: Selection
+
+    @property
+    def title(self) -> str:
+        return f"What {self.recipe.model.name} says about groups of people"
+
+    @property
+    def model(self) -> str:
+        """The model, with its revision."""
+        return " ".join(filter(None, (self.recipe.model.name, self.recipe.model.revision)))
+
+    @property
+    def summary(self) -> str:
+        """The content of the data set in a sentence. Counts of arms are not added up."""
+        distinct = len({t.id for t in self.content.triples})
+        groups = len({t.group_id for t in self.content.triples})
+        arms = self.content.counted.arms
+        several = f", with {len(arms)} augmentations of the prompts" if len(arms) > 1 else ""
+        return (
+            f"{distinct:,} distinct statements about {groups} groups of people that the language "
+            f"model {self.model} made{several}, with how often it made each and their scores."
+        )
+
+    @cached_property
+    def language(self) -> str:
+        """The language of the statements, as an ISO 639-1 code."""
+        return language(self.recipe.config)
+
+    @property
+    def license_said(self) -> str:
+        return self.license or NOT_STATED
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The meaning of each column of the statements, in order."""
+        found = dict(_COLUMNS)
+        for measure in self.content.measures:
+            low_high = (
+                f" from {measure.range[0]:g} to {measure.range[1]:g}" if measure.range else ""
+            )
+            direction = measure.direction or "a score"
+            found[measure.name] = f"{direction}{low_high and f';{low_high}'}"
+            found[measure.label_column] = "; ".join(
+                f"`{label}`: {meaning}" for label, meaning in measure.labels.items()
+            )
+        return found | {name: BESIDE[name] for name in beside(self.content)}
+
+    @property
+    def collection(self) -> str:
+        """How the statements were collected."""
+        config = self.recipe.config
+        if self.recipe.kind == "import":
+            return (
+                f"They were collected elsewhere and are said to come from the model {self.model}; "
+                "kgbias read and scored them."
+            )
+        if self.recipe.kind == "profiles":
+            return (
+                f"The model {self.model} wrote profiles of people, knowing only their names; each "
+                "attribute of a profile is a statement."
+            )
+        pack = config.get("pack", {}).get("name", "salinas-2023")
+        n = config.get("iterations")
+        settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
+        answers = config.get("answers", 1)
+        several = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""
+        return (
+            f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
+            f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
+            f"its own statements as examples in {n} further round{'' if n == 1 else 's'}. "
+            f"{several}"
+            f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
+            f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
+            "al. 2023; run.json holds every setting."
+        )
+
+    @property
+    def preprocessing(self) -> str:
+        """What was done to the answers, and what was left out."""
+        counted = self.content.counted
+        parts = ["Answers were read as group, predicate and object; refusals and answers that "
+                 "could not be read are not in the data."]  # fmt: skip
+        if counted.note:
+            parts.append(f"kgbias {counted.note}.")
+        if self.recipe.decisions:
+            parts.append(f"People reviewed {len(self.recipe.decisions)} answers by hand.")
+        return " ".join(parts)
+
+    @property
+    def annotation(self) -> str:
+        """Who scored the statements."""
+        if not self.recipe.metrics:
+            return "The statements were not scored."
+        scorers = ", ".join(f"{m.measure} by {m.scorer} {m.version}" for m in self.recipe.metrics)
+        return f"Scores are made by classifiers, not by people: {scorers}."
+
+    @property
+    def biases(self) -> str:
+        return (
+            f"{CONTENT_WARNING} They show what the model repeats, in the words of these prompts, "
+            "about these groups and no others."
+        )
+
 
 PARQUET = "data/statements.parquet"
 _IDENTIFIER = re.compile(r"[A-Za-z]+[A-Za-z0-9]*([.-][A-Za-z0-9]+)*")

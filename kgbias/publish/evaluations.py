@@ -1,18 +1,29 @@
-"""results.json: the figures of each group in the Every Eval Ever schema, version 0.2.1.
+"""Figures as records that other tools read: results.json of a run, and a benchmark's tables and
+records, in the Every Eval Ever schema, version 0.2.1.
 
 https://github.com/evaleval/every_eval_ever, eval.schema.json. A figure without a value is left out,
 and so is one without bounds (warmth, competence, relative entropy), which the schema requires.
 """
 
+import csv
+import io
+import json
 import math
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from kgbias.benchmark import Board, Outcome
+from kgbias.graph.types import CONTENT_WARNING
+from kgbias.io.files import whole_folder
 from kgbias.io.resources import __version__
+from kgbias.io.text import defused
 from kgbias.measures import Figure, Measure, measure_of
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.publish.statement import Source
+from kgbias.publish.card import Source
+from kgbias.report.benchmark import records, tables
+from kgbias.report.tables import latex
 from kgbias.stats.estimate import Estimate
 
 SCHEMA = "0.2.1"
@@ -143,3 +154,120 @@ def uncertainty(found: Estimate, method: str) -> dict[str, Any]:
         **({"confidence_interval": interval} if found.has_interval else {}),
         "num_samples": found.n,
     }
+
+
+TITLE = "kgbias benchmark"
+
+
+def write_tables(board: Board, folder: Path) -> list[Path]:
+    """Write every table as CSV and LaTeX; for each model a record for Every Eval Ever
+    (results-N.json) and one for the Hugging Face hub (eval_results-N.yaml, to be put in the folder
+    .eval_results of the model's repository); and index.json, which lists them. Returns the files,
+    sorted."""
+    now = datetime.now(UTC)
+    with whole_folder(folder) as partial:
+        for name, rows in records(board).items():
+            if rows:
+                (partial / f"{name}.csv").write_text(_csv(rows), encoding="utf-8", newline="")
+        for table in tables(board.labelled()):
+            text = latex(table, CONTENT_WARNING)
+            (partial / f"{table.label}.tex").write_text(text, encoding="utf-8")
+        index = []
+        for number, model in enumerate(board.models, 1):
+            own = [o for o in board.outcomes if o.model.name == model]
+            for name, value in (
+                (f"results-{number}.json", every_eval_ever(own, now)),
+                (f"eval_results-{number}.yaml", hub_results(own, now)),
+            ):
+                if value:
+                    (partial / name).write_text(json.dumps(value, indent=2) + "\n", "utf-8")
+                    index.append({"file": name, "model": model})
+        text = json.dumps({"warning": CONTENT_WARNING, "files": index}, indent=2)
+        (partial / "index.json").write_text(text + "\n", "utf-8")
+        names = sorted(file.name for file in partial.iterdir())
+    return [folder / name for name in names]
+
+
+def every_eval_ever(outcomes: Sequence[Outcome], now: datetime) -> dict[str, Any]:
+    """One model's figures in the Every Eval Ever schema (see `kgbias.publish.evaluations`); empty
+    if it has none. A figure without bounds (the SoFa score) is left out: the schema requires
+    them."""
+    results = [row for o in outcomes for row in _of_outcome(o)]
+    if not results:
+        return {}
+    first = outcomes[0]
+    return record(
+        first.model, first.settings, title=TITLE, organisation="Not stated",
+        published=f"{now.timestamp():.0f}", results=results,
+    )  # fmt: skip
+
+
+def hub_results(outcomes: Sequence[Outcome], now: datetime) -> list[dict[str, Any]]:
+    """One model's bias figures over all items, as the hub reads them from .eval_results (JSON is
+    YAML). The hub shows those whose data set is registered there as a benchmark."""
+    return [
+        {
+            "dataset": {"id": o.hub[0], "task_id": o.hub[1]},
+            "value": round(found.estimate.value, 4),
+            "date": now.date().isoformat(),
+            "notes": f"{info.title} ({info.name}), {_interval(found.estimate)}, by kgbias; "
+            f"{info.help}",
+        }
+        for o in outcomes
+        if o.hub is not None
+        for info in o.info
+        if info.unbiased is not None
+        and (found := o.overall(info.name)) is not None
+        and math.isfinite(found.estimate.value)
+    ]
+
+
+def _of_outcome(o: Outcome) -> list[dict[str, Any]]:
+    info = {figure.name: figure for figure in o.info}
+    found = []
+    for m in o.measured:
+        figure = info[m.figure]
+        if figure.range is None or not math.isfinite(m.estimate.value):
+            continue
+        details = {"figure": figure.name, "unit": o.unit}
+        if figure.unbiased is not None:
+            details["value_without_bias"] = f"{figure.unbiased:g}"
+        found.append(
+            {
+                "evaluation_name": f"{o.title}: {m.figure} ({m.domain})",
+                "source_data": {
+                    "dataset_name": o.title,
+                    "source_type": "other",
+                    "additional_details": {"category": m.domain, "paper": o.source},
+                },
+                "metric_config": {
+                    "evaluation_description": f"{figure.title}: {figure.help}",
+                    "lower_is_better": figure.unbiased == 0 and figure.range[0] == 0,
+                    "score_type": "continuous",
+                    "min_score": figure.range[0],
+                    "max_score": figure.range[1],
+                    "additional_details": details,
+                },
+                "score_details": {
+                    "score": m.estimate.value,
+                    "uncertainty": uncertainty(m.estimate, f"bootstrap over {o.unit}"),
+                },
+                "generation_config": {
+                    "generation_args": {},
+                    "additional_details": {"scored_by": "log-probability", **dict(o.settings)},
+                },
+            }
+        )
+    return found
+
+
+def _interval(e: Any) -> str:
+    return f"95% interval {e.interval('.4g')}" if e.has_interval else "no interval"
+
+
+def _csv(rows: Sequence[dict[str, Any]]) -> str:
+    file = io.StringIO()
+    writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: defused(v) for k, v in row.items()} for row in rows)
+    return file.getvalue()

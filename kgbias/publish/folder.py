@@ -17,10 +17,9 @@ from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
 from kgbias.measure.figures import figures_of
-from kgbias.publish.card import PARQUET, card
+from kgbias.publish.card import IMPACT, LIMITS, NO_USES, PARQUET, PERSONAL, USES, Source, card
 from kgbias.publish.evaluations import evaluations
 from kgbias.publish.recipe import NAME, STATEMENTS, Recipe
-from kgbias.publish.statement import IMPACT, LIMITS, NO_USES, PERSONAL, USES, Source
 
 # The terms of https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html; mlcroissant wants
 # the whole list, including terms that are not used.

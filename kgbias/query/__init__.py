@@ -1,6 +1,12 @@
 """Queries on the graph: the library of named queries, and how results are written out."""
 
-from kgbias.query.library import NamedQuery, load_query, query_names, write_favourites
-from kgbias.query.output import FORMATS, write_result
+from kgbias.query.library import (
+    FORMATS,
+    NamedQuery,
+    load_query,
+    query_names,
+    write_favourites,
+    write_result,
+)
 
 __all__ = ["FORMATS", "NamedQuery", "load_query", "query_names", "write_favourites", "write_result"]

@@ -253,7 +253,7 @@ class Compared(OfStudy):
 
                 write_benchmark(found, Path(output))
             if tables is not None:
-                from kgbias.publish.benchmarks import write_tables
+                from kgbias.publish.evaluations import write_tables
 
                 write_tables(found, Path(tables))
         return found

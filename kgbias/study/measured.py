@@ -22,7 +22,7 @@ from kgbias.study.rows import Rows
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.crawl.merge import Merged
-    from kgbias.measure.attributed import Deletion, WordEffect
+    from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
     from kgbias.measure.scorers import Scorer
@@ -337,8 +337,7 @@ class Measured(OfRun):
             top: how many words per group or cell.
             selection: as for `counted`.
         """
-        from kgbias.measure.attributed import word_effects
-        from kgbias.measure.attribution import METHODS, latest
+        from kgbias.measure.attribution import METHODS, latest, word_effects
 
         if unknown := [m for m in as_names(method) if m not in METHODS]:
             raise UsageError(f"no `method` {unknown[0]!r}; choose from {', '.join(METHODS)}")
@@ -375,7 +374,7 @@ class Measured(OfRun):
     ) -> Rows["Deletion"]:
         """How reliable the attributions of `attribute` are: the mean drop of the score when the
         most effective words of the `top` most extreme statements are removed one by one, by each
-        method and in random order (`kgbias.measure.attributed.deletion_curves`).
+        method and in random order (`kgbias.measure.attribution.deletion_curves`).
 
         Args:
             measure: as for `attribute`; the statements are scored again without the words.
@@ -386,8 +385,7 @@ class Measured(OfRun):
             removed: remove up to this many words; only sentences with more words take part.
             seed: the random seed of the random orders.
         """
-        from kgbias.measure.attributed import deletion_curves
-        from kgbias.measure.attribution import METHODS
+        from kgbias.measure.attribution import METHODS, deletion_curves
         from kgbias.measure.scorers import load_scorer
 
         if removed < 1:

@@ -209,8 +209,8 @@ class Run(Held, Measured, Probed):
 
     def to_networkx(self, **selection: Unpack[Selecting]) -> Any:
         """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to objects
-        (`kgbias.graph.to_networkx` describes its nodes and edges)."""
-        from kgbias.graph.to_networkx import to_networkx
+        (`kgbias.graph.structure` describes its nodes and edges)."""
+        from kgbias.graph.structure import to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
         return to_networkx(self._said(Selection(**selection)).triples, category)

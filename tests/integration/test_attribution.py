@@ -13,9 +13,16 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import Attribution, Metric
-from kgbias.measure.attributed import deletion_curves, word_effects
-from kgbias.measure.attribution import METHODS, check_methods, effects
-from kgbias.measure.gradients import class_activation, gradient_times_input, integrated_gradients
+from kgbias.measure.attribution import (
+    METHODS,
+    check_methods,
+    class_activation,
+    deletion_curves,
+    effects,
+    gradient_times_input,
+    integrated_gradients,
+    word_effects,
+)
 from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of_regard, owners

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kgbias.graph.neo4j.behind import AT_ONCE, Behind, Claims
+from kgbias.graph.neo4j.crawls import AT_ONCE, Behind, Claims
 
 
 def test_so_many_at_once_and_no_more() -> None:

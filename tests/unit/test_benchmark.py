@@ -31,7 +31,7 @@ from kgbias.probe.benchmarks import (
     Sofa,
     StereoSet,
 )
-from kgbias.publish.benchmarks import every_eval_ever, hub_results, write_tables
+from kgbias.publish.evaluations import every_eval_ever, hub_results, write_tables
 from kgbias.report.benchmark import render, tables
 from kgbias.stats.units import Units, ratio
 from tests.conftest import needs

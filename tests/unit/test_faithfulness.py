@@ -27,9 +27,8 @@ from kgbias.faithfulness import (
 )
 from kgbias.faithfulness.judges import items, read_verdicts, split
 from kgbias.faithfulness.metrics import over_records, retest
-from kgbias.faithfulness.reliability import kappa
+from kgbias.faithfulness.reliability import CORRUPTIONS, corruption, kappa
 from kgbias.faithfulness.rules import kept, says
-from kgbias.faithfulness.world import CORRUPTIONS, corruption
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.io.progress import Silent

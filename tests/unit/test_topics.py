@@ -22,10 +22,9 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
-from kgbias.measure.topics.entropy import divergence, relative_entropies
 from kgbias.measure.topics.model import TopicSettings, agreement, coherences, fit_topics, overlaps
 from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
-from kgbias.measure.topics.shares import advice, topic_shares, unfit
+from kgbias.measure.topics.shares import advice, divergence, relative_entropies, topic_shares, unfit
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample

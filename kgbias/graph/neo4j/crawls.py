@@ -1,20 +1,25 @@
 """Generations with the triples that they yielded and were shown; profiles made from them; and the
 passages that a run was read from.
 
-Streams hold one narrow row in memory, however many there are.
+Streams hold one narrow row in memory, however many there are. Writes run in the background while
+the next ones are prepared: a server writes a batch on one core and waits for its disk at the end of
+each, so two at once keep it busy. What the server may already have is looked for and merged; it is
+faster to create what it lacks (`loading.py`).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from queue import SimpleQueue
 
 from kgbias.errors import StoreError
 from kgbias.graph import as_graph
 from kgbias.graph.decisions import Decision, applied, in_effect
 from kgbias.graph.keeping import Corpus, Passage, Relation
-from kgbias.graph.neo4j.behind import Behind, Claims
 from kgbias.graph.neo4j.loading import (
     Created,
     TripleRows,
@@ -23,13 +28,169 @@ from kgbias.graph.neo4j.loading import (
     lacking,
     triple_rows,
 )
-from kgbias.graph.neo4j.merging import SHOWN, YIELDED, merged, merged_triples, shown_rows
 from kgbias.graph.neo4j.runs import Runs, decision_statements, tied
 from kgbias.graph.neo4j.session import BATCH, Incomplete, Row, of_edges, of_nodes, spread
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.record import record_of
+from kgbias.graph.record import in_graph, record_of
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
+
+# One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
+# locks only that node, and edges are merged between bound nodes.
+_NODES = """
+UNWIND $rows AS row
+MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text, n.name = row.text"""
+
+_TRIPLES = """
+UNWIND $rows AS row
+MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
+      (o:Object {uid: row.object_uid})
+MERGE (t:Triple {uid: row.uid})
+ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text,
+    t.name = g.name + ' ' + p.text + ' ' + o.text
+MERGE (t)-[:SUBJECT]->(g)
+MERGE (t)-[:PREDICATE]->(p)
+MERGE (t)-[:OBJECT]->(o)"""
+
+_STATES = """
+UNWIND $rows AS row
+MATCH (s:Statement {uid: row.statement_uid})
+MATCH (t:Triple {uid: row.uid})
+MERGE (t)-[:STATES]->(s)"""
+
+_GENERATIONS = """
+MATCH (run:Run {uid: $run})
+UNWIND $rows AS row
+MERGE (n:Generation {uid: row.uid}) SET n = row.properties
+MERGE (n)-[:IN]->(run)"""
+
+YIELDED = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
+MERGE (n)-[y:YIELDED]->(t)
+SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
+
+SHOWN = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
+MERGE (n)-[:SHOWN {position: row.position}]->(t)"""
+
+
+def merged(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+    """The writes of a batch, nodes before the edges that need them."""
+    generations, yielded = [], []
+    for g in batch:
+        uid = g.id
+        generations.append({"uid": uid, "properties": in_graph(g) | {"uid": uid}})
+        if (t := g.triple) is not None:
+            yielded.append(
+                {
+                    "uid": uid,
+                    "triple": t.id,
+                    "predicate": storable(t.predicate),
+                    "object": storable(t.object),
+                }
+            )
+    return [
+        *merged_triples([g.triple for g in batch if g.triple is not None]),
+        (_GENERATIONS, {"run": run_id, "rows": generations}),
+        (YIELDED, {"rows": yielded}),
+        (SHOWN, {"rows": shown_rows(batch)}),
+    ]
+
+
+def shown_rows(batch: Sequence[Generation]) -> list[Row]:
+    return [
+        {"uid": g.id, "triple": id, "position": n} for g in batch for n, id in enumerate(g.shown)
+    ]
+
+
+def merged_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
+    texts, rows = triple_rows(triples)
+    statements: list[tuple[str, Row]] = [
+        (
+            _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
+            {"rows": [{"uid": uid, "text": text} for uid, text in nodes.items()]},
+        )
+        for label, nodes in texts.items()
+    ]
+    parameters = {
+        "rows": [
+            {"uid": uid, "group_uid": group, "predicate_uid": predicate, "object_uid": object,
+             "statement_uid": statement}
+            for uid, group, predicate, object, statement in rows
+        ]
+    }  # fmt: skip
+    return [*statements, (_TRIPLES, parameters), (_STATES, parameters)]
+
+
+AT_ONCE = 2  # more gains nothing: a client prepares batches no faster than two are written
+
+
+class Behind:
+    """Does work in threads while more is prepared: `at_once` pieces at a time, begun in order. If
+    the program is stopped, work that was begun may or may not be done."""
+
+    def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
+        self._begun: deque[SimpleQueue[Exception | None]] = deque()
+
+    def do(self, work: Callable[[], None]) -> None:
+        """Begin work as soon as there is room. If earlier work raised an error, raise it once all
+        begun work has ended."""
+        self._leave(self._at_once - 1)
+        outcome: SimpleQueue[Exception | None] = SimpleQueue()
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                outcome.put(error)
+            else:
+                outcome.put(None)
+
+        threading.Thread(target=run, daemon=True).start()
+        self._begun.append(outcome)
+
+    def wait(self) -> None:
+        """Wait for all begun work. Raises the first error in it."""
+        self._leave(0)
+
+    def _leave(self, most: int) -> None:
+        while len(self._begun) > most:
+            if (error := self._begun.popleft().get()) is not None:
+                while self._begun:
+                    self._begun.popleft().get()
+                raise error
+
+
+class Claims:
+    """What the writers of one load are creating: none may create what another is creating."""
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._made: deque[frozenset[str]] = deque(maxlen=AT_ONCE)
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def held(self, uids: Collection[str]) -> Iterator[bool]:
+        """Hold these, which were looked for and not found, while they are created. False, once
+        nobody holds them, if somebody has held them since the look-up: then they may exist."""
+        with self._changed:
+            free = all(made.isdisjoint(uids) for made in (self._held, *self._made))
+            if free:
+                self._held.update(uids)
+            else:
+                self._changed.wait_for(lambda: self._held.isdisjoint(uids))
+        try:
+            yield free
+        finally:
+            if free:
+                with self._changed:
+                    self._held.difference_update(uids)
+                    self._made.append(frozenset(uids))
+                    self._changed.notify_all()
+
 
 # Recording a round again may read an answer differently than before.
 _RENEW = """

@@ -1,10 +1,16 @@
 """Topics of a run's statements, and how the groups differ in them (Salinas et al. 2023, sections
 4.2 and 5.4)."""
 
-from kgbias.measure.topics.entropy import relative_entropies
 from kgbias.measure.topics.model import EntropyForm, TopicSettings, fit_topics
 from kgbias.measure.topics.run import entropy_figures, measure_topics
-from kgbias.measure.topics.shares import GroupShares, advice, topic_shares, unfit, verdict
+from kgbias.measure.topics.shares import (
+    GroupShares,
+    advice,
+    relative_entropies,
+    topic_shares,
+    unfit,
+    verdict,
+)
 
 __all__ = [
     "EntropyForm",
