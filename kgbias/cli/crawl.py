@@ -99,7 +99,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     HOW,
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(packs().own)}, one that a package adds, or a folder "
+    help=f"The prompt pack: {', '.join(packs().own)}, one added by a package, or a folder "
     f"(default: {DEFAULT}).",
 )
 @_option(
