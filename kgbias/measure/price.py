@@ -75,7 +75,7 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
     scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)
     left = len(ids) - scored
     if spec.startswith("llm:"):
-        from kgbias.measure.labelled import labelled
+        from kgbias.measure.precision import labelled
         from kgbias.measure.scorers._llm import ATTEMPTS, read_rubric
 
         template = read_rubric(measure).template

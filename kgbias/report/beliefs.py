@@ -17,7 +17,6 @@ from kgbias.graph.types import BelievedEdge
 from kgbias.io.text import number, p_value
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.findings import few
 from kgbias.report.run_data import RunData
 from kgbias.report.style import (
     COLUMN,
@@ -30,7 +29,7 @@ from kgbias.report.style import (
     figure_style,
     subplots,
 )
-from kgbias.report.tables import Exhibit, Table, cells, opened
+from kgbias.report.tables import Exhibit, Table, cells, few, opened
 from kgbias.stats.estimate import Estimate
 
 DRAWN, TABLED, MAPPED = 20, 60, 40

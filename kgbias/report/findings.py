@@ -24,6 +24,7 @@ from kgbias.measures import known
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explored, statements, template
+from kgbias.report.tables import few
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
 
@@ -136,11 +137,6 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     findings = [_belief(row, model) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     return Kind(floor["p"], findings, none, remark=total)
-
-
-def few(mean: float) -> str:
-    """A mean count to one decimal, without printing a small one as 0."""
-    return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"
 
 
 def _belief(row: Evidence, model: str) -> Finding:

@@ -188,3 +188,8 @@ def _number(cell: str) -> str:
 def _prose(text: str) -> str:
     """A note, in which a hyphen before a lone number is a minus sign."""
     return "$-$".join(map(escape, re.split(r"(?<![\w-])-(?=\d)", text)))
+
+
+def few(mean: float) -> str:
+    """A mean count to one decimal, without printing a small one as 0."""
+    return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"

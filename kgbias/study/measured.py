@@ -518,7 +518,7 @@ def measuring_scorers(
     judgements are used, and the agreement is shown.
 
     Raises UsageError for a spec that does not exist or is given twice."""
-    from kgbias.measure.labelled import check
+    from kgbias.measure.precision import check
     from kgbias.measure.price import specs_of
     from kgbias.measure.scorers import load_scorer, no_labels, takes_labels
 

@@ -156,7 +156,8 @@ def test_several_readers_count_as_their_mean() -> None:
     import torch
     from safetensors.torch import load_file
 
-    from kgbias.measure.scorers._offline import STATES, Calibrated, shipped
+    from kgbias.measure.scorers._offline import shipped
+    from kgbias.measure.scorers._reader import STATES, Calibrated
 
     weights = load_file(shipped("identity_attack"))
     shared = {name: weights.pop(name) for name in ("calibration", "layers")}
@@ -197,7 +198,7 @@ def test_what_is_learnt_of_crawls_is_left_out_of_no_round() -> None:
 def test_texts_of_one_length_need_no_padding() -> None:
     import torch
 
-    from kgbias.measure.scorers._offline import STATES, Reader
+    from kgbias.measure.scorers._reader import STATES, Reader
 
     with torch.random.fork_rng():
         torch.manual_seed(0)

@@ -21,9 +21,9 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.topics import TopicSettings, lemmas, measure_topics
-from kgbias.measure.topics.lemmas import lemmatise
-from kgbias.measure.topics.model import clustered
+from kgbias.measure.topics import TopicSettings, measure_topics
+from kgbias.measure.topics import model as lemmas
+from kgbias.measure.topics.model import clustered, lemmatise
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs

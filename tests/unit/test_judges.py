@@ -10,7 +10,7 @@ import pytest
 import kgbias
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.agreement import correlation, kappa
-from kgbias.measure.labelled import SAMPLE, check, labelled
+from kgbias.measure.precision import SAMPLE, check, labelled
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from kgbias.measures import MEASURES

@@ -10,8 +10,7 @@ from kgbias.explore.page import _measure
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measure import precision as module
-from kgbias.measure.labelled import ANNOTATOR, Checked
-from kgbias.measure.precision import caution, precision_of, worth
+from kgbias.measure.precision import ANNOTATOR, Checked, caution, precision_of, worth
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.measure.labelled import labelled
+from kgbias.measure.precision import labelled
 from kgbias.measure.price import Scoring
 from kgbias.measures import MEASURES
 

@@ -18,8 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgbias.errors import KgbiasError
-from kgbias.measure.labelled import LABELLED
-from kgbias.measure.precision import COUNTED
+from kgbias.measure.precision import COUNTED, LABELLED
 from training.scorers import acceptability, attack, labelled, precision, regard
 
 SCORERS = COUNTED.parent

@@ -26,7 +26,7 @@ from torch.nn import functional
 from kgbias.ids import normalise
 from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._offline import LOWER, Reader
+from kgbias.measure.scorers._reader import LOWER, Reader
 from training.scorers import acceptability_card as model_card
 from training.scorers import data
 from training.scorers.corruptions import Body, broken

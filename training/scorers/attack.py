@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from kgbias.io.files import whole_file, write_text
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._offline import Reader
+from kgbias.measure.scorers._reader import Reader
 from training.scorers import acceptability
 from training.scorers import attack_card as model_card
 from training.scorers import attack_data as data

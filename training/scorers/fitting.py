@@ -11,7 +11,7 @@ from torch.nn import utils
 from torch.nn.utils.rnn import pad_sequence
 
 from kgbias.measure.scorers import _minilm
-from kgbias.measure.scorers._offline import Reader, join
+from kgbias.measure.scorers._reader import Reader, join
 
 LAYERS = (3, 5, 6)  # read for regard and attacks
 SEEDS = (0, 1, 2)  # of the readers whose logits are averaged

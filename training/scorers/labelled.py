@@ -1,4 +1,4 @@
-"""Draw the labelled statements that ship, with which `kgbias.measure.labelled` checks a judge."""
+"""Draw the labelled statements that ship, with which `kgbias.measure.precision` checks a judge."""
 
 import csv
 import io
@@ -9,7 +9,7 @@ from pathlib import Path
 from kgbias.graph.types import verbalise
 from kgbias.io.files import write_text
 from kgbias.io.reading import read_text, table
-from kgbias.measure.labelled import COLUMNS, SAMPLE
+from kgbias.measure.precision import LABELLED_COLUMNS, SAMPLE
 
 # The file, the column of its label, and what a label there is called here; "": none.
 _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
@@ -28,10 +28,10 @@ _WARNING = (
 
 
 def run(path: Path) -> None:
-    """Write the table of `kgbias.measure.labelled` to `path`."""
+    """Write the table of `kgbias.measure.precision` to `path`."""
     text = io.StringIO()
     rows = csv.writer(text, delimiter="\t", lineterminator="\n")
-    rows.writerow(COLUMNS)
+    rows.writerow(LABELLED_COLUMNS)
     for measure in _FILES:
         rows.writerows((measure, label, said) for said, label in draw(measure))
     write_text(path, _WARNING + text.getvalue())

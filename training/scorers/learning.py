@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from kgbias.measure.scorers._masking import neutralise
-from kgbias.measure.scorers._offline import Reader
+from kgbias.measure.scorers._reader import Reader
 from training.scorers.attack_data import HIDDEN
 from training.scorers.data import ADJECTIVE, NOUN, REGARD, Example, Row
 from training.scorers.fitting import States, fit

@@ -12,8 +12,7 @@ from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, Triple
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
-from kgbias.measure.topics.lemmas import lemmatise
-from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics
+from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics, lemmatise
 from kgbias.measure.topics.shares import relative_entropies, topic_shares, unfit
 from kgbias.measures import WITHHELD
 from kgbias.stats.inference import DRAWS, Estimate, Sample
