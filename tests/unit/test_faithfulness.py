@@ -328,7 +328,7 @@ def test_a_judge_checks_the_parser_too(crawled: Path) -> None:
         assert sum(bool(c.judged) for c in few.checked) == 2
         with pytest.raises(UsageError, match="need a judge"):
             study.run().faithfulness(sample=2)
-        with pytest.raises(UsageError, match="`base_url` belongs to a judge"):
+        with pytest.raises(UsageError, match="`base_url` needs a judge"):
             study.run().faithfulness("rule", base_url="x")
 
 
