@@ -85,7 +85,7 @@ def test_a_worker_that_would_say_something_else_says_nothing(
     monkeypatch.setattr(Halving, "opens", "halving 2")
     ((_, result, failure),) = outcomes(Halving(), [8])
     assert result is None and failure.final
-    assert "halving 2" in failure.message and "halving 1 were asked for" in failure.message
+    assert "halving 2" in failure.message and "halving 1: install the same" in failure.message
     monkeypatch.setattr(Halving, "open", lambda self: 1 / 0)
     ((_, _, failure),) = outcomes(Halving(), [8])
     assert failure.final and isinstance(failure.error(), ModelError)

@@ -110,7 +110,7 @@ def test_other_scorers_of_its_measure_follow_from_its_entry(kgbias: Kgbias, fold
     wrong = kgbias(*MEASURE, "--scorer", "politeness=openai-moderation", code=2)
     assert "openai-moderation scores toxicity and identity_attack, not politeness" in wrong.stderr
     shown = kgbias(*MEASURE, "--scorer", "politeness", "--dry-run").stdout
-    assert "0 to read" in shown and "have a score" in shown
+    assert "0 to read" in shown and "already scored" in shown
 
 
 def test_a_study_in_a_file_can_use_it(kgbias: Kgbias, folder: Path) -> None:

@@ -74,7 +74,7 @@ def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> Non
     assert scores.tokens[0] == len(expected) == 4
     assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
     assert dict(scorer.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
-    with pytest.raises(DataError, match=r"'men' is one token.*set begin to bos or eos"):
+    with pytest.raises(DataError, match=r"'men' is a single token.*set begin to bos or eos"):
         scorer.grid(["men"], ["love food"])
 
 

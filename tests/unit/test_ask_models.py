@@ -76,7 +76,7 @@ def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
     answer = run.ask("Martians", model=model, encoder=None)
     assert answer.text.startswith("Run 'small' holds no statement about: martians.")
     assert model.asked == [] and answer.claims == ()
-    with pytest.raises(UsageError, match="`form` belongs to a model"):
+    with pytest.raises(UsageError, match="`form` needs a model"):
         run.ask("women", asked={"form": "chat"})
 
 

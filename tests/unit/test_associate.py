@@ -142,7 +142,7 @@ def test_command_prints_a_table_with_what_it_rests_on(word2vec: Path) -> None:
 
 def test_bad_input_is_one_line(word2vec: Path, tmp_path: Path) -> None:
     assert "no association test 'weat11'" in message(run("--vectors", word2vec, "--test", "weat11"))
-    assert "name what to test" in message(run("--test", "weat6"))
+    assert "say what to test" in message(run("--test", "weat6"))
     assert "name at least one" in message(run("--vectors", word2vec))
     assert "no method 'seat'" in message(
         run("--vectors", word2vec, "--test", "weat6", "--method", "seat")

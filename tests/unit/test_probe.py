@@ -269,7 +269,7 @@ def test_named_sets() -> None:
     assert len(names) == 400 and len({group for _, group in names}) == 40
     assert len(descriptors) == 730
     assert descriptors[0].endings == ("am a stutterer.", "was a stutterer.", "is a stutterer.")
-    with pytest.raises(UsageError, match=r"no file 'nowhere'.*sofa"):
+    with pytest.raises(UsageError, match=r"'nowhere' is neither a file nor a named set.*sofa"):
         read_identities("nowhere")
 
 

@@ -194,7 +194,7 @@ def test_the_run_is_the_default(probed_store: SQLiteStore) -> None:  # noqa: F81
         "name": "beliefs", "revision": "1", "kind": "causal", "tier": "",
     }  # fmt: skip
     assert answer("r", *where) == answer(*where) == found
-    assert answer("r", *where, "--set", "concurrency=2") == found  # of servers: nothing to it
+    assert "has no setting 'concurrency'" in refusal("r", *where, "--set", "concurrency=2")
 
 
 def test_a_run_named_as_a_part_is_reached(probed_store: SQLiteStore) -> None:  # noqa: F811

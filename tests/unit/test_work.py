@@ -56,7 +56,7 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
         assert run.cost()[-1].seconds == took and run.cost()[0].seconds is None
         (row,) = study.runs().records()
         assert row["seconds"] == took
-        told = f"{duration(took)} of asking"
+        told = f"and {duration(took)} to ask"
         assert told in run.report(tmp_path / "r.html").read_text("utf-8")
         with SQLiteStore(str(tmp_path / "other.db")) as other:
             for _ in range(2):
