@@ -1,4 +1,4 @@
-"""Costs and benefits of letting OpenMP's threads sleep while they wait (kgbias/threads.py).
+"""Costs and benefits of letting OpenMP's threads sleep while they wait (kgbias/parallel/work.py).
 
     python benchmarks/threads.py [--busy] [--pairs 5] [--threads 2]
 

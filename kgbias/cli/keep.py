@@ -123,7 +123,7 @@ def backup(path: str, store_url: str) -> None:
 
     FILE.sha256 has the checksum, for `sha256sum --check` and `kgbias verify --store FILE`. For a
     Neo4j server, dump the database (`neo4j-admin database dump`), or copy its runs to a file with
-    `kgbias push --to FILE`.
+    `kgbias push --from URL --to FILE`.
     """
     with kgbias.open(store_url, progress=True) as study:
         written = study.store.backup(path)

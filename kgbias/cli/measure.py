@@ -1,4 +1,4 @@
-"""`kgbias measure`: scores for every triple, figures for every group."""
+"""`kgbias measure` and `kgbias topics`: scores of triples, figures of groups, and topics."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, get_args

@@ -136,7 +136,8 @@ class Setting(click.Parameter):
     def record(self, context: click.Context) -> tuple[str, str]:
         """Its form and its line in the help."""
         value = self.make_metavar(context)
-        told = "" if self.default in (None, False) else f" (default: {self.default})"
+        shown = "true" if self.default is True else self.default
+        told = "" if self.default in (None, False) else f" (default: {shown})"
         return f"{self.opts[0]}={_VALUES.get(value, value)}", f"{self.help}{told}"
 
     def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
@@ -235,9 +236,7 @@ def check_given(context: click.Context) -> None:
             raise UsageError(f"{name} is an option of {path_of(context)}: --{name}")
         if name not in own:
             where = takers(context, partial(_has, name))
-            hint = where or (
-                f"--set {name} has no effect" if name in SHARED else _nearest(name, own)
-            )
+            hint = where or (f"leave out --set {name}" if name in SHARED else _nearest(name, own))
             raise UsageError(f"{path_of(context)} has no setting {name!r}; {hint}")
 
 

@@ -88,12 +88,12 @@ def few_well_formed(
     reason = max(reasons, key=lambda name: reasons[name], default="")
     most = f" (most often: {reason})" if reason else ""
     if form == "completion":
-        remedies = ["`form` chat if the model is made for chat"]
+        remedies = ["--form chat if the model is made for chat"]
     else:
-        remedies = [] if structured else ["`structured` if the server supports schemas"]
-        remedies.append("`form` completion")
+        remedies = [] if structured else ["--set structured=true if the server supports schemas"]
+        remedies.append("--form completion")
     if prompts == "salinas-2023":
-        remedies.append("`prompts` sentences")
+        remedies.append("--prompts sentences")
     return (
         f"only {answers - unparsable} of {answers} answers were well-formed{most}: try "
         f"{', or '.join(remedies)}"

@@ -181,7 +181,7 @@ class Price:
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
     enough is known of it. `shows` gives for each category the smallest difference in mean regard,
     between a group and the others, that their test, by itself, would find in 80% of such crawls
-    (`kgbias.compare.planned`); empty if it is not known how much will be asked.
+    (`kgbias.compare.paired.planned`); empty if it is not known how much will be asked.
     """
 
     groups: int

@@ -682,7 +682,10 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     found = []
     left = sum(line["not_probed"] for line in believing.record.get("categories", []))
     if left:
-        found.append(f"{left:,} statements were said but not probed: raise `probes` to ask more")
+        found.append(
+            f"{left:,} statements were said but not probed: kgbias --set probes=N evidence "
+            f"{run.name} --model SPEC asks more"
+        )
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:
         found.append(

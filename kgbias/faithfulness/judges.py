@@ -20,7 +20,6 @@ LOCAL = ("rule", "minilm")
 NEAR = 0.8  # the least cosine at which two sentences count as saying the same
 ABOUT = 0.4  # the least cosine at which a sentence is about a question
 QUESTIONS = 3  # made from each answer
-PROMPTS = "ragas-2023"
 ASPECTS = ("faithfulness", "answer_relevance", "context_relevance")
 TEMPLATES: dict[str, dict[str, object]] = {
     "statements": {"question": "", "answer": ""},

@@ -50,7 +50,6 @@ from kgbias.graph.types import (
     TopicModel,
 )
 
-OF_NO_RUN = ("BenchmarkItem", "READ_BY")  # they belong to a model, and no export of a run has them
 DERIVED = ("regard", "toxicity", "acceptability")  # measures that a STEREOTYPE edge carries
 ASKED = {  # edges made by asking a model: the property that names the asking, and its edge
     "PROBED": ("probing_uid", "PROBED_WITH"),

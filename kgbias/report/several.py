@@ -182,7 +182,7 @@ def forest(
 
 
 DRAWN = 24  # differences in one figure
-TABLED = 60  # in one table: the least likely by chance; `kgbias compare --models` has all
+TABLED = 60  # in one table: the least likely by chance; `kgbias compare RUN RUN` has all
 
 
 @dataclass(frozen=True, slots=True)

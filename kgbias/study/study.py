@@ -102,8 +102,8 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
 
 
 def shows(config: CrawlConfig) -> dict[str, float]:
-    """The smallest difference in mean regard that a crawl would find (`kgbias.compare.planned`),
-    for each category of two or more groups."""
+    """The smallest difference in mean regard that a crawl would find, for each category of two or
+    more groups (`kgbias.compare.paired.planned`)."""
     from kgbias.compare.paired import planned
 
     sizes = {seed.category.name: len(seed.groups) for seed in config.seeds}

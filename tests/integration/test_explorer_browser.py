@@ -2,13 +2,16 @@
 
 import csv
 import json
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 
+from kgbias.cli import cli
 from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -284,6 +287,18 @@ def test_exports_hold_what_is_selected(page_of: Callable[..., Window], store: SQ
     )
     found = store.query(page.inner_text("#cypher"), {})
     assert len(found.rows) == len(lines)
+
+
+def test_the_command_of_a_selection_is_one_that_kgbias_takes(
+    page_of: Callable[..., Window], store: SQLiteStore, tmp_path: Path
+) -> None:
+    page = page_of("#echoes=false").page
+    page.click("#export summary")
+    typed = page.inner_text("#command")
+    assert "--set without-echoes=true" in typed
+    arguments = [*shlex.split(typed)[1:-1], str(tmp_path / "x.graphml"), "--store", store.url]
+    done = CliRunner().invoke(cli, arguments, standalone_mode=False)
+    assert done.exception is None and (tmp_path / "x.graphml").is_file()
 
 
 def test_the_map_can_be_saved(page_of: Callable[..., Window]) -> None:

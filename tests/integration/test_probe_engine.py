@@ -74,7 +74,7 @@ def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> Non
     assert scores.tokens[0] == len(expected) == 4
     assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
     assert dict(scorer.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
-    with pytest.raises(DataError, match=r"'men' is a single token.*set begin to bos or eos"):
+    with pytest.raises(DataError, match=r"'men' is a single token.*set `begin` to bos or eos"):
         scorer.grid(["men"], ["love food"])
 
 
@@ -348,7 +348,7 @@ def test_what_is_no_language_model_is_one_line(tmp_path: Path, gpt2: Path) -> No
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises((UsageError, ModelError)):
         open_scorer(f"hf:{tmp_path}")
-    with pytest.raises(UsageError, match="has no BOS token: set begin to eos or none"):
+    with pytest.raises(UsageError, match="has no BOS token: set `begin` to eos or none"):
         open_scorer(f"hf:{gpt2}", begin="bos")
 
 

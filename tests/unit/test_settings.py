@@ -143,7 +143,7 @@ def test_what_is_typed_for_a_command_that_does_not_take_it_is_refused(
     """A line of the file may be meant for other commands; --set is meant for this one."""
     Path("kgbias.toml").write_text("device = 'cpu'")
     assert "no store at" in refusal("runs")
-    assert "--set device has no effect" in refusal("runs", "--set", "device=cpu")
+    assert "leave out --set device" in refusal("runs", "--set", "device=cpu")
     said = refusal("probe", "surprisal", "x", "--set", "executor=ray")
     assert "probe run, probe sets, probe apx and probe pairs do" in said
 

@@ -240,9 +240,9 @@ const start = async () => {
     by("blur").setAttribute("aria-pressed", on);
   };
   by("blur").addEventListener("click", () => blur(!document.body.classList.contains("blurred")));
-  by("show").addEventListener("click", () => { blur(false); by("warning").close(); });
-  by("keep-blurred").addEventListener("click", () => { blur(true); by("warning").close(); });
-  by("warning").addEventListener("close", () => document.body.classList.remove("unwarned"));
+  const warned = () => document.body.classList.remove("unwarned");
+  by("warning").addEventListener("close", warned); // by Escape; the event comes a moment after a button's close()
+  for (const [id, on] of [["show", false], ["keep-blurred", true]]) by(id).addEventListener("click", () => { blur(on); by("warning").close(); warned(); });
   addEventListener("keydown", (event) => {
     if (event.key === "Escape" && !by("details").hidden && !by("warning").open) set({ row: -1 });
   });

@@ -115,8 +115,8 @@ const command = () => {
   if (state.topic > 0) parts.push("--topic", shell(texts.topic[state.topic]));
   if (state.count > 1) parts.push("--min-count", state.count);
   const sense = bounds("acceptability");
-  if (state.measures.acceptability && sense) parts.push("--min-acceptability", sense[0]);
-  if (!state.echoes) parts.push("--without-echoes");
+  if (state.measures.acceptability && sense) parts.push("--set", `min-acceptability=${sense[0]}`);
+  if (!state.echoes) parts.push("--set", "without-echoes=true");
   parts.push("-o", "selection.graphml");
   const missing = [
     ["regard", state.regard], ["verdict", state.verdict], ["strategy", state.strategy], ["rounds", state.from > 0 || state.to < BASE.to],

@@ -340,18 +340,6 @@ ORDER BY uid, e.position"""
 
 _FORGET_PASSAGES = "MATCH (:Run {uid: $run})-[:HOLDS]->(p:Passage) DETACH DELETE p"
 _PASSAGES = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MERGE (p:Passage {uid: row.uid}) SET p = row.node
-MERGE (run)-[holds:HOLDS]->(p) SET holds.position = row.position"""
-_RELATE = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MATCH (a:Passage {uid: row.source}), (b:Passage {uid: row.target})
-MERGE (a)-[e:RELATED {run: run.name, position: row.position}]->(b)
-SET e.name = row.name, e.kind = row.kind, e.bidirectional = row.bidirectional,
-    e.properties = row.properties"""
-_PASSAGES = """
 MATCH (:Run {uid: $run})-[holds:HOLDS]->(p:Passage)
 RETURN properties(p) AS p
 ORDER BY holds.position"""

@@ -300,5 +300,6 @@ class Keeping(Crawls, Findings):
     def backup(self, path: Path, progress: Progress | None = None) -> NoReturn:
         raise UsageError(
             f"{self.url} is a server: stop it and run `neo4j-admin database dump neo4j "
-            "--to-path=FOLDER`, or copy its runs to a file with `kgbias push --to FILE`"
+            "--to-path=FOLDER`, or copy its runs to a file with `kgbias push --from "
+            f"{self.url} --to FILE`"
         )

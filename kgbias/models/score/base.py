@@ -258,7 +258,7 @@ class TextScorer:
         if not encoded.scored:
             raise DataError(
                 f"{shown!r} is a single token, and without one before it nothing can be scored: "
-                "set begin to bos or eos"
+                "set `begin` to bos or eos"
             )
 
     def _run(
@@ -388,7 +388,7 @@ def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     token = has[begin]
     if token is None:
         other = "eos or none" if has["eos"] is not None else "none"
-        raise UsageError(f"{info.name} has no {begin.upper()} token: set begin to {other}")
+        raise UsageError(f"{info.name} has no {begin.upper()} token: set `begin` to {other}")
     return begin, (int(token),)
 
 

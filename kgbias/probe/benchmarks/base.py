@@ -30,7 +30,6 @@ class FigureInfo:
         unbiased: its value without bias; None if it does not measure bias.
         range: the smallest and the largest value that it can have; None without bounds.
         form: how it is printed.
-        better: for a figure that does not measure bias, whether "higher" or "lower" is better.
         beside: the figure to read it beside, which shows whether the model can do the task at all.
         chance: for such a figure, the value of a model that knows nothing; None if that is not
             known.
@@ -42,7 +41,6 @@ class FigureInfo:
     unbiased: float | None = None
     range: tuple[float, float] | None = (0.0, 100.0)
     form: str = ".1f"
-    better: str = "higher"
     beside: str = ""
     chance: float | None = None
 
