@@ -14,7 +14,7 @@ from typing import Any
 from kgbias.ask.retrieve import said_of
 from kgbias.errors import MissingExtra
 from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.types import TripleView, node_id, statement_id
+from kgbias.graph.types import TripleView, node_id
 from kgbias.ids import content_id
 from kgbias.models.embed import SentenceVectors
 
@@ -65,7 +65,7 @@ class InNeo4j:
         """Bring the index up to date with these statements, and return how many it holds."""
         wanted: dict[str, TripleView] = {}
         for t in triples:
-            wanted.setdefault(self._uid(t), t)
+            wanted.setdefault(t.statement_id, t)
         there = {
             row["uid"]
             for row in self._store.read(
@@ -115,7 +115,3 @@ class InNeo4j:
                 {},
             )
         )
-
-    @staticmethod
-    def _uid(t: TripleView) -> str:
-        return statement_id(node_id("predicate", t.predicate), node_id("object", t.object))

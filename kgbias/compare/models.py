@@ -32,7 +32,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, Probing, TripleView, node_id, statement_id
+from kgbias.graph.types import Group, Probing, TripleView, node_id
 from kgbias.measures import known
 from kgbias.stats.designs import tails
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
@@ -203,7 +203,7 @@ def probed(run: StoredRun, probing: Probing) -> Subject:
             own = bits.setdefault((category[e.group_id], e.statement_id), {})
             own[e.group_id] = found / math.log(2)
     negative = {
-        statement_id(node_id("predicate", t.predicate), node_id("object", t.object))
+        t.statement_id
         for t in run.triples()
         if "regard" in t.scores and t.scores["regard"].label == "negative"
     }

@@ -154,7 +154,7 @@ class Content:
             places.setdefault(at, {})[edge.group_id] = edge.rank
         found = {}
         for t in self.triples:
-            said = statement_id(node_id("predicate", t.predicate), node_id("object", t.object))
+            said = t.statement_id
             ranked = places.get((said, self.category.get(t.group_id, "")), {})
             if t.group_id in ranked:
                 found[t.id] = (ranked[t.group_id], len(ranked))

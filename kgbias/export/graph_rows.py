@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from kgbias.export.content import Content
 from kgbias.export.graph_passes import Passes
 from kgbias.graph import as_graph
-from kgbias.graph.as_graph import LABELS, Edges, Ends, Nodes, Values, values
+from kgbias.graph.as_graph import KINDS, Edges, Ends, Nodes, Values, values
 from kgbias.graph.record import in_graph
 from kgbias.graph.types import ChosenEdge
 
@@ -96,7 +96,7 @@ class GraphRows(Passes):
             return self.keeps(id)
         if label == "Generation":
             return id in self.in_profiles
-        return label not in _KINDS or id in self.texts[_KINDS[label]]
+        return label not in KINDS or id in self.texts[KINDS[label]]
 
     def _categories(self) -> Iterator[Values]:
         known = {c.name for c in self.run.categories}
@@ -128,6 +128,3 @@ class GraphRows(Passes):
         for id, predicate_id, object_id in self.said_again:
             if (statement := statements.get((predicate_id, object_id))) is not None:
                 yield id, statement, {}
-
-
-_KINDS = {label: kind for kind, label in LABELS.items()}

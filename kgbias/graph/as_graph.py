@@ -41,6 +41,8 @@ LABELS = {
 }  # fmt: skip
 """The label of the nodes that records call by each kind."""
 
+KINDS = {label: kind for kind, label in LABELS.items()}
+
 
 def values(name: str, record: object, /, **beside: Any) -> dict[str, Any]:
     """The properties that a node or edge of this label or type takes from a record, and those given

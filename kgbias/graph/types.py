@@ -466,6 +466,11 @@ class TripleView:
     def sentence(self) -> str:
         return verbalise(self.group, self.predicate, self.object)
 
+    @property
+    def statement_id(self) -> str:
+        """The id of what it says, whichever group it is about."""
+        return statement_id(node_id("predicate", self.predicate), node_id("object", self.object))
+
 
 @dataclass(frozen=True, slots=True)
 class GroupScore(Estimate):

@@ -23,8 +23,6 @@ from kgbias.graph.types import (
     Metric,
     RunSummary,
     TripleView,
-    node_id,
-    statement_id,
 )
 from kgbias.io import pages
 from kgbias.io.files import whole_file
@@ -225,16 +223,12 @@ def _attribution(data: RunData) -> str:
 MAX_PROBES = 20_000  # per model in a page
 
 
-def statement_of(triple: TripleView) -> str:
-    return statement_id(node_id("predicate", triple.predicate), node_id("object", triple.object))
-
-
 def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]:
     """For each model that the run was probed with, its name and, by statement, the probes of the
     triples' statements as [place of the group in the run, rank, tokens, bits], likeliest group
     first. If there are too many, those of the first `triples` are kept."""
     places = {g.id: n for n, g in enumerate(data.run.groups)}
-    wanted = dict.fromkeys(statement_of(t) for t in triples)
+    wanted = dict.fromkeys(t.statement_id for t in triples)
     found = []
     for probing, edges in data.probes:
         by_statement: dict[str, list[list[Any]]] = {}
@@ -372,7 +366,7 @@ def page_data(data: RunData) -> dict[str, Any]:
         "triples": [
             {
                 "group": places.get(t.group_id, -1),
-                "statement": statement_of(t),
+                "statement": t.statement_id,
                 "predicate": _cut(t.predicate),
                 "object": _cut(t.object),
                 "count": t.count,

@@ -19,8 +19,6 @@ from kgbias.graph.types import (
     RunSummary,
     TopicModel,
     TripleView,
-    node_id,
-    statement_id,
 )
 from kgbias.io.text import printable
 from kgbias.measures import WITHHELD, columns, figures
@@ -327,8 +325,8 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     """The probed statements of a run, under all models or one."""
     groups = {group.id: group for group in run.groups}
     triples = run.triples()
-    said = {(statement_of(t), t.group_id): t.count for t in triples}
-    words = {statement_of(t): (t.predicate, t.object) for t in triples}
+    said = {(t.statement_id, t.group_id): t.count for t in triples}
+    words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for probing in run.probings():
         if model is not None and probing.model.name != model:
@@ -352,11 +350,6 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                 )
             )
     return Rows(rows, columns=ProbeRow.__dataclass_fields__)
-
-
-def statement_of(triple: TripleView) -> str:
-    """The id of the triple's statement."""
-    return statement_id(node_id("predicate", triple.predicate), node_id("object", triple.object))
 
 
 def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
@@ -469,8 +462,8 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
     """The forced choices of a run's statements, under all models or one."""
     groups = {group.id: group for group in run.groups}
     triples = run.triples()
-    said = {(statement_of(t), t.group_id): t.count for t in triples}
-    words = {statement_of(t): (t.predicate, t.object) for t in triples}
+    said = {(t.statement_id, t.group_id): t.count for t in triples}
+    words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for choosing in run.choosings():
         if model is not None and choosing.model.name != model:

@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 from kgbias.errors import UsageError
 from kgbias.graph import as_graph
-from kgbias.graph.as_graph import LABELS, values
+from kgbias.graph.as_graph import KINDS, LABELS, values
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Statement, of_edges, of_nodes, spread
 from kgbias.graph.record import in_graph, properties, read_settings, record_of
 from kgbias.graph.types import (
@@ -106,7 +106,6 @@ WITH t, m, collect(CASE WHEN e IS NULL THEN null ELSE
     {side: e.side, labels: labels(n), uid: n.uid} END) AS ends
 RETURN properties(t) AS t, m.name AS model, m.revision AS revision, ends
 ORDER BY t.name, t.method, model, t.uid"""
-_KINDS = {label: kind for kind, label in LABELS.items()}
 
 _FORGET_FLAGS = """
 MATCH (:SocialGroup)-[e:FLAGGED {apx_uid: $apx}]->(:Descriptor)
@@ -291,7 +290,7 @@ class Findings(Neo4jSession):
         found = []
         for row in self.read(_READ_TESTS, run=run_id):
             edges = [
-                AssociationEdge(end["side"], _KINDS[end["labels"][0]], end["uid"])
+                AssociationEdge(end["side"], KINDS[end["labels"][0]], end["uid"])
                 for end in row["ends"]
             ]
             edges.sort(key=lambda e: (e.side, e.kind, e.node_id))
