@@ -261,6 +261,7 @@ class CrawlConfig:
             **self._other_prompts(),
             **self._other_pack(),
             **({"series": self.series} if self.series else {}),
+            **({"sized": dict(self.sized)} if self.sized else {}),
         }
 
     def _other_prompts(self) -> dict[str, Any]:
@@ -294,7 +295,7 @@ _BESIDE = {"judge", "gauge"}  # stand in the record beside the configuration
 _AS_THEY_ARE = (
     "seed", "temperature", "top_k", "top_p", "min_p", "samples", "answers", "iterations",
     "predicate_prompts", "object_prompts", "shots", "form", "structured", "max_attempts", "redraw",
-    "until_coverage", "min_acceptability", "series",
+    "until_coverage", "min_acceptability", "series", "sized",
 )  # fmt: skip
 
 

@@ -20,7 +20,7 @@ from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
-from kgbias.errors import Interrupted, UsageError
+from kgbias.errors import Interrupted, KgbiasError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
@@ -228,12 +228,23 @@ def crawl(
         cut = _settle(config, run, plans, asker.recall, Silent(), judge)  # the round it stopped in
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
+    except KgbiasError:
+        _drop_empty(store, run, progress)
+        raise
     finally:
         watch.note(store, run.id, asker.asked)
         result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
+
+
+def _drop_empty(store: Store, run: Run, progress: Progress) -> None:
+    """Drop a run that failed before its first round was recorded: it would be the newest, and about
+    nothing. Answers that came are in the log all the same."""
+    if not store.summary(run.id).generations:
+        store.delete(run.id)
+        progress.note(f"run {run.name} is not kept: nothing was recorded")
 
 
 def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Interrupted:
