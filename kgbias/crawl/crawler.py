@@ -13,6 +13,7 @@ would be made without repeating, so that any crawl can be repeated later and is 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
 from kgbias.crawl.parse import JSON_TOKENS, as_text, read_answer, schema
@@ -140,6 +141,31 @@ class CrawlResult:
         answered = self.outcomes.total() - self.outcomes["failed"]
         read = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
         return read / answered if answered else float("nan")
+
+
+TRIAL = 64  # answers, after a few that load the model
+
+
+def trial(config: CrawlConfig, model: Completer, store: Store, progress: Progress) -> float:
+    """The seconds that an answer takes, from the first prompts about each group. The answers are in
+    the log, where the crawl finds them; 0 if the log has all of its first round."""
+    asker = LoggedModel(model, store, progress)
+    pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
+    plans = sorted((plan for pool in pools for plan in initialise(config, pool)), key=_number)
+    requests = _requests(config, answered(config, plans), 0)
+    progress.stage("trial", min(len(requests), TRIAL + 8))
+    asker.ask(requests[:8])
+    for start in range(8, len(requests), TRIAL):
+        asked, began = asker.asked, monotonic()
+        asker.ask(requests[start : start + TRIAL])
+        if (new := asker.asked - asked) > min(TRIAL, len(requests) - start) / 2:
+            return (monotonic() - began) / new
+    return 0.0
+
+
+def _number(plan: Plan) -> str:
+    """The number of a prompt among those for its group and predicate."""
+    return plan.path.rpartition("/")[2]
 
 
 def crawl(
