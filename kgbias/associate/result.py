@@ -147,7 +147,7 @@ class Association:
         row: dict[str, Any] = {
             "test": self.test.name,
             "method": self.method,
-            "model": self.model.name,
+            "model": self.model.title,
             "effect_size": self.effect_size,
             "p_value": self.p.value,
             "low": self.effect.low,
@@ -238,6 +238,6 @@ def need_words(test: AssociationTest, sets: Mapping[str, SetUse], model: ModelIn
         if not sets[role].used:
             concept = test.sets[role].concept
             raise DataError(
-                f"{test.name}: {model.name} knows none of the {len(sets[role].missing)} words of "
+                f"{test.name}: {model.title} knows none of the {len(sets[role].missing)} words of "
                 f"{role.upper()} ({concept}), for example {', '.join(sets[role].missing[:3])}"
             )

@@ -297,7 +297,7 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
 
 def _replication(found: Replication) -> dict[str, Any]:
     return {
-        "model": found.believing.model.name,
+        "model": found.believing.model.title,
         "ways": [
             {
                 "by": way.by, "tried": way.tried, "same_sign": way.same_sign.as_dict(),

@@ -87,7 +87,7 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
         if not yes:
             for label, count in study.store.delete(found, dry_run=True).items():
                 show.say(f"{count:>14,}  {label}", err=True)
-            what = f"run {found.name} of {found.model.name} ({found.status})"
+            what = f"run {found.name} of {found.model.title} ({found.status})"
             if not sys.stdin.isatty():
                 raise UsageError(f"{what} would be deleted with all of this: confirm with --yes")
             show.confirm(f"Delete {what} with all of this?")

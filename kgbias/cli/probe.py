@@ -189,7 +189,9 @@ def print_comparison(found: "SofaComparison") -> None:
 def print_bias(found: "RunProbes | SetProbes") -> None:
     """Print the SoFa score, overall and by category, and the groups most often first."""
     c, bias = found.model.convention, found.bias
-    show.say(f"{found.model.info.name}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip())
+    show.say(
+        f"{found.model.info.title}: {c.kind}, beginning {c.begin}, {c.dtype} {c.tier}".rstrip()
+    )
     rows = [("SoFa score", shown(bias.score), "")]
     for part in bias.categories:
         rows.append((f"  {part.category}", shown(part.score), f"{len(part.statements)} statements"))
@@ -565,7 +567,7 @@ def choice(
 def _print_choices(found: "RunChoices") -> None:
     n = found.outcomes
     show.say(
-        f"run {found.run}, {found.choosing.model.name}: {n.total()} answers, {n['refused']} "
+        f"run {found.run}, {found.choosing.model.title}: {n.total()} answers, {n['refused']} "
         f"refused, {n['unreadable']} unreadable, {n['failed']} failed; asked {found.asked}, from "
         f"the log {found.cached}{f'; {found.spent}' if found.asked else ''}"
     )

@@ -110,9 +110,9 @@ class Choices:
         found = run.choosings()
         if not found:
             return cls()
-        wanted = (model, run.model.name)
+        own = run.model.title
         ranked = sorted(
-            found, key=lambda c: wanted.index(c.model.name) if c.model.name in wanted else 2
+            found, key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(own)
         )
         return cls(ranked[0], run.choices(ranked[0].id))
 
@@ -125,7 +125,7 @@ class Choices:
             return {"chooser": "", "chosen": none, "chosen_lift": none, "chosen_p": math.nan}
         n = edge.answered
         return {
-            "chooser": self.choosing.model.name,
+            "chooser": self.choosing.model.title,
             "chosen": _of_choice(edge.share, edge.low, edge.high, n),
             "chosen_lift": _of_choice(edge.lift, edge.lift_low, edge.lift_high, n),
             "chosen_p": math.nan if edge.p_value is None else edge.p_value,
@@ -380,7 +380,7 @@ class Parts:
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
         """The parts from the store; of the probings and believings, those of the named model."""
-        probings = [p for p in run.probings() if model in (None, p.model.name)]
+        probings = [p for p in run.probings() if p.model.goes_by(model)]
         chosen = _own(run.record, probings)
         probes = [(chosen, run.probes(chosen.id))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
@@ -394,7 +394,7 @@ def read_beliefs(
     """What a model believes: the named one, else the run's own, else the first. `there` are the
     run's askings, if already read."""
     every = run.believings() if there is None else there
-    found = _own(run.record, [b for b in every if model in (None, b.model.name)])
+    found = _own(run.record, [b for b in every if b.model.goes_by(model)])
     return (found, run.beliefs(found.id)) if found else None
 
 
@@ -476,9 +476,9 @@ class _Probe:
         self.beliefs = {(e.group_id, statement.words): e for statement, e in own}
         self.asked = {statement.words: statement for statement, _ in own}
         self._again = beliefs[0].record.get("found_again", {}) if beliefs else {}
-        self.model = beliefs[0].model.name if beliefs and self.beliefs else ""
+        self.model = beliefs[0].model.title if beliefs and self.beliefs else ""
         if not self.model and table is not None and probing is not None:
-            self.model = probing.model.name
+            self.model = probing.model.title
         self.vectors = self.stands = ""
         self.association = None
         if table is not None and table.similarity is not None and probing is not None:

@@ -293,7 +293,7 @@ def _note(
 
 def _by_crawl(findings: set[Place], other: StoredRun, believing: Believing) -> Again:
     """The findings in another run, for those whose statements it probed."""
-    found = read_beliefs(other, believing.model.name)
+    found = read_beliefs(other, believing.model.title)
     if found is None:
         raise UsageError(
             f"run {other.name!r} was not probed by names with {believing.model.name}: kgbias "

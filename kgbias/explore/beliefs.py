@@ -135,7 +135,7 @@ def _told(found: Placed, believing: Believing, edges: Sequence[BelievedEdge]) ->
         for e in sorted(edges, key=lambda e: (-e.lift, found.groups.get(e.group_id)))
         if found.groups.get(e.group_id) >= 0
     ]
-    return [{"model": believing.model.name, "rows": rows}] if rows else []
+    return [{"model": believing.model.title, "rows": rows}] if rows else []
 
 
 def _rounded(x: float) -> float | None:

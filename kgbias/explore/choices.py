@@ -50,7 +50,7 @@ def choosers(found: Statements) -> list[dict[str, Any]]:
     return [
         {
             "run": run.name,
-            "model": choosing.model.name,
+            "model": choosing.model.title,
             "base": _base(found, run.groups, choosing.record.get("categories", {})),
             "telling": _telling(found, run.choices(choosing.id)),
         }
@@ -116,7 +116,7 @@ def _choice(
     named = {key for e in edges for key in e.answers}
     unread = dict.fromkeys(key for e in edges for key in e.others if key not in named)
     return {
-        "model": choosing.model.name,
+        "model": choosing.model.title,
         "category": category,
         "options": min(int(dict(choosing.settings).get("options", len(edges))), len(edges)),
         "rows": [

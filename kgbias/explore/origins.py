@@ -128,7 +128,7 @@ def _probes_of(found: Placed, run: StoredRun, said: Triple) -> list[dict[str, An
             if found.groups.get(e.group_id) >= 0
         ]
         if rows:
-            probed.append({"model": probing.model.name, "rows": rows})
+            probed.append({"model": probing.model.title, "rows": rows})
     return probed
 
 
@@ -167,7 +167,7 @@ def probes(found: Statements) -> tuple[Block, list[dict[str, Any]]]:
             edges = run.probes(probing.id)
             if edges:
                 _probing(block, f"probe{len(models)}", found, edges, pieces)
-                models.append({"run": run.name, "model": probing.model.name, "edges": len(edges)})
+                models.append({"run": run.name, "model": probing.model.title, "edges": len(edges)})
     block.texts("piece", [storable(t) for t in pieces.texts])
     return block, models
 
@@ -214,7 +214,7 @@ def associations(found: Statements) -> list[dict[str, Any]]:
         {
             "test": t.test,
             "method": t.method,
-            "model": t.model.name,
+            "model": t.model.title,
             "effect": _number(t.effect_size),
             "low": _number(t.low),
             "high": _number(t.high),

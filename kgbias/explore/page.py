@@ -180,7 +180,9 @@ def about_of(
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.associations(found),
         "choosers": choices.choosers(found),
-        "believers": [{"run": r.name, "model": b.model.name} for r, b in beliefs.believings(found)],
+        "believers": [
+            {"run": r.name, "model": b.model.title} for r, b in beliefs.believings(found)
+        ],
     }
 
 

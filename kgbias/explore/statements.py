@@ -333,7 +333,7 @@ def crawl_of(source: Source) -> dict[str, Any]:
         "run": run.name,
         "id": run.id,
         "arm": source.arm,
-        "model": run.model.name,
+        "model": run.model.title,
         "revision": run.model.revision,
         "settings": dict(run.record.settings),
         "kind": run.record.kind,

@@ -59,7 +59,7 @@ def _run(run: Run) -> str:
     """The run with its model and seeds."""
     model = run.model
     lines = [
-        f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.name)}, "
+        f"MERGE (m:Model {{uid: {literal(model.id)}}}) SET m.name = {literal(model.title)}, "
         f"m.revision = {literal(model.revision)} "
         f"MERGE (r:Run {{uid: {literal(run.id)}}}) ON CREATE SET r.seq = 0 "
         f"SET {_properties('r', values('Run', run))} "

@@ -80,7 +80,7 @@ def _turtle(content: Content) -> Iterator[str]:
         subject, predicate, object = ends
         yield (
             f"triple:{t.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate {predicate} ; "
-            f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.name)} ; "
+            f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.title)} ; "
             f"kg:run {turtle(content.run.name)} ; {_count(t, content.of_arms)}"
         )
         for measure in content.measures:

@@ -136,7 +136,7 @@ def is_special(path: Path) -> bool:
 
 class _Model(Protocol):
     @property
-    def name(self) -> str: ...
+    def title(self) -> str: ...
     @property
     def revision(self) -> str: ...
 
@@ -157,7 +157,7 @@ def manifest(run: Described, **facts: Any) -> dict[str, Any]:
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
         "run": run.name,
-        "model": {"name": run.model.name, "revision": run.model.revision},
+        "model": {"name": run.model.title, "revision": run.model.revision},
         **{k: dict(v) if isinstance(v, Mapping) else v for k, v in facts.items()},
     }
 

@@ -17,6 +17,8 @@ from kgbias.models.truncate import UNCUT, Truncation
 Notify = Callable[[str], None]
 """Called with one line for each thing that takes long or that the user should know."""
 
+_PATH = re.compile(r"[/\\.~]|[A-Za-z]:[/\\]")  # how the path of a file or folder begins
+
 Settings = tuple[tuple[str, str], ...]
 """How a model was asked: everything besides its weights and the question that can change an answer
 (dtype, base URL, the token before a text), as (name, value) pairs."""
@@ -41,11 +43,20 @@ class ModelInfo:
 
     @property
     def title(self) -> str:
-        """Its name for titles: for a file or folder on disk, the name without the path."""
+        """Its name wherever it is shown: the spec or, for a file or folder on disk, the last part
+        of the path with a few digits of the revision. A path says whose machine it was, and two
+        models may have the same file name."""
         kind, _, path = self.name.partition(":")
-        if kind != "hf" or not path.startswith(("/", ".")):
+        local = kind == "hf" and self.revision.startswith("sha256:")
+        if not (local or _PATH.match(path)):
             return self.name
-        return re.split(r"[/\\:]", path)[-1].removesuffix(".gguf")
+        last = re.split(r"[/\\:]", path.rstrip("/\\"))[-1].removesuffix(".gguf")
+        digits = self.revision.removeprefix("sha256:")[:6] or self.id[:6]
+        return f"{last} ({digits})"
+
+    def goes_by(self, name: str | None) -> bool:
+        """Whether it is the model of this spec or title; any model is that of None."""
+        return name in (None, self.name, self.title)
 
     def asked(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings

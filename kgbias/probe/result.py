@@ -162,7 +162,7 @@ class ScoredBy:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "name": self.info.name,
+            "name": self.info.title,
             "revision": self.info.revision,
             **dict(self.settings),
             "tier": self.convention.tier,
@@ -192,7 +192,7 @@ class SetProbes(Summarised):
 
     def __str__(self) -> str:
         parts = [f"  {part.category}: {part.score}" for part in self.bias.categories]
-        return "\n".join([f"SoFa of {self.model.info.name}: {self.bias.score}", *parts])
+        return "\n".join([f"SoFa of {self.model.info.title}: {self.bias.score}", *parts])
 
     def as_dict(self) -> dict[str, Any]:
         categories = {part.category: _category(part) for part in self.bias.categories}
@@ -253,7 +253,7 @@ class ApxFlags(Summarised):
     took: Took | None = None
 
     def __str__(self) -> str:
-        source = self.source if isinstance(self.source, str) else self.source.info.name
+        source = self.source if isinstance(self.source, str) else self.source.info.title
         return (
             f"APX of {source}: {len(self.flags)} flags on {self.flagged} of {self.tested} "
             f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
@@ -329,7 +329,7 @@ class PairFigures(Summarised):
 
     def __str__(self) -> str:
         rows = [f"  {f.domain} {f.figure}: {f.estimate}" for f in self.figures]
-        head = f"{self.model.info.name}, scored as in {self.convention}"
+        head = f"{self.model.info.title}, scored as in {self.convention}"
         return "\n".join([head, *rows, *self.remarks])
 
     def as_dict(self) -> dict[str, Any]:

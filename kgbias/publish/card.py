@@ -81,12 +81,12 @@ class Source:
 
     @property
     def title(self) -> str:
-        return f"What {self.recipe.model.name} says about groups of people"
+        return f"What {self.recipe.model.title} says about groups of people"
 
     @property
     def model(self) -> str:
         """The model, with its revision."""
-        return " ".join(filter(None, (self.recipe.model.name, self.recipe.model.revision)))
+        return " ".join(filter(None, (self.recipe.model.title, self.recipe.model.revision)))
 
     @property
     def summary(self) -> str:

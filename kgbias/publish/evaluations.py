@@ -59,7 +59,7 @@ def record(
     seconds since 1970; `created` is when the model was evaluated."""
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"kgbias/{model.name.replace('/', '_')}/{published}",
+        "evaluation_id": f"kgbias/{model.title.replace('/', '_')}/{published}",
         **({"evaluation_timestamp": created} if created else {}),
         "retrieved_timestamp": published,
         "source_metadata": {
@@ -70,8 +70,8 @@ def record(
         },
         "eval_library": {"name": "kgbias", "version": __version__},
         "model_info": {
-            "name": model.name,
-            "id": model.name.removeprefix("hf:"),
+            "name": model.title,
+            "id": model.title.removeprefix("hf:"),
             "additional_details": {
                 "revision": model.revision,
                 **dict(settings),

@@ -43,7 +43,7 @@ def beliefs(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     rows = [row for row in joint.rows if row.category == category and row.lift.has_interval]
     if joint.believing is None or not rows:
         return
-    model = joint.believing.model.name
+    model = joint.believing.model.title
     yield from _strongest(data, rows, category, place, model)
     table = data.name_tables.get(category)
     if table is not None:

@@ -54,7 +54,7 @@ def tables(board: Board) -> Iterator[Table]:
         several = len(only) > 1
         yield Table(
             f"figures-{_slug(title)}", f"{title} by category.",
-            ("Category", *(["Figure"] if several else []), *(o.model.name for o in rows[0][1])),
+            ("Category", *(["Figure"] if several else []), *(o.model.title for o in rows[0][1])),
             [
                 [domain.replace("_", " "), *([figure] if several else []),
                  *(_of(o, domain, figure) for o in own)]
@@ -112,7 +112,7 @@ def _cost(board: Board) -> Table:
         "cost", "What it took.",
         ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
         [
-            [o.model.name, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
+            [o.model.title, "-" if o.parameters is None else f"{o.parameters:,}", o.title,
              f"{o.items:,}", f"{o.tokens:,}" if o.tokens else "-",
              "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
              f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-"]
@@ -172,7 +172,7 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
     data = board.as_dict()
     return {
         "figures": [
-            {"model": o.model.name, "revision": o.model.revision, "benchmark": o.benchmark,
+            {"model": o.model.title, "revision": o.model.revision, "benchmark": o.benchmark,
              "category": m.domain, "figure": m.figure, **m.estimate.as_dict(), "unit": o.unit}
             for o in board.outcomes for m in o.measured
         ],
@@ -186,7 +186,7 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
         "differences": data["contrasts"],
         "agreement": data["agreement"],
         "cost": [
-            {"model": o.model.name, "parameters": o.parameters, "benchmark": o.benchmark,
+            {"model": o.model.title, "parameters": o.parameters, "benchmark": o.benchmark,
              "items": o.items, "tokens": o.tokens, "seconds": finite(round(o.seconds, 3))}
             for o in board.outcomes
         ],

@@ -26,7 +26,7 @@ def choices(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         groups = {g.id for g in data.groups(category)}
         own = [e for e in edges if e.group_id in groups]
         if found and own:
-            model, end = choosing.model.name, f"-{number}" if number else ""
+            model, end = choosing.model.title, f"-{number}" if number else ""
             yield _shares(data, model, found, own, category, f"{place}-choices{end}")
             yield from _telling(data, model, own, category, f"{place}-choices-statements{end}")
 

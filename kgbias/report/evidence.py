@@ -96,7 +96,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         missing=" ".join(found.missing) or "no category has two groups with statements",
         remarks=[line for line in (found.note, *found.missing) if line],
         stands=sorted({row.stands for row in found.rows if row.stands}),
-        model=found.believing.model.name if found.believing else "",
+        model=found.believing.model.title if found.believing else "",
         margin=LEAST,
         floor=found.floor,
         categories=_categories(found),
@@ -270,7 +270,7 @@ def said_believed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
     found = pairs(data, category)
     if data.whole.beliefs is None or not found:
         return
-    model = data.whole.beliefs[0].model.name
+    model = data.whole.beliefs[0].model.title
     shown = sorted(
         (p for p in found if p.said or p.believed),
         key=lambda p: (-p.said, -p.edge.lift, p.group, p.predicate, p.object),

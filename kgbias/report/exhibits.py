@@ -440,9 +440,9 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         made = probing.record
         draw = partial(share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
-            key, category, f"Lowest perplexity before a statement, {probing.model.name}", "", draw,
+            key, category, f"Lowest perplexity before a statement, {probing.model.title}", "", draw,
             Table(
-                key, f"{len(grids)} statements about {category} under {probing.model.name}.",
+                key, f"{len(grids)} statements about {category} under {probing.model.title}.",
                 ("Group", "lowest", "95% interval", "own triples", "MRR",
                  "95% interval"),
                 rows,
@@ -487,7 +487,7 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
             adjusted = p_value(node.record["p_holm"])
             figures = [*cells(d, "+.3f"), p_value(node.p_value), adjusted]
-            rows.append([node.test, node.method, node.model.name, words, *figures])
+            rows.append([node.test, node.method, node.model.title, words, *figures])
     if rows:
         key = f"{place}-association-tests"
         yield Exhibit(

@@ -127,7 +127,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     for row in held:
         if Statement(row.predicate, row.object).id not in naming:
             own.setdefault(row.group, row)  # the strongest of each group
-    model = found.believing.model.name
+    model = found.believing.model.title
     nothing = floor["found"] * floor["of"] / floor["tested"]
     total = (
         f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
@@ -292,7 +292,7 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
         Finding(
             "What its vectors hold",
             Markup("{}, by {} in {}: effect size {} {}.").format(
-                a.test, a.method, a.model.name, figure(a.effect_size, "+.2f"),
+                a.test, a.method, a.model.title, figure(a.effect_size, "+.2f"),
                 interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
             ),
             f"Permutation of the target words, {in_words(float(p))}, "

@@ -244,7 +244,7 @@ def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]
                 kept[statement] = sorted(rows, key=lambda row: (row[1], row[0]))
                 room -= len(rows)
         if kept:
-            found.append({"model": probing.model.name, "statements": kept})
+            found.append({"model": probing.model.title, "statements": kept})
     return found
 
 

@@ -219,7 +219,7 @@ def write_profile_page(
     page = pages.filled(
         template("profiles.html"),
         title=title or f"Profiles of {run.name}",
-        model=f"{run.model.name} {run.model.revision}".strip(),
+        model=f"{run.model.title} {run.model.revision}".strip(),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=pages.style(""),

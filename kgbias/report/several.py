@@ -555,7 +555,7 @@ def render(data: SeveralData, explorer: str = "") -> str:
         if groups:
             sections.append((anchor, title, about, cards.render(groups)))
     script = pages.script(*pages.shared("draw"), template("copy.js"))
-    models = dict.fromkeys(side.run.model.name for side in data.sides)
+    models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.filled(
         template("several.html"),
         models=list(models),

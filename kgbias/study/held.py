@@ -179,7 +179,7 @@ class Held(OfRun):
             lambda a: {
                 "test": a.test,
                 "method": a.method,
-                "model": a.model.name,
+                "model": a.model.title,
                 "effect_size": a.effect_size,
                 "low": a.low,
                 "high": a.high,
@@ -238,7 +238,7 @@ class Held(OfRun):
     def __repr__(self) -> str:
         count = len(self._record.groups)
         return (
-            f"<Run {self.name!r}: {self.model.name}, {count} group{'' if count == 1 else 's'}, "
+            f"<Run {self.name!r}: {self.model.title}, {count} group{'' if count == 1 else 's'}, "
             f"{self.status}>"
         )
 
@@ -246,7 +246,7 @@ class Held(OfRun):
         s = self.summary
         names = ", ".join(group.name for group in self._record.groups)
         rows = {
-            "model": f"{self.model.name} {self.model.revision}".strip(),
+            "model": f"{self.model.title} {self.model.revision}".strip(),
             "groups": names if len(names) < 300 else f"{len(self._record.groups)}",
             "status": self.status,
             "triples": f"{s.triples:,}",

@@ -329,7 +329,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for probing in run.probings():
-        if model is not None and probing.model.name != model:
+        if not probing.model.goes_by(model):
             continue
         for edge in run.probes(probing.id):
             group = groups.get(edge.group_id)
@@ -337,7 +337,7 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                 continue
             rows.append(
                 ProbeRow(
-                    probing.model.name,
+                    probing.model.title,
                     group.category,
                     group.name,
                     *words[edge.statement_id],
@@ -388,7 +388,7 @@ def summary_record(s: RunSummary) -> dict[str, Any]:
     run = s.run
     return {
         "name": run.name,
-        "model": run.model.name,
+        "model": run.model.title,
         "revision": run.model.revision,
         "kind": run.kind,
         "status": run.status,
@@ -466,7 +466,7 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
     for choosing in run.choosings():
-        if model is not None and choosing.model.name != model:
+        if not choosing.model.goes_by(model):
             continue
         for e in run.choices(choosing.id):
             if e.group_id not in groups or e.statement_id not in words:
@@ -474,7 +474,7 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
             figures = (getattr(e, name) for name in _FIGURES)
             rows.append(
                 ChoiceRow(
-                    choosing.model.name,
+                    choosing.model.title,
                     groups[e.group_id].category,
                     groups[e.group_id].name,
                     *words[e.statement_id],

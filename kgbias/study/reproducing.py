@@ -163,6 +163,11 @@ def _model(
     from kgbias.models.spec import asked_as, on_server
 
     given = {name: value for name, value in opening.items() if value is not None}
+    if model is None and " (" in recipe.model.name:
+        raise UsageError(
+            f"{recipe.model.name} was a file or folder on the publisher's machine: give yours with "
+            f"`model`; its revision must be {recipe.model.revision or 'the same'}"
+        )
     spec = spec_of(model or asked_as(recipe.model, recipe.settings), given)
     if not isinstance(model, str | None):
         return model
@@ -255,7 +260,10 @@ def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict
 def _otherwise(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:
     """The differences in the model, in how it was asked, and in the scorers."""
     for published, here in (
-        (f"{recipe.model.name} {recipe.model.revision}", f"{run.model.name} {run.model.revision}"),
+        (
+            f"{recipe.model.title} {recipe.model.revision}",
+            f"{run.model.title} {run.model.revision}",
+        ),
         (_pairs(recipe.settings), _pairs(run.record.settings)),
     ):
         if published != here:

@@ -338,13 +338,13 @@ class RunChoices(Summarised):
 
     def __str__(self) -> str:
         parts = [f"  {c.category}: own group chosen {c.own}" for c in self.categories]
-        return "\n".join([f"run {self.run}: choices of {self.choosing.model.name}", *parts])
+        return "\n".join([f"run {self.run}: choices of {self.choosing.model.title}", *parts])
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "run": self.run,
             "model": {
-                "name": self.choosing.model.name,
+                "name": self.choosing.model.title,
                 "revision": self.choosing.model.revision,
                 **dict(self.choosing.settings),
             },
