@@ -127,7 +127,7 @@ class Named:
             re.compile(
                 rf"(?<![\w-])(?:{'|'.join(map(_spaced, longest_first))})(?![\w-])", re.IGNORECASE
             )
-            if len(groups) > 1
+            if groups
             else None
         )
 
@@ -138,6 +138,10 @@ class Named:
                 yield self._groups.get(normalise(match[0].replace("-", " ")), set()) | (
                     self._groups.get(normalise(match[0]), set())
                 )
+
+    def masked(self, text: str, word: str) -> str:
+        """The text with this word in the place of every name of a group."""
+        return text if self._pattern is None else self._pattern.sub(lambda _: word, text)
 
     def others(self, triple: TripleView | Triple) -> tuple[str, ...]:
         """The names of the groups, other than its own, that a statement names in its predicate or

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.between import Named
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
@@ -350,6 +351,11 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                 )
             )
     return Rows(rows, columns=ProbeRow.__dataclass_fields__)
+
+
+def label_rows(labels: Sequence[Label]) -> Rows[Label]:
+    """Labels as rows."""
+    return Rows(labels, columns=Label.__dataclass_fields__)
 
 
 def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
