@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from kgbias.graph.decisions import COLUMNS, decision_of
+from kgbias.graph.labels import Rater, label_id
 from kgbias.graph.record import Called, InOrder, read_settings
 from kgbias.graph.types import (
     Metric,
@@ -123,6 +124,8 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Descriptor": lambda text: node_id("descriptor", text),
     "Name": name_id,
     "Profile": lambda run, path: content_id("profile", run, path),
+    "Rater": lambda name, kind: Rater(name, kind).id,
+    "Label": label_id,
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }
 

@@ -12,6 +12,7 @@ from functools import cache
 
 from kgbias.graph.decisions import PROPERTIES as DECISION
 from kgbias.graph.keeping import Passage, Relation
+from kgbias.graph.labels import Label, Rater
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.record import Property, properties
 from kgbias.graph.sofa import (
@@ -198,6 +199,7 @@ NODES: tuple[Node, ...] = (
         (*_UID, *properties(GroupName, "text", "form", "root", "nonce"), *_NAME),
     ),
     Node("Decision", "what a person decided about an answer", "uid", "verdict", (*_UID, *DECISION)),
+    Node("Rater", "who labels statements", "uid", "name", (*_UID, *properties(Rater))),
     Node(
         "Passage",
         "a document or a chunk that a run was read from",
@@ -344,6 +346,13 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
     Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
+    Edge(
+        "LABELLED",
+        "what a rater says of a statement",
+        (("Rater", "Triple"),),
+        properties(Label, first=("uid",)),
+        ("uid",),
+    ),
     Edge(
         "TESTED",
         "a test of the run, or a result of probing its statements",

@@ -16,6 +16,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Fault
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.sofa import ProbeSet, SofaResult
@@ -126,6 +127,16 @@ class Store(Protocol):
 
     def decisions(self, run_id: str) -> list[Decision]:
         """All decisions about the run's generations, oldest first."""
+        ...
+
+    def label(self, labels: Sequence[Label]) -> None:
+        """Add labels, with their raters, in one transaction. They are durable when this returns. A
+        label that exists changes nothing; one of a triple that the store lacks is left out."""
+        ...
+
+    def labels(self, measure: str | None = None) -> list[Label]:
+        """All labels, or those of a measure, oldest first, including those no longer in effect
+        (`kgbias.graph.labels.in_effect`)."""
         ...
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:

@@ -10,6 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, wrong_ids
+from kgbias.graph.labels import CONTENT
 from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
@@ -51,6 +52,8 @@ _CONTENT = {
     "Descriptor": "SELECT id, text FROM descriptor",
     "Name": "SELECT id, text FROM name",
     "Profile": "SELECT id, run_id, path FROM profile",
+    "Rater": "SELECT id, name, kind FROM rater",
+    "Label": f"SELECT uid, triple_id, rater_id, {', '.join(CONTENT)} FROM label",
     "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
 }
 
