@@ -15,9 +15,10 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kgbias.graph.between import between
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import content_id
@@ -46,10 +47,17 @@ class LabelSample:
         five, drawn apart from the order."""
         return int(_drawn("shared", triple_id) * _SHARED) == 0
 
-    def reached(self, seen: Collection[str]) -> dict[Stratum, tuple[str, ...]]:
-        """The unbroken beginning of each stratum that was `seen` (labelled or skipped): its random
-        sample. What was seen after the first gap was not drawn in order, and is left out."""
-        return {stratum: beginning(ids, seen) for stratum, ids in self.strata.items()}
+    def reached(self, seen: Collection[str], ending: Collection[str]) -> set[str]:
+        """The random sample that labels make: of each stratum the unbroken beginning that was
+        `seen` (labelled or skipped), up to the last statement that is also in `ending`, those that
+        were seen because they were drawn. What was seen after a gap, or picked, is left out."""
+        found: set[str] = set()
+        for ids in self.strata.values():
+            start = list(takewhile(seen.__contains__, ids))
+            while start and start[-1] not in ending:
+                start.pop()
+            found.update(start)
+        return found
 
 
 def sample_of(
@@ -88,14 +96,6 @@ def drawn(
 def stratum_of(t: TripleView, measure: str) -> Stratum:
     """The stratum of a statement."""
     return t.group_id, t.scores[measure].label if measure in t.scores else ""
-
-
-def beginning(ids: Sequence[str], seen: Collection[str]) -> tuple[str, ...]:
-    """The ids before the first one that was not seen."""
-    for n, id in enumerate(ids):
-        if id not in seen:
-            return tuple(ids[:n])
-    return tuple(ids)
 
 
 def _turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:

@@ -140,8 +140,9 @@ class Read:
         if mix is None or self.asked.forms is None:
             return counts
         sizes = self.asked.sizes()
-        each = {f: mix.weights.get(f, 0.0) / size for f, size in sizes.items()}  # type: ignore[call-overload]
-        return counts * np.array([each[f] for f in self.asked.forms])
+        each = {f: mix.weights.get(f, 0.0) / size for f, size in sizes.items()}
+        of_form = np.array([each[f] for f in self.asked.forms], dtype=np.float64)
+        return np.asarray(counts * of_form, dtype=np.float64)
 
     @property
     def _numbers(self) -> Places:
@@ -219,8 +220,8 @@ class Corrected:
             return Estimate(self.value, low, high, self.n)
         least, size = self.bounds[0], self.bounds[1] - self.bounds[0]
         share, half = (self.value - least) / size, (high - low) / 2 / size
-        ends = wilson(share, (half / _Z) ** 2, self.n)
-        return Estimate(self.value, *(least + size * end for end in ends), self.n)
+        low, high = wilson(share, (half / _Z) ** 2, self.n)
+        return Estimate(self.value, least + size * low, least + size * high, self.n)
 
     def minus(self, other: "Corrected") -> Estimate:
         """The difference of two figures; n is the number of labels of both."""
@@ -238,10 +239,8 @@ def wilson(share: float, variance: float, n: int) -> tuple[float, float]:
         return share, share
     size = near * (1 - near) / variance
     square = _Z**2 / size
-    middle, half = (
-        (share + square / 2),
-        _Z * math.sqrt(share * (1 - share) / size + square / 4 / size),
-    )
+    middle = share + square / 2
+    half = _Z * math.sqrt(share * (1 - share) / size + square / 4 / size)
     return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
 
 
@@ -281,7 +280,7 @@ def correct(
     noise = math.sqrt(read.repeated(apart, mix)) * rng.standard_normal(draws)
     for c in members:
         noise = noise + shares[c] * cells[c].error(tuned) * cells[c].drawn(draws)
-    labelled = sum(cells[c].n for c in members)
+    labelled = sum({cells[c].key: cells[c].n for c in members}.values())
     value = float(weights @ filled) * scale
     kept = None if statistic.adds else bounds
     return Corrected(value, found.replicates(rng) + scale * noise, labelled, tuned, kept)

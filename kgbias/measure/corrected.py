@@ -1,0 +1,366 @@
+"""A run's figures, corrected by labels for what the scorer gets wrong.
+
+Only labels of the random sample (`kgbias.measure.sampling`) correct figures. The label of a
+statement that several raters labelled is their mean: the figure is what raters say on average. What
+people say and what models say is never mixed: if people labelled any of the sample, only they
+count. Statements that raters skipped are taken to be like the others of their stratum.
+
+A group with enough labels is corrected by its own; another by those of all groups, as if the
+scorer erred alike for all, which `alike` tests.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from kgbias.graph.draws import Draws
+from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect
+from kgbias.graph.selection import Counted, Selection
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import GroupScore, TripleView
+from kgbias.measure.sampling import sample_among
+from kgbias.measures import CORRECTED, Figure, Measure, Scored, corrected_figure, known
+from kgbias.stats.estimate import COVERS
+from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
+from kgbias.stats.ppi import Cell, Corrected, Read, correct
+from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
+
+FEWEST_OWN = 20
+"""The fewest labels of a group's statements from which it is corrected by them alone: from there on
+the corrected interval is no wider than that of the labels alone, whatever the scorer's errors
+(docs/methods/labels.md)."""
+_PERMUTATIONS = 999
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """The labels of the random sample of a run and measure.
+
+    Attributes:
+        measure: the measure.
+        kind: whether people or models gave them.
+        raters: their names.
+        guides: the guides that they had.
+        shares: for each labelled statement, the share of its raters for each label.
+        skipped: how many statements of the sample got no label.
+    """
+
+    measure: str
+    kind: Kind
+    raters: tuple[str, ...]
+    guides: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, float]]
+    skipped: int
+
+    @property
+    def by(self) -> str:
+        """Who labelled, in words."""
+        if self.kind == "model":
+            return f"by {' and '.join(f'the model {name}' for name in self.raters)}"
+        return "by one person" if len(self.raters) == 1 else f"by {len(self.raters)} people"
+
+
+def label_set(
+    run: StoredRun,
+    measure: str,
+    counted: Counted,
+    selection: Selection,
+    labels: Sequence[Label] | None = None,
+) -> LabelSet | None:
+    """The labels by which figures of these statements, counted `between` groups, are corrected;
+    None without any. `labels` are the store's of this measure, if they were read already."""
+    current = in_effect(run.store.labels(measure) if labels is None else labels)
+    if not current:
+        return None
+    sample = sample_among(run, measure, counted, selection)
+    ids = {sample.id, sample_among(run, measure, counted, Selection()).id}
+    for kind in ("person", "model"):
+        own = [x for x in current if x.kind == kind]
+        drawn = {x.triple_id for x in own if x.sample in ids}
+        reached = sample.reached({x.triple_id for x in own}, drawn)
+        used = [x for x in own if x.triple_id in reached]
+        said = [x for x in used if x.label != SKIPPED]
+        if said:
+            return LabelSet(
+                measure,
+                said[0].kind,
+                tuple(dict.fromkeys(x.rater for x in said)),
+                tuple(dict.fromkeys(x.guide for x in said if x.guide)),
+                _shares(said),
+                len({x.triple_id for x in used} - {x.triple_id for x in said}),
+            )
+    return None
+
+
+def _shares(labels: Sequence[Label]) -> dict[str, dict[str, float]]:
+    by_triple: dict[str, list[str]] = defaultdict(list)
+    for x in labels:
+        by_triple[x.triple_id].append(x.label)
+    return {
+        id: {label: own.count(label) / len(own) for label in own} for id, own in by_triple.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What labels count as in a figure.
+
+    Attributes:
+        of: the number that each label counts as.
+        bounds: the least and the greatest number.
+        counts: for a figure that counts the statements of one class, that class.
+    """
+
+    of: Mapping[str, float]
+    bounds: tuple[float, float]
+    measure: Measure
+    counts: float | None = None
+
+    @classmethod
+    def read(cls, measure: Measure, figure: Figure | None = None) -> "Levels | None":
+        """None for a measure whose labels have no order between two ends: an axis of vectors."""
+        counts = None if figure is None else figure.counts
+        if measure.signs:
+            signs = {name: measure.signs.get(name, 0.0) for name in measure.labels}
+            if counts is not None:
+                own = {name: float(sign == counts) for name, sign in signs.items()}
+                return cls(own, (0.0, 1.0), measure, counts)
+            return cls(signs, (min(signs.values()), max(signs.values())), measure)
+        if measure.sides is None or counts is not None:
+            return None
+        above, below = measure.sides
+        return cls({above: 1.0, below: 0.0}, (0.0, 1.0), measure)
+
+    def score(self, score: Scored) -> float:
+        """What the scorer says."""
+        read = self.measure.read(score)
+        return read if self.counts is None else float(read == self.counts)
+
+    def label(self, shares: Mapping[str, float]) -> float:
+        """What raters say."""
+        return sum(self.of.get(label, 0.0) * share for label, share in shares.items())
+
+
+class Corrections:
+    """The corrected figures of a measure over the statements of one arm.
+
+    Attributes:
+        labels: the labels.
+        alike: the p-value of the hypothesis that the scorer errs alike for all groups, by
+            permutation of the groups of statements with one label of the scorer; NaN if no two
+            groups have labels.
+    """
+
+    def __init__(
+        self, measure: str, labels: LabelSet, triples: Sequence[TripleView], draws: Draws
+    ) -> None:
+        self.measure, self.labels = known(measure), labels
+        self._said: dict[str, list[TripleView]] = defaultdict(list)
+        for t in triples:
+            if measure in t.scores:
+                self._said[t.group_id].append(t)
+        self._asked = {id: draws.numbered(own) for id, own in self._said.items()}
+        self._pools: dict[float | None, dict[Hashable, Cell]] = {}
+        levels = Levels.read(self.measure)
+        self.alike = _alike(self._reads(levels)) if levels else float("nan")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The ids of the groups that have statements."""
+        return tuple(self._said)
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The variances of the crawl that intervals cover."""
+        designs = [a.sample.design for a in self._asked.values()]
+        return designs[0].covers if designs and designs[0] is not None else ("statements",)
+
+    def mix(self, groups: Sequence[str]) -> Mix | None:
+        """The pooled mix of prompts of these groups, of those with enough statements."""
+        parts = [a for id in groups if (a := self._asked.get(id)) is not None and a.n >= FEWEST]
+        return Mix.of(parts) if parts and all(a.forms is not None for a in parts) else None
+
+    def figure(
+        self, group: str, figure: Figure, mix: Mix | None = None
+    ) -> tuple[Corrected, bool] | None:
+        """A corrected figure of a group, and whether by its own labels; None if the figure has no
+        correction, or too few statements were labelled."""
+        levels = Levels.read(self.measure, figure)
+        if levels is None or figure.statistic not in ("total", "mean") or group not in self._said:
+            return None
+        read = self._read(group, levels, figure.over == "chosen")
+        if figure.over == "standardised":
+            if mix is None or not mix.weights or not set(mix.weights) <= read.asked.sizes().keys():
+                return None
+        else:
+            mix = None
+        if not read.asked.n:
+            return None
+        cells, own = self._cells(group, read, levels, mix)
+        found = correct(
+            read, cells, STATISTICS[figure.statistic], mix=mix, bounds=levels.bounds
+        )  # fmt: skip
+        return None if found is None else (found, own)
+
+    def side(self, groups: Sequence[str], mix: Mix | None, *, seed: int = 0) -> Corrected | None:
+        """The corrected mean of several groups' statements together, at a mix of prompts."""
+        levels = Levels.read(self.measure)
+        there = [id for id in groups if id in self._said]
+        if levels is None or not there:
+            return None
+        reads = {id: self._read(id, levels) for id in there}
+        cells: dict[Hashable, Cell] = {}
+        for id, read in reads.items():
+            own, _ = self._cells(id, read, levels, mix)
+            cells |= {(id, label): cell for label, cell in own.items()}
+        return correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+
+    def _cells(
+        self, group: str, read: Read, levels: Levels, mix: Mix | None
+    ) -> tuple[Mapping[Hashable, Cell], bool]:
+        """The cells by which a group is corrected, and whether they are its own."""
+        pool = self._pool(levels)
+        priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.known}
+        own = read.own(group, mix, priors)
+        enough = sum(cell.n for cell in own.values()) >= FEWEST_OWN
+        if enough and all(cell.known for cell in own.values()):
+            return own, True
+        if sum(cell.n for cell in pool.values()) < FEWEST_OWN:
+            return {}, False
+        return pool, False
+
+    def _pool(self, levels: Levels) -> dict[Hashable, Cell]:
+        """The labelled statements of all groups, by the scorer's label."""
+        if levels.counts not in self._pools:
+            parts: dict[Hashable, list[Cell]] = defaultdict(list)
+            for read in self._reads(levels).values():
+                for label, cell in read.own("").items():
+                    if cell.n:
+                        parts[label].append(cell)
+            self._pools[levels.counts] = {
+                label: Cell(
+                    ("all groups", label),
+                    np.concatenate([c.labels for c in own]),
+                    np.concatenate([c.scores for c in own]),
+                    np.concatenate([c.weights / (1 - c.left) for c in own]),
+                )
+                for label, own in parts.items()
+            }
+        return self._pools[levels.counts]
+
+    def _reads(self, levels: Levels) -> dict[str, Read]:
+        return {group: self._read(group, levels) for group in self._said}
+
+    def _read(self, group: str, levels: Levels, chosen: bool = False) -> Read:
+        said, asked = self._said[group], self._asked[group]
+        if chosen:
+            forms = asked.forms
+            kept = np.zeros(len(asked.sample.values), dtype=bool) if forms is None else (
+                forms == CHOSEN
+            )  # fmt: skip
+            asked = asked.among(kept)
+        name, shares = self.measure.name, self.labels.shares
+        return Read(
+            asked,
+            np.array([levels.score(t.scores[name]) for t in said], dtype=np.float64),
+            np.array(
+                [levels.label(shares[t.id]) if t.id in shares else np.nan for t in said],
+                dtype=np.float64,
+            ),
+            [t.scores[name].label for t in said],
+        )
+
+
+def _joined(reads: Mapping[str, Read]) -> Read:
+    """The statements of several groups as those of one."""
+    parts, start = [], 0
+    for read in reads.values():
+        parts.append(read.as_said(np.arange(len(read.scores)) + float(start)))
+        start += len(read.scores)
+    return Read(
+        Asked.pooled(parts),
+        np.concatenate([r.scores for r in reads.values()]),
+        np.concatenate([r.labels for r in reads.values()]),
+        [(id, cell) for id, r in reads.items() for cell in r.cells],
+    )
+
+
+def _alike(reads: Mapping[str, Read]) -> float:
+    """See `Corrections.alike`. The statistic is the sum over groups and labels of the scorer of n
+    times the squared distance of the mean error from that of all groups."""
+    cells: dict[Hashable, tuple[list[Values], list[int]]] = defaultdict(lambda: ([], []))
+    for number, read in enumerate(reads.values()):
+        for label, cell in read.own("").items():
+            if cell.n:
+                errors, groups = cells[label]
+                errors.append(cell.labels - cell.scores)
+                groups += [number] * cell.n
+    rng = np.random.Generator(np.random.PCG64(0))
+    total, several = np.zeros(_PERMUTATIONS + 1), False
+    for errors, groups in cells.values():
+        e, g = np.concatenate(errors), np.array(groups)
+        several |= len(set(groups)) > 1
+        e = e - e.mean()
+        rows = np.vstack([e, rng.permuted(np.tile(e, (_PERMUTATIONS, 1)), axis=1)])
+        for group in set(groups):
+            sums = rows[:, g == group].sum(axis=1)
+            total += sums**2 / (g == group).sum()
+    if not several:
+        return float("nan")
+    return float((total >= total[0] - 1e-9).mean())
+
+
+def corrections_of(
+    run: StoredRun, counted: Counted, selection: Selection, arm: str, draws: Draws | None = None
+) -> dict[str, Corrections]:
+    """By measure, the corrections of an arm of the statements that count `between` groups; empty
+    without labels."""
+    labels: dict[str, list[Label]] = defaultdict(list)
+    for x in run.store.labels():
+        labels[x.measure].append(x)
+    found = {}
+    for measure, own in labels.items():
+        if (made := label_set(run, measure, counted, selection, own)) is not None:
+            every = counted.every if measure == "acceptability" else counted.triples
+            said = [t for t in every if t.arm == arm]
+            found[measure] = Corrections(measure, made, said, draws or Draws.of(run, counted))
+    return found
+
+
+def corrected_figures(
+    run: StoredRun, counted: Counted, selection: Selection, draws: Draws
+) -> list[GroupScore]:
+    """The corrected figures of each group in each arm, named as the figures with "_corrected"; n is
+    the number of labels. Empty without labels."""
+    found = []
+    for arm in counted.arms:
+        for corrections in corrections_of(run, counted, selection, arm, draws).values():
+            for category in dict.fromkeys(g.category for g in run.groups):
+                ids = [g.id for g in run.groups if g.category == category]
+                mix = corrections.mix(ids)
+                for id in ids:
+                    for figure in corrections.measure.figures:
+                        if (made := corrections.figure(id, figure, mix)) is None:
+                            continue
+                        own, by_own = made
+                        method = _method(corrections, own, by_own)
+                        name = corrected_figure(figure).name
+                        e = own.estimate.within(0, np.inf) if figure.counts is not None else (
+                            own.estimate
+                        )  # fmt: skip
+                        found.append(GroupScore.of(id, name, e, method, counted.label(arm)))
+    return found
+
+
+def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
+    whose = "of the group's statements" if by_own else (
+        "of statements about all groups, as if the scorer erred alike for all"
+    )  # fmt: skip
+    tested = "" if by_own or c.alike != c.alike else f" (that it does: p = {c.alike:.2g})"
+    return (
+        f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
+        f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
+    )
+
