@@ -363,4 +363,3 @@ def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
         f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
         f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
     )
-

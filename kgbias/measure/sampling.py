@@ -66,7 +66,13 @@ def sample_of(
     """The sample of the statements by which groups are compared; for acceptability, of those before
     any was left out for it."""
     selection = selection or Selection()
-    counted = between(run, select(run, selection))
+    return sample_among(run, measure, between(run, select(run, selection)), selection, seed)
+
+
+def sample_among(
+    run: StoredRun, measure: str, counted: Counted, selection: Selection, seed: int = 0
+) -> LabelSample:
+    """The same, if the statements that the selection counted `between` groups were read already."""
     said = counted.every if measure == "acceptability" else counted.triples
     which = json.dumps(selection.as_dict(), sort_keys=True)
     id = content_id("sample", run.id, measure, which, str(seed))
