@@ -26,6 +26,8 @@ WITHHELD = "withheld: "
 
 CORRECTED = "corrected "
 """The start of the method of a figure that is corrected by labels."""
+BY_ALL = "of statements about all groups"
+"""Part of the method of one corrected by the labels of all groups, not by the group's own."""
 
 Over = Literal["all", "chosen", "standardised"]
 """The statements that a figure covers: all of a group's; those whose predicate the model chose, not
@@ -72,6 +74,7 @@ class Figure:
         interval: whether tables print its interval beside it.
         overview: whether the report's first table of groups has it.
         over: which statements it covers.
+        raw: for a figure corrected by labels, the name of the one that is not.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Figure:
     interval: bool = True
     overview: bool = True
     over: Over = "all"
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,6 +412,7 @@ def corrected_figure(figure: Figure) -> Figure:
     return replace(
         figure, name=f"{figure.name}{_CORRECTED}", title=f"{figure.title}, corrected by labels",
         heading=f"{figure.heading}, corrected" if figure.heading else "", overview=False,
+        raw=figure.name,
     )  # fmt: skip
 
 
@@ -446,7 +451,7 @@ def headlines(present: Collection[str]) -> list[Figure]:
     for figure in figures(present).values():
         if figure.column and figure.name in present:
             own = found.get(figure.column)
-            corrects = own is not None and figure.name == corrected_figure(own).name
+            corrects = own is not None and figure.raw == own.name
             if own is None or corrects or (figure.over == "chosen" and own.over != "chosen"):
                 found[figure.column] = figure
     return list(found.values())

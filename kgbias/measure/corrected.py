@@ -21,7 +21,7 @@ from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, TripleView
 from kgbias.measure.sampling import sample_among
-from kgbias.measures import CORRECTED, Figure, Measure, Scored, corrected_figure, known
+from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
 from kgbias.stats.ppi import Cell, Corrected, Read, correct
@@ -277,7 +277,7 @@ def _joined(reads: Mapping[str, Read]) -> Read:
     """The statements of several groups as those of one."""
     parts, start = [], 0
     for read in reads.values():
-        parts.append(read.as_said(np.arange(len(read.scores)) + float(start)))
+        parts.append(read.as_said(np.arange(start, start + len(read.scores), dtype=np.float64)))
         start += len(read.scores)
     return Read(
         Asked.pooled(parts),
@@ -356,7 +356,7 @@ def corrected_figures(
 
 def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
     whose = "of the group's statements" if by_own else (
-        "of statements about all groups, as if the scorer erred alike for all"
+f"{BY_ALL}, as if the scorer erred alike for all"
     )  # fmt: skip
     tested = "" if by_own or c.alike != c.alike else f" (that it does: p = {c.alike:.2g})"
     return (
