@@ -11,7 +11,7 @@ scorer erred alike for all, which `alike` tests.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, TripleView
 from kgbias.measure.sampling import sample_among
 from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
-from kgbias.stats.estimate import COVERS
+from kgbias.stats.estimate import COVERS, Estimate
 from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
 from kgbias.stats.ppi import Cell, Corrected, Read, correct
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
@@ -177,9 +177,13 @@ class Corrections:
         designs = [a.sample.design for a in self._asked.values()]
         return designs[0].covers if designs and designs[0] is not None else ("statements",)
 
+    def enough(self, group: str) -> bool:
+        """Whether a group has enough statements to be compared with others."""
+        return group in self._asked and self._asked[group].n >= FEWEST
+
     def mix(self, groups: Sequence[str]) -> Mix | None:
         """The pooled mix of prompts of these groups, of those with enough statements."""
-        parts = [a for id in groups if (a := self._asked.get(id)) is not None and a.n >= FEWEST]
+        parts = [self._asked[id] for id in groups if self.enough(id)]
         return Mix.of(parts) if parts and all(a.forms is not None for a in parts) else None
 
     def figure(
@@ -204,18 +208,32 @@ class Corrections:
         )  # fmt: skip
         return None if found is None else (found, own)
 
-    def side(self, groups: Sequence[str], mix: Mix | None, *, seed: int = 0) -> Corrected | None:
-        """The corrected mean of several groups' statements together, at a mix of prompts."""
+    def difference(
+        self, first: Sequence[str], second: Sequence[str], mix: Mix | None
+    ) -> Estimate | None:
+        """The corrected mean of some groups' statements minus that of others, at a mix of prompts;
+        n is the number of labels by which they are corrected."""
         levels = Levels.read(self.measure)
-        there = [id for id in groups if id in self._said]
-        if levels is None or not there:
+        if levels is None:
             return None
-        reads = {id: self._read(id, levels) for id in there}
-        cells: dict[Hashable, Cell] = {}
-        for id, read in reads.items():
-            own, _ = self._cells(id, read, levels, mix)
-            cells |= {(id, label): cell for label, cell in own.items()}
-        return correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+        sides, by_all, n = [], False, 0
+        for seed, groups in enumerate((first, second)):
+            reads = {id: self._read(id, levels) for id in groups if id in self._said}
+            cells: dict[Hashable, Cell] = {}
+            for id, read in reads.items():
+                own, by_own = self._cells(id, read, levels, mix)
+                cells |= {(id, label): cell for label, cell in own.items()}
+                by_all |= not by_own
+                n += sum(cell.n for cell in own.values()) if by_own else 0
+            side = reads and correct(
+                _joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed
+            )
+            if not side:
+                return None
+            sides.append(side)
+        if by_all:  # among which are those of each group
+            n = sum(cell.n for cell in self._pool(levels).values())
+        return replace(sides[0].minus(sides[1]), n=n)
 
     def _cells(
         self, group: str, read: Read, levels: Levels, mix: Mix | None
