@@ -90,9 +90,9 @@ def drawn(
         members[stratum_of(t, measure)].add(t.id)
         said[stratum_of(t, measure)] += t.count
     strata = {s: tuple(sorted(members[s], key=number.__getitem__)) for s in sorted(members)}
-    turns = _turns(said)
+    often = turns(said)
     places = [
-        ((n + number[id]) / turns[stratum], id)
+        ((n + number[id]) / often[stratum], id)
         for stratum, ids in strata.items()
         for n, id in enumerate(ids)
     ]
@@ -104,7 +104,7 @@ def stratum_of(t: TripleView, measure: str) -> Stratum:
     return t.group_id, t.scores[measure].label if measure in t.scores else ""
 
 
-def _turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
+def turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
     """How often the turn comes to each stratum, summing to 1 for each group."""
     of_group: dict[str, list[int]] = defaultdict(list)
     for (group, _), count in said.items():
