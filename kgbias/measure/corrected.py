@@ -19,7 +19,8 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import GroupScore, TripleView
+from kgbias.graph.types import GroupScore, Metric, TripleView
+from kgbias.measure.precision import precision_of
 from kgbias.measure.sampling import sample_among
 from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
 from kgbias.stats.estimate import COVERS, Estimate
@@ -381,3 +382,108 @@ f"{BY_ALL}, as if the scorer erred alike for all"
         f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
         f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Estimate):
+    """A figure as labels would make it: `value`, `low` and `high` as expected, `n` labels that
+    correct it.
+
+    Attributes:
+        measure, figure, group, arm: which figure.
+        raw: the figure without labels.
+        by_own: whether the labels of the group's own statements correct it, or those of all groups.
+        basis: what the scorer is taken to get wrong.
+    """
+
+    measure: str
+    figure: str
+    group: str
+    arm: str
+    raw: Estimate
+    by_own: bool
+    basis: str
+
+    @property
+    def width(self) -> float:
+        """The expected width of its interval."""
+        return self.high - self.low
+
+
+def plan(
+    run: StoredRun,
+    counted: Counted,
+    selection: Selection,
+    measure: str,
+    labels: int,
+    raw: Mapping[tuple[str, str, str], Estimate],
+    metric: Metric | None,
+) -> list[Planned]:
+    """What figures of a measure would be if the first `labels` statements of the random sample were
+    labelled. Labels that exist count; others are drawn at random, given the scorer's label of the
+    statement, by how often labels so far have agreed with it; without labels, by how often its
+    label `Measure.hurtful` was right or missing when crawls were read; else from all labels alike,
+    the worst case.
+    `raw` are figures as they are, by group, arm and name."""
+    sample = sample_among(run, measure, counted, selection)
+    found = label_set(run, measure, counted, selection)
+    every = counted.every if measure == "acceptability" else counted.triples
+    scored = {t.id: t.scores[measure].label for t in every if measure in t.scores}
+    drawn, basis = _likely(known(measure), found, scored, metric)
+    names = {g.id: g.name for g in run.groups}
+    rng = np.random.Generator(np.random.PCG64(0))
+    shares = dict(found.shares) if found else {}
+    for id in sample.order[:labels]:
+        if id not in shares and id in scored:
+            names_of, p = zip(*drawn[scored[id]].items(), strict=True)
+            shares[id] = {str(rng.choice(names_of, p=p)): 1.0}
+    likely = LabelSet(measure, "person", (), (), shares, 0)
+    planned = []
+    for arm in counted.arms:
+        said = [t for t in every if t.arm == arm]
+        own = Corrections(measure, likely, said, Draws.of(run, counted))
+        for figure in own.measure.figures:
+            for group in own.groups if figure.column and figure.over != "standardised" else ():
+                made = own.figure(group, figure)
+                before = raw.get((group, counted.label(arm), figure.name))
+                if made is not None and before is not None:
+                    e, by_own = made[0].estimate, made[1]
+                    planned.append(
+                        Planned(e.value, e.low, e.high, e.n, measure, figure.name, names[group],
+                                counted.label(arm), before, by_own, basis)
+                    )  # fmt: skip
+    return planned
+
+
+_PSEUDO = 1.0  # labels of each kind that a scorer's label is taken to have had before any was given
+
+
+def _likely(
+    measure: Measure, labels: LabelSet | None, scored: Mapping[str, str], metric: Metric | None
+) -> tuple[dict[str, dict[str, float]], str]:
+    """For each label of the scorer, how likely each label of a rater is, and what that rests on."""
+    ends = measure.sides or tuple(measure.signs) or tuple(measure.labels)
+    names = [n for n in measure.labels if n in ends or n == "neutral"]
+    counts = {label: dict.fromkeys(names, _PSEUDO) for label in {*scored.values()}}
+    basis = "the worst case: labels at random"
+    if labels is not None:
+        basis = f"the {len(labels.shares)} labels so far"
+        for id, shares in labels.shares.items():
+            for name, share in shares.items() if id in scored else ():
+                if name in counts[scored[id]]:
+                    counts[scored[id]][name] += share
+    elif (read := precision_of(metric)) is not None:
+        basis = f'how often "{measure.hurtful}" was right or missing when crawls were read'
+        missed = (read.wanted - read.right) / max(1, read.read - read.given)
+        others = [name for name in names if name != measure.hurtful]
+        for label in counts:
+            if label == measure.hurtful:
+                share = (1 - read.precision.value) / len(others)
+                counts[label] = dict.fromkeys(others, share) | {label: read.precision.value}
+            else:
+                counts[label] = dict.fromkeys(names, 0.0) | {label: 1 - missed}
+                counts[label][measure.hurtful] = missed
+    sums = {label: sum(own.values()) for label, own in counts.items()}
+    return {
+        label: {name: n / sums[label] for name, n in own.items()} for label, own in counts.items()
+    }, basis

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.crawl.merge import Merged
     from kgbias.measure.attribution import Deletion, WordEffect
+    from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
+    from kgbias.measure.raters import RaterAgreement
     from kgbias.measure.scorers import Scorer
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
@@ -36,6 +38,13 @@ _LONGEST = 80
 _WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
 
 
+_PLANNED = (
+    "measure", "figure", "group", "arm", "value", "low", "high", "width", "labels", "by_own", "raw",
+    "raw_low", "raw_high", "basis",
+)  # fmt: skip
+_AGREED = (
+    "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
+)  # fmt: skip
 _CURVES = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
@@ -223,6 +232,63 @@ class Measured(OfRun):
             )
         chosen = [run.group(name).name for name in as_names(groups)]
         return _test_rows(_with_labels(run, found, counted, Selection(**selection), chosen))
+
+    def label_plan(
+        self, labels: int, *, measures: Names = (), **selection: Unpack[Selecting]
+    ) -> Rows["Planned"]:
+        """What figures would be, and how wide their intervals, if the first `labels` statements of
+        each measure's random sample were labelled (`kgbias.measure.sampling`). Nothing is stored.
+
+        Args:
+            labels: how many, at least 1; those that exist are among them.
+            measures: only these (none: those whose labels can correct figures).
+            selection: as for `counted`.
+
+        Frame columns: measure, figure, group, arm, value, low, high, width, labels, by_own (whether
+        by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
+        """
+        from kgbias.graph.between import between
+        from kgbias.measure.corrected import Levels, plan
+        from kgbias.measure.figures import figures_of
+        from kgbias.measures import known
+
+        if labels < 1:
+            raise UsageError("`labels` must be at least 1")
+        run, which = self.stored, Selection(**selection)
+        counted = between(run, select(run, which))
+        asked = _measured(run, counted, measures) or sorted(
+            {name for t in counted.triples for name in t.scores}
+        )
+        raw = {(s.group_id, s.arm, s.measure): s for s in figures_of(run, which)}
+        current, found = run.metrics(), []
+        for name in asked:
+            if Levels.read(known(name)) is not None:
+                found += plan(run, counted, which, name, labels, raw, current.get(name))
+        return Rows(found, _planned_record, _PLANNED)
+
+    def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
+        """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
+        of people and of models, over all statements that at least two labelled and by group; with
+        which labels they confuse, and the disputed statements.
+
+        Frame columns: measure, group ("" for all), kind, raters, level, n, alpha, low, high,
+        disputed (how many statements).
+        """
+        from kgbias.graph.labels import in_effect
+        from kgbias.measure.raters import rater_agreements
+
+        labels = in_effect(self.stored.store.labels())
+        if named := set(as_names(measures)):
+            labels = [x for x in labels if x.measure in named]
+        found = rater_agreements(labels, self.stored.triples())
+
+        def record(a: "RaterAgreement") -> dict[str, Any]:
+            e = a.alpha
+            cells = (a.measure, a.group, a.kind, ", ".join(a.raters), a.level, e.n, e.value, e.low,
+                     e.high, len(a.disputed))  # fmt: skip
+            return dict(zip(_AGREED, cells, strict=True))
+
+        return Rows(found, record, _AGREED)
 
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
@@ -638,6 +704,14 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
         )  # fmt: skip
 
     return Rows(tests, record, columns)
+
+
+def _planned_record(p: "Planned") -> dict[str, Any]:
+    cells = (
+        p.measure, p.figure, p.group, p.arm, p.value, p.low, p.high, p.width, p.n, p.by_own,
+        p.raw.value, p.raw.low, p.raw.high, p.basis,
+    )  # fmt: skip
+    return dict(zip(_PLANNED, cells, strict=True))
 
 
 def _curve_record(row: "Deletion") -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Prediction-powered figures, against published formulas and by simulation."""
 
+from collections.abc import Hashable
+
 import numpy as np
 import pytest
 
@@ -75,7 +77,8 @@ def test_all_labelled_leaves_the_crawl() -> None:
 
 def test_a_useless_scorer_is_left_out() -> None:
     rng = np.random.default_rng(2)
-    cell = Cell("x", rng.normal(size=5000), rng.normal(size=5000), np.ones(5000))
+    labels, scores = rng.normal(size=(2, 5000))
+    cell = Cell("x", labels, scores, np.ones(5000))
     assert tune([(1.0, cell)]) < 0.05
 
 
@@ -102,7 +105,9 @@ def test_figures_that_share_a_cell_share_its_error() -> None:
     rng = np.random.default_rng(3)
     scores = np.array([0.0, 1.0] * 500)
     reads = [once(scores, np.full(1000, np.nan)) for _ in range(2)]
-    pool = {"all": Cell("all", rng.integers(0, 2, 40) * 1.0, np.zeros(40), np.ones(40))}
+    pool: dict[Hashable, Cell] = {
+        "all": Cell("all", rng.integers(0, 2, 40).astype(np.float64), np.zeros(40), np.ones(40))
+    }
     a, b = (correct(r, pool, seed=n) for n, r in enumerate(reads))
     assert a is not None and b is not None
     assert a.minus(b).high - a.minus(b).low < 0.7 * (a.estimate.high - a.estimate.low)
