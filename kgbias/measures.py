@@ -416,6 +416,21 @@ def corrected_figure(figure: Figure) -> Figure:
     )  # fmt: skip
 
 
+def labels_of(method: str, n: int) -> str:
+    """For a figure corrected by labels, how many there are: of the group's own statements, or "of
+    all", of those about all groups; "" for any other. `method` and `n` are the figure's."""
+    if not method.startswith(CORRECTED):
+        return ""
+    return f"{n} of all" if BY_ALL in method else str(n)
+
+
+def labelled_by(method: str) -> str:
+    """Who gave the labels of a corrected figure, in words, such as "by 2 people"; "" for any
+    other."""
+    _, found, rest = method.partition(" labels ") if method.startswith(CORRECTED) else ("", "", "")
+    return rest.partition(",")[0] if found else ""
+
+
 def measure_of(figure: str) -> Measure | None:
     """The measure that a figure of groups follows from, by the figure's name. None for a figure
     that follows from none, or from a measure that is not installed. The figures of other packages'

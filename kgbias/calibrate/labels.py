@@ -12,7 +12,7 @@ reads every statement, and some of its readings are wrong:
 No prompt and no crawl changes these rows.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -29,7 +29,7 @@ from kgbias.stats.standardised import Asked
 ERRORS = {
     "bias": "biased scorer",
     "noise": "noisy scorer",
-    "missed": "scorer that misses a predicate",
+    "missed": "a predicate missed",
 }
 LABELS = (50, 100, 400)  # of a group
 TRIALS = 100  # for each kind of error
@@ -191,43 +191,43 @@ def told_apart(labels: int, count: int = TRIALS) -> Trials:
     return Trials(apart, count)
 
 
-def _raw(error: str, _: Calibration) -> RowResult:
-    found = trials((error,), 0)
-    return RowResult(
-        f"raw_{error}", f"intervals that hold, {ERRORS[error]}, no labels", "",
-        proportion(found.held, found.n), of_model=True,
-    )  # fmt: skip
+def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Row:
+    def row(_: Calibration) -> RowResult:
+        return RowResult(key, title, target, found(), of_model=True)
+
+    row.__name__ = key
+    return row
 
 
-def _held(labels: int, _: Calibration) -> RowResult:
+def _held(errors: tuple[str, ...], labels: int) -> Estimate:
+    found = trials(errors, labels)
+    return proportion(found.held, found.n)
+
+
+def _width(labels: int) -> Estimate:
     found = trials(tuple(ERRORS), labels)
-    return RowResult(
-        f"corrected_{labels}", f"corrected intervals that hold, {labels} labels", ">= 0.93",
-        proportion(found.held, found.n), of_model=True,
-    )  # fmt: skip
+    return Estimate.missing(found.n, found.width)
 
 
-def _width(labels: int, _: Calibration) -> RowResult:
-    found = trials(tuple(ERRORS), labels)
-    return RowResult(
-        f"corrected_width_{labels}", f"their width over that of {labels} labels alone", "< 1",
-        Estimate.missing(found.n, found.width), of_model=True,
-    )  # fmt: skip
-
-
-def _nulls(labels: int, _: Calibration) -> RowResult:
+def _apart(labels: int) -> Estimate:
     found = told_apart(labels)
-    by = f"corrected by {labels} labels of each" if labels else "no labels"
-    return RowResult(
-        f"biased_nulls_{labels}", f"nulls told apart by a biased scorer, {by}",
-        "<= 0.05" if labels else "", proportion(found.held, found.n), of_model=True,
-    )  # fmt: skip
+    return proportion(found.held, found.n)
 
 
 def rows() -> Sequence[Row]:
     """The rows of this part of the table."""
-    return (
-        *(partial(_raw, error) for error in ERRORS),
-        *(partial(row, n) for n in LABELS for row in (_held, _width)),
-        *(partial(_nulls, n) for n in (0, LABELS[1])),
-    )
+    several = LABELS[1]
+    found = [
+        _row(f"raw_{error}", f"raw intervals hold, {title}", "", partial(_held, (error,), 0))
+        for error, title in ERRORS.items()
+    ]
+    for n in LABELS:
+        title, errors = f"corrected intervals hold, {n} labels", tuple(ERRORS)
+        found.append(_row(f"corrected_{n}", title, ">= 0.93", partial(_held, errors, n)))
+        title = f"width over that of {n} labels alone"
+        found.append(_row(f"corrected_width_{n}", title, "", partial(_width, n)))
+    title = "nulls told apart, biased scorer"
+    found.append(_row("biased_nulls", f"{title}, raw", "", partial(_apart, 0)))
+    by = f"{title}, {several} labels each"
+    found.append(_row("corrected_nulls", by, "<= 0.05", partial(_apart, several)))
+    return found

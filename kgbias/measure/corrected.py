@@ -366,17 +366,18 @@ def corrected_figures(
                         own, by_own = made
                         method = _method(corrections, own, by_own)
                         name = corrected_figure(figure).name
-                        e = own.estimate.within(0, np.inf) if figure.counts is not None else (
-                            own.estimate
-                        )  # fmt: skip
-                        found.append(GroupScore.of(id, name, e, method, counted.label(arm)))
+                        e, least = own.estimate, 0.0 if figure.counts is not None else -np.inf
+                        found.append(
+                            GroupScore.of(
+                                id, name, e.within(least, np.inf), method, counted.label(arm)
+                            )
+                        )
     return found
 
 
 def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
-    whose = "of the group's statements" if by_own else (
-f"{BY_ALL}, as if the scorer erred alike for all"
-    )  # fmt: skip
+    by_all = f"{BY_ALL}, as if the scorer erred alike for all"
+    whose = "of the group's statements" if by_own else by_all
     tested = "" if by_own or c.alike != c.alike else f" (that it does: p = {c.alike:.2g})"
     return (
         f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "

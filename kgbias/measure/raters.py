@@ -152,7 +152,10 @@ def krippendorff(
     rng = np.random.Generator(np.random.PCG64(0))
     often = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)
     drawn = _alpha(np.tensordot(often, whole, axes=1), level, values)
-    return Estimate(alpha, *tails(drawn, 0.95), n)
+    if not np.nanmax(drawn) > np.nanmin(drawn):  # no disagreement was seen: how rare it is, is open
+        return Estimate.missing(n, alpha)
+    low, high = tails(drawn, 0.95)
+    return Estimate(alpha, low, high, n)
 
 
 def _alpha(tables: Values, level: str, values: Values | None) -> Values:

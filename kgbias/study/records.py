@@ -21,7 +21,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.text import printable
-from kgbias.measures import BY_ALL, CORRECTED, WITHHELD, columns, figures
+from kgbias.measures import WITHHELD, columns, figures, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
 from kgbias.study.rows import Rows
@@ -60,9 +60,7 @@ class Figure(Estimate):
     def labels(self) -> str:
         """For a figure corrected by labels, how many there are: of the group's own statements, or
         "of all", of those about all groups; "" for any other."""
-        if not self.method.startswith(CORRECTED):
-            return ""
-        return f"{self.n} of all" if BY_ALL in self.method else str(self.n)
+        return labels_of(self.method, self.n)
 
     def as_dict(self) -> dict[str, Any]:
         """As `Estimate`, with the reason under "withheld" if the value is withheld."""
