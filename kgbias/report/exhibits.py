@@ -224,10 +224,11 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     rows = []
     for measure in columns(data.whole.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
-        if not forms or not (named := data.named(category, forms["chosen"].name)):
+        if not forms or not data.named(category, forms["chosen"].name):
             continue
+        figure = forms["chosen"]
         if measure.always:
-            yield _chosen_means(data, category, f"{place}-chosen-{measure.name}", forms["chosen"])
+            yield _chosen_means(data, category, f"{place}-chosen-{measure.name}", figure)
         for group in data.groups(category):
             own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
             row = [measure.name, group.name]
@@ -713,6 +714,7 @@ _BUILDERS = (
     associations,
 )
 _HELD = (
-    _chosen, _overgeneralisation, _groups, _corrected, _stereotype_content, _means, group_tests, echoed
+    _chosen, _overgeneralisation, _groups, _corrected, _stereotype_content, _means, group_tests,
+    echoed,
 )  # fmt: skip
 """The builders of exhibits that compare groups with each other."""
