@@ -12,7 +12,7 @@ reads every statement, and some of its readings are wrong:
 No prompt and no crawl changes these rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -23,7 +23,7 @@ from kgbias.measure.sampling import turns
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.inference import Estimate, Sample, Values, mean, proportion
-from kgbias.stats.ppi import Corrected, Read, correct
+from kgbias.stats.ppi import Cell, Corrected, Read, correct
 from kgbias.stats.standardised import Asked
 
 ERRORS = {
@@ -37,6 +37,7 @@ _PROMPTS, _ANSWERS, _WORDINGS = 300, 3, 8
 _BIASED, _NOISY = 0.35, 0.2  # shares of statements that are misread
 _UNKNOWN = "hate"
 _DRAWS = 400
+_EACH = 10  # labels of a group that has too few for a correction of its own
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,10 @@ class _Said:
         self, own: _Planted, error: str, labels: int, rng: np.random.Generator
     ) -> Corrected:
         """The mean regard, by so many labels of the statements (0: what the scorer says)."""
+        return _mean(self.read(own, error, labels, rng), rng)
+
+    def read(self, own: _Planted, error: str, labels: int, rng: np.random.Generator) -> Read:
+        """The statements with so many labels."""
         scores = own.read[error][self.which]
         known, cells = np.full(len(scores), np.nan), list(map(str, scores))
         if not labels:
@@ -112,7 +117,7 @@ class _Said:
         else:
             first = _order(scores, self.asked.sample.values, rng)[:labels]
             known[first] = own.truth[self.which][first]
-        return _mean(Read(self.asked, scores, known, cells), rng)
+        return Read(self.asked, scores, known, cells)
 
     def labelled(self, own: _Planted, labels: int, rng: np.random.Generator) -> Corrected:
         """The mean of as many labels, drawn at random, without a scorer."""
@@ -191,6 +196,35 @@ def told_apart(labels: int, count: int = TRIALS) -> Trials:
     return Trials(apart, count)
 
 
+@cache
+def borrowed(errors: tuple[str, ...], labels: int, count: int = 4) -> Trials:
+    """How often the intervals of groups hold if each is corrected by the labels of all, so many
+    about each; every group is misread in the same way."""
+    groups, held, n = sorted(load_truth().groups), 0, 0
+    for error in errors:
+        for number in range(count):
+            rng = np.random.default_rng([number, labels, 2])
+            reads = {}
+            for name in groups:
+                own = _planted(name)
+                reads[name] = _Said.drawn(own, rng).read(own, error, labels, rng)
+            parts: dict[Hashable, list[Cell]] = {}
+            for read in reads.values():
+                for label, own_cell in read.own("").items():
+                    parts.setdefault(label, []).append(own_cell)
+            pool = {
+                label: cell
+                for label, some in parts.items()
+                if (cell := Cell.borrowed((number, error, label), some)) is not None
+            }
+            for seed, (name, read) in enumerate(reads.items()):
+                found = correct(read, pool, mean, bounds=(-1.0, 1.0), draws=_DRAWS, seed=seed)
+                if found is not None:
+                    n += 1
+                    held += found.estimate.low <= _planted(name).balance <= found.estimate.high
+    return Trials(held, n)
+
+
 def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Row:
     def row(_: Calibration) -> RowResult:
         return RowResult(key, title, target, found(), of_model=True)
@@ -201,6 +235,13 @@ def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Ro
 
 def _held(errors: tuple[str, ...], labels: int) -> Estimate:
     found = trials(errors, labels)
+    return proportion(found.held, found.n)
+
+
+def _borrowed(errors: tuple[str, ...], labels: int) -> Estimate:
+    """The interval is over trials taken for independent groups: those of a trial share its labels,
+    so that it is a little too narrow."""
+    found = borrowed(errors, labels)
     return proportion(found.held, found.n)
 
 
@@ -226,6 +267,12 @@ def rows() -> Sequence[Row]:
         found.append(_row(f"corrected_{n}", title, ">= 0.93", partial(_held, errors, n)))
         title = f"width over that of {n} labels alone"
         found.append(_row(f"corrected_width_{n}", title, "", partial(_width, n)))
+    found.append(
+        _row(
+            "borrowed", f"the same by all groups' labels, {_EACH} of each", ">= 0.93",
+            partial(_borrowed, tuple(ERRORS), _EACH),
+        )
+    )  # fmt: skip
     title = "nulls told apart, biased scorer"
     found.append(_row("biased_nulls", f"{title}, raw", "", partial(_apart, 0)))
     by = f"{title}, {several} labels each"

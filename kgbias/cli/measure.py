@@ -316,7 +316,7 @@ def _print_groups(groups: Any, hidden: str) -> None:
         show.say(
             "corrected by labels for what the scorer gets wrong (kgbias label), beside what the "
             "scorer alone says (raw); intervals cover the scorer's errors. Labels: how many of the "
-            "group's statements; or of all groups, as if the scorer erred alike for all"
+            "group's statements; or of all groups, where the group is taken for one like the others"
         )
     several = len({row.arm for row in groups}) > 1
     head = ["group", *(["arm"] if several else []), ">n"]

@@ -5,8 +5,9 @@ statement that several raters labelled is their mean: the figure is what raters 
 people say and what models say is never mixed: if people labelled any of the sample, only they
 count. Statements that raters skipped are taken to be like the others of their stratum.
 
-A group with enough labels is corrected by its own; another by those of all groups, as if the
-scorer erred alike for all, which `alike` tests.
+A group with enough labels is corrected by its own. Another is corrected by those of all groups,
+and its interval takes in how far the scorer's errors differ between groups: the group is taken for
+one like the others. `Corrections.alike` tests whether they differ at all.
 """
 
 from collections import defaultdict
@@ -258,14 +259,11 @@ class Corrections:
                 for label, cell in read.own("").items():
                     if cell.n:
                         parts[label].append(cell)
+            cells = {
+                label: Cell.borrowed(("all groups", label), own) for label, own in parts.items()
+            }
             self._pools[levels.counts] = {
-                label: Cell(
-                    ("all groups", label),
-                    np.concatenate([c.labels for c in own]),
-                    np.concatenate([c.scores for c in own]),
-                    np.concatenate([c.weights / (1 - c.left) for c in own]),
-                )
-                for label, own in parts.items()
+                label: cell for label, cell in cells.items() if cell is not None
             }
         return self._pools[levels.counts]
 
@@ -376,9 +374,13 @@ def corrected_figures(
 
 
 def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
-    by_all = f"{BY_ALL}, as if the scorer erred alike for all"
+    by_all = f"{BY_ALL}, among which this one is taken for one like the others"
     whose = "of the group's statements" if by_own else by_all
-    tested = "" if by_own or c.alike != c.alike else f" (that it does: p = {c.alike:.2g})"
+    tested = (
+        ""
+        if by_own or c.alike != c.alike
+        else f" (that the scorer errs alike for all: p = {c.alike:.2g})"
+    )
     return (
         f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
         f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"

@@ -34,6 +34,9 @@ from kgbias.stats.standardised import Asked, Mix
 
 FEWEST_OF_CELL = 2
 """The fewest labels of a cell from which its rectifier is known."""
+FEWEST_GROUPS = 3
+"""The fewest groups from whose labels another's rectifier is known."""
+_TAKEN_OFF = 0.6  # the share of the sampling variance of groups' means
 _PRIOR = 2.0  # how many labels a cell's prior variance counts for
 _Z = NormalDist().inv_cdf(0.975)
 
@@ -51,6 +54,9 @@ class Cell:
             correction. 1 for a cell that was borrowed from other statements.
         step: the least distance between two labels.
         prior: a variance of labels minus scores, known from elsewhere; NaN if none is.
+        between: for a borrowed cell, how much the mean of labels minus scores varies between the
+            groups that it was borrowed from; it varies as much from them to the group that borrows.
+        groups: from how many groups it was borrowed.
     """
 
     key: Hashable
@@ -60,6 +66,31 @@ class Cell:
     left: float = 1.0
     step: float = 1.0
     prior: float = math.nan
+    between: float = 0.0
+    groups: int = 0
+
+    @classmethod
+    def borrowed(cls, key: Hashable, parts: Sequence["Cell"]) -> "Cell | None":
+        """The cell of several groups as one; None for fewer than three, which do not tell how far
+        groups differ. The variance between groups is that of their means, weighted by their labels,
+        minus 0.6 of what sampling adds to it (DerSimonian and Laird 1986 take off all of it, after
+        which intervals fall short: `kgbias.stats.designs.likely_effects`)."""
+        parts = [part for part in parts if part.n]
+        if len(parts) < FEWEST_GROUPS:
+            return None
+        whole = cls(
+            key,
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.weights / (1 - part.left) for part in parts]),
+        )
+        means = np.array([part.rectifier(1.0) for part in parts])
+        shares = np.array([part.n for part in parts]) / whole.n
+        within = sum(part.n * part._variance(1.0) for part in parts) / max(1, whole.n - len(parts))
+        noise = within * np.array([part._fewer for part in parts])
+        apart = (means - shares @ means) ** 2 - _TAKEN_OFF * (1 - shares) * noise
+        between = float(shares @ apart) / (1 - float(shares @ shares))
+        return replace(whole, between=max(0.0, between), groups=len(parts))
 
     @property
     def n(self) -> int:
@@ -91,24 +122,32 @@ class Cell:
     def spread(self, tuned: float) -> float:
         """The variance of labels minus scores. Never below that of one wrong label among two more
         than there are: that all labels agree with the scorer does not mean that all would."""
-        n, apart = self.n, self.labels - tuned * self.scores
-        found = float(np.average((apart - self.rectifier(tuned)) ** 2, weights=self.weights))
-        degrees, total = n - 1.0, n * found
+        n = self.n
+        degrees, total = n - 1.0, n * self._variance(tuned)
         if not math.isnan(self.prior):
             degrees, total = degrees + _PRIOR, total + _PRIOR * self.prior
         wrong = 1 / (n + 2)
         return max(total / max(degrees, 1.0), wrong * (1 - wrong) * self.step**2)
 
+    def _variance(self, tuned: float) -> float:
+        apart = self.labels - tuned * self.scores - self.rectifier(tuned)
+        return float(np.average(apart**2, weights=self.weights))
+
     def error(self, tuned: float) -> float:
         """The standard error of the rectifier."""
         return math.sqrt(max(0.0, self.left) * self.spread(tuned) * self._fewer)
 
-    def drawn(self, draws: int) -> Values:
-        """Student's t, [draws]; the same for all figures that share the cell."""
-        seed = int(content_id("cell", repr(self.key))[:12], 16)
-        rng = np.random.Generator(np.random.PCG64(seed))
+    def drawn(self, tuned: float, draws: int, rng: np.random.Generator) -> Values:
+        """Plausible errors of the rectifier, [draws], as Student's t: the error of its mean is the
+        same in all figures that share the cell; a borrower's distance from it comes from `rng`."""
+        shared = np.random.Generator(
+            np.random.PCG64(int(content_id("cell", repr(self.key))[:12], 16))
+        )
         more = 0.0 if math.isnan(self.prior) else _PRIOR
-        return rng.standard_t(max(1.0, self.n - 1 + more), draws)
+        found = self.error(tuned) * shared.standard_t(max(1.0, self.n - 1 + more), draws)
+        if self.between:
+            found = found + math.sqrt(self.between) * rng.standard_t(self.groups - 1, draws)
+        return np.asarray(found, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -279,7 +318,7 @@ def correct(
     scale = float(read.asked.sample.counts.sum(dtype=np.float64)) if statistic.adds else 1.0
     noise = math.sqrt(read.repeated(apart, mix)) * rng.standard_normal(draws)
     for c in members:
-        noise = noise + shares[c] * cells[c].error(tuned) * cells[c].drawn(draws)
+        noise = noise + shares[c] * cells[c].drawn(tuned, draws, rng)
     labelled = sum({cells[c].key: cells[c].n for c in members}.values())
     value = float(weights @ filled) * scale
     kept = None if statistic.adds else bounds

@@ -99,6 +99,24 @@ def test_too_few_labels_give_no_figure() -> None:
     assert correct(once(np.ones(10), labels), once(np.ones(10), labels).own("g")) is None
 
 
+def test_what_is_borrowed_takes_in_how_far_groups_differ() -> None:
+    """Groups whose mean errors are -1 and 1, ten labels each: between them lies a variance of about
+    1, and a group that borrows may be as far from their mean."""
+
+    def cell(error: float) -> Cell:
+        noise = np.tile([-0.1, 0.1], 5)
+        return Cell("g", error + noise, np.zeros(10), np.ones(10), left=0.5)
+
+    far = Cell.borrowed("all", [cell(e) for e in (-1.0, 1.0) * 5])
+    near = Cell.borrowed("all", [cell(0.0)] * 10)
+    assert far is not None and near is not None
+    assert far.between == pytest.approx(10 / 9, rel=0.05) and near.between == 0
+    assert far.n == near.n == 100 and far.groups == 10
+    assert Cell.borrowed("all", [cell(0.0)] * 2) is None
+    rng = np.random.default_rng(4)
+    assert far.drawn(1.0, 20_000, rng).std() > 10 * near.drawn(1.0, 20_000, rng).std()
+
+
 def test_figures_that_share_a_cell_share_its_error() -> None:
     """Two groups corrected by the same labels, with the same shares of scores: what the labels
     leave open cancels in their difference."""
