@@ -269,12 +269,12 @@ def rows() -> Sequence[Row]:
         found.append(_row(f"corrected_width_{n}", title, "", partial(_width, n)))
     found.append(
         _row(
-            "borrowed", f"the same by all groups' labels, {_EACH} of each", ">= 0.93",
+            "borrowed", f"by all groups' labels, {_EACH} of each", ">= 0.93",
             partial(_borrowed, tuple(ERRORS), _EACH),
         )
     )  # fmt: skip
     title = "nulls told apart, biased scorer"
     found.append(_row("biased_nulls", f"{title}, raw", "", partial(_apart, 0)))
-    by = f"{title}, {several} labels each"
+    by = f"biased scorer, {several} labels of each null"
     found.append(_row("corrected_nulls", by, "<= 0.05", partial(_apart, several)))
     return found
