@@ -145,6 +145,14 @@ class Levels:
         return sum(self.of.get(label, 0.0) * share for label, share in shares.items())
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class _Side:
+    """One side of a difference: its corrected mean, and the labels behind it."""
+
+    mean: Corrected
+    labels: set[tuple[str, str]]
+
+
 class Corrections:
     """The corrected figures of a measure over the statements of one arm.
 
@@ -156,9 +164,15 @@ class Corrections:
     """
 
     def __init__(
-        self, measure: str, labels: LabelSet, triples: Sequence[TripleView], draws: Draws
+        self,
+        measure: str,
+        labels: LabelSet,
+        triples: Sequence[TripleView],
+        draws: Draws,
+        name: str = "",
     ) -> None:
-        self.measure, self.labels = known(measure), labels
+        """`name` tells these statements from those of another run or arm."""
+        self.measure, self.labels, self._name = known(measure), labels, name
         self._said: dict[str, list[TripleView]] = defaultdict(list)
         for t in triples:
             if measure in t.scores:
@@ -183,9 +197,10 @@ class Corrections:
         """Whether a group has enough statements to be compared with others."""
         return group in self._asked and self._asked[group].n >= FEWEST
 
-    def mix(self, groups: Sequence[str]) -> Mix | None:
-        """The pooled mix of prompts of these groups, of those with enough statements."""
-        parts = [self._asked[id] for id in groups if self.enough(id)]
+    def mix(self, groups: Sequence[str], other: "Corrections | None" = None) -> Mix | None:
+        """The pooled mix of prompts of these groups, of those with enough statements, here and in
+        another run."""
+        parts = [c._asked[id] for c in (self, other) if c for id in groups if c.enough(id)]
         return Mix.of(parts) if parts and all(a.forms is not None for a in parts) else None
 
     def figure(
@@ -211,31 +226,39 @@ class Corrections:
         return None if found is None else (found, own)
 
     def difference(
-        self, first: Sequence[str], second: Sequence[str], mix: Mix | None
+        self,
+        first: Sequence[str],
+        second: Sequence[str],
+        mix: Mix | None,
+        other: "Corrections | None" = None,
     ) -> Estimate | None:
-        """The corrected mean of some groups' statements minus that of others, at a mix of prompts;
-        n is the number of labels by which they are corrected."""
-        levels = Levels.read(self.measure)
-        if levels is None:
+        """The corrected mean of some groups' statements minus that of others, which may be those of
+        another run, at a mix of prompts; n is the number of labels by which they are corrected."""
+        sides = self._side(first, mix, 1), (other or self)._side(second, mix, 2)
+        if sides[0] is None or sides[1] is None:
             return None
-        sides, by_all, n = [], False, 0
-        for seed, groups in enumerate((first, second)):
-            reads = {id: self._read(id, levels) for id in groups if id in self._said}
-            cells: dict[Hashable, Cell] = {}
-            for id, read in reads.items():
-                own, by_own = self._cells(id, read, levels, mix)
-                cells |= {(id, label): cell for label, cell in own.items()}
-                by_all |= not by_own
-                n += sum(cell.n for cell in own.values()) if by_own else 0
-            side = reads and correct(
-                _joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed
-            )
-            if not side:
-                return None
-            sides.append(side)
-        if by_all:  # among which are those of each group
-            n = sum(cell.n for cell in self._pool(levels).values())
-        return replace(sides[0].minus(sides[1]), n=n)
+        labels = sides[0].labels | sides[1].labels
+        return replace(sides[0].mean.minus(sides[1].mean), n=len(labels))
+
+    def _side(self, groups: Sequence[str], mix: Mix | None, seed: int) -> "_Side | None":
+        levels = Levels.read(self.measure)
+        reads = {id: self._read(id, levels) for id in groups if id in self._said} if levels else {}
+        if levels is None or not reads:
+            return None
+        cells: dict[Hashable, Cell] = {}
+        labels: set[tuple[str, str]] = set()
+        for id, read in reads.items():
+            found, by_own = self._cells(id, read, levels, mix)
+            cells |= {(id, label): cell for label, cell in found.items()}
+            from_groups = (id,) if by_own else self.groups
+            labels |= {
+                (self._name, t.id)
+                for group in from_groups
+                for t in self._said[group]
+                if t.id in self.labels.shares
+            }
+        mean_of = correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+        return None if mean_of is None else _Side(mean_of, labels)
 
     def _cells(
         self, group: str, read: Read, levels: Levels, mix: Mix | None
@@ -243,7 +266,7 @@ class Corrections:
         """The cells by which a group is corrected, and whether they are its own."""
         pool = self._pool(levels)
         priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.known}
-        own = read.own(group, mix, priors)
+        own = read.own((self._name, group), mix, priors)
         enough = sum(cell.n for cell in own.values()) >= FEWEST_OWN
         if enough and all(cell.known for cell in own.values()):
             return own, True
@@ -260,7 +283,8 @@ class Corrections:
                     if cell.n:
                         parts[label].append(cell)
             cells = {
-                label: Cell.borrowed(("all groups", label), own) for label, own in parts.items()
+                label: Cell.borrowed((self._name, "all groups", label), own)
+                for label, own in parts.items()
             }
             self._pools[levels.counts] = {
                 label: cell for label, cell in cells.items() if cell is not None
@@ -342,7 +366,8 @@ def corrections_of(
         if (made := label_set(run, measure, counted, selection, own)) is not None:
             every = counted.every if measure == "acceptability" else counted.triples
             said = [t for t in every if t.arm == arm]
-            found[measure] = Corrections(measure, made, said, draws or Draws.of(run, counted))
+            known_draws = draws or Draws.of(run, counted)
+            found[measure] = Corrections(measure, made, said, known_draws, f"{run.id}/{arm}")
     return found
 
 
