@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.measures import known
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
@@ -227,18 +227,27 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
             f"{p_value(one.omnibus_p)})",
         )
         shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
+        by_labels = any("corrected" in t.forms for t in family)
+        corrected = [">corrected", ">95% interval", ">labels"] if by_labels else []
         show.table(
             ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
-             ">raw", *shrunken),
-            (_tested(t, shrunken=bool(shrunken)) for t in family),
+             ">raw", *shrunken, *corrected),
+            (_tested(t, shrunken=bool(shrunken), corrected=by_labels) for t in family),
         )  # fmt: skip
+        if by_labels:
+            show.say(
+                "corrected: the difference as people label statements, with an interval that "
+                "covers the scorer's errors; every other column is of what the scorer says"
+            )
         found = [t.verdict for t in family if t.differs]
         if line := unnamed(family):
             found = [line]
         _say(found, family, measure)
 
 
-def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
+def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
+    own = t.forms.get("corrected", Estimate.missing())
+    by_labels = (show.figure(own.value, "+.3f"), own.interval("+.3f"), str(own.n))
     forms = [t.forms[name].value if name in t.forms else None for name in ("chosen", "raw")]
     return (
         t.first,
@@ -250,6 +259,7 @@ def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
         show.figure(t.p_adjusted, ".2g"),
         *(show.figure(value, "+.3f") for value in forms),
         *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
+        *(by_labels if corrected else ()),
     )
 
 

@@ -63,8 +63,9 @@ class GroupTest:
         difference: the first mean minus the second, with its bootstrap interval.
         p: two-sided, of no difference, by permutation of whole prompts.
         forms: the same difference over other statements: "chosen" (whose predicate the model named;
-            absent if the run does not say, or one side has fewer than two) and "raw" (all of them,
-            whatever their prompts supplied).
+            absent if the run does not say, or one side has fewer than two), "raw" (all of them,
+            whatever their prompts supplied) and, if enough were labelled, "corrected" (those of
+            `difference`, corrected by labels; n is the number of labels. It is not tested).
         shrunken: the difference shrunken towards 0 by what the whole family says about how much
             groups differ (`shrunken`); without a value in families of fewer than four.
         forms_compared: how many prompt forms the means cover.

@@ -11,8 +11,9 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
+from kgbias.measure.corrected import corrected_figures
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import Figure, Measure, among, figures, measures_of
+from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
@@ -28,7 +29,7 @@ def update_figures(run: StoredRun) -> Counted:
     """Write the figures of each group in each arm, over the statements that count by default,
     replacing those that the run has. Return these statements."""
     counted = select(run)
-    found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
+    found = [*_of_measures(run, between(run, counted), Selection()), *entropies(run, counted)]
     there = {s.measure for s in (*run.group_scores(), *found)}
     run.save_group_scores(found, replacing=_computed(there))
     return counted
@@ -45,7 +46,8 @@ def figures_of(
     run: StoredRun, selection: Selection | None = None, counted: Counted | None = None
 ) -> list[GroupScore]:
     """The figures of each group in each arm, over the statements that count: as stored for the
-    default selection, or else computed. A run that was not measured has none.
+    default selection, or else computed. A run that was not measured has none. Those corrected by
+    labels are always computed: labels may be newer than what is stored.
 
     `counted` are the selection's statements, if they have been read already.
     """
@@ -59,13 +61,18 @@ def figures_of(
         (own if s.measure in computed else rest).append(s)
     if replace(selection, arm=None) == Selection():
         labels = set(map(counted.label, counted.arms))
-        if found := [s for s in own if s.arm in labels]:
+        if found := [s for s in own if s.arm in labels and not s.method.startswith(CORRECTED)]:
+            if run.store.labels():
+                counts = between(run, counted)
+                draws = Draws.of(run, counts)
+                found += corrected_figures(run, counts, selection, draws)
             return [*found, *rest]
-    return [*_of_measures(run, between(run, counted)), *entropies(run, counted), *rest]
+    return [*_of_measures(run, between(run, counted), selection), *entropies(run, counted), *rest]
 
 
-def _of_measures(run: StoredRun, counted: Counted) -> list[GroupScore]:
-    found, draws = [], Draws.of(run, counted)
+def _of_measures(run: StoredRun, counted: Counted, selection: Selection) -> list[GroupScore]:
+    draws = Draws.of(run, counted)
+    found = corrected_figures(run, counted, selection, draws)
     for arm in counted.arms:
         own, every = counted.of(arm), [t for t in counted.every if t.arm == arm]
         found += group_figures(run.record, own, draws, every=every, arm=counted.label(arm))

@@ -15,9 +15,10 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from kgbias.graph.between import between
-from kgbias.graph.selection import Selection, select
+from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import content_id
@@ -46,10 +47,17 @@ class LabelSample:
         five, drawn apart from the order."""
         return int(_drawn("shared", triple_id) * _SHARED) == 0
 
-    def reached(self, seen: Collection[str]) -> dict[Stratum, tuple[str, ...]]:
-        """The unbroken beginning of each stratum that was `seen` (labelled or skipped): its random
-        sample. What was seen after the first gap was not drawn in order, and is left out."""
-        return {stratum: beginning(ids, seen) for stratum, ids in self.strata.items()}
+    def reached(self, seen: Collection[str], ending: Collection[str]) -> set[str]:
+        """The random sample that labels make: of each stratum the unbroken beginning that was
+        `seen` (labelled or skipped), up to the last statement that is also in `ending`, those that
+        were seen because they were drawn. What was seen after a gap, or picked, is left out."""
+        found: set[str] = set()
+        for ids in self.strata.values():
+            start = list(takewhile(seen.__contains__, ids))
+            while start and start[-1] not in ending:
+                start.pop()
+            found.update(start)
+        return found
 
 
 def sample_of(
@@ -58,7 +66,13 @@ def sample_of(
     """The sample of the statements by which groups are compared; for acceptability, of those before
     any was left out for it."""
     selection = selection or Selection()
-    counted = between(run, select(run, selection))
+    return sample_among(run, measure, between(run, select(run, selection)), selection, seed)
+
+
+def sample_among(
+    run: StoredRun, measure: str, counted: Counted, selection: Selection, seed: int = 0
+) -> LabelSample:
+    """The same, if the statements that the selection counted `between` groups were read already."""
     said = counted.every if measure == "acceptability" else counted.triples
     which = json.dumps(selection.as_dict(), sort_keys=True)
     id = content_id("sample", run.id, measure, which, str(seed))
@@ -76,9 +90,9 @@ def drawn(
         members[stratum_of(t, measure)].add(t.id)
         said[stratum_of(t, measure)] += t.count
     strata = {s: tuple(sorted(members[s], key=number.__getitem__)) for s in sorted(members)}
-    turns = _turns(said)
+    often = turns(said)
     places = [
-        ((n + number[id]) / turns[stratum], id)
+        ((n + number[id]) / often[stratum], id)
         for stratum, ids in strata.items()
         for n, id in enumerate(ids)
     ]
@@ -90,15 +104,7 @@ def stratum_of(t: TripleView, measure: str) -> Stratum:
     return t.group_id, t.scores[measure].label if measure in t.scores else ""
 
 
-def beginning(ids: Sequence[str], seen: Collection[str]) -> tuple[str, ...]:
-    """The ids before the first one that was not seen."""
-    for n, id in enumerate(ids):
-        if id not in seen:
-            return tuple(ids[:n])
-    return tuple(ids)
-
-
-def _turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
+def turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
     """How often the turn comes to each stratum, summing to 1 for each group."""
     of_group: dict[str, list[int]] = defaultdict(list)
     for (group, _), count in said.items():

@@ -52,7 +52,8 @@ PERSONAL = (
 LIMITS = (
     SAMPLE_STATEMENT,
     "Other prompts, other settings or another version of the model give other statements.",
-    "Scores are judgements of the named scorers, which make errors; intervals do not cover these.",
+    "Scores are judgements of the named scorers, which make errors; intervals cover these only "
+    "where a figure is corrected by labels.",
     "Counts are of answers, so a group that was asked about more often has more statements.",
 )
 

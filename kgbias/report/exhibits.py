@@ -31,7 +31,16 @@ from kgbias.graph.types import TopicModel, TripleView, node_id
 from kgbias.io.text import p_value
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
-from kgbias.measures import MEASURES, Figure, among, columns, known
+from kgbias.measures import (
+    MEASURES,
+    Figure,
+    among,
+    columns,
+    corrected_figure,
+    known,
+    labelled_by,
+    labels_of,
+)
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
 from kgbias.report.evidence import agreement, said_believed, scorer_agreement
@@ -215,22 +224,11 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     rows = []
     for measure in columns(data.whole.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
-        if not forms or not (named := data.named(category, forms["chosen"].name)):
+        if not forms or not data.named(category, forms["chosen"].name):
             continue
         figure = forms["chosen"]
-        title = figure.title[:1].upper() + figure.title[1:]
         if measure.always:
-            yield Exhibit(
-                f"{place}-chosen-{measure.name}", category, f"{title}, 95% intervals", "",
-                partial(mean_bars, named, figure.title),
-                Table(
-                    f"{place}-chosen-{measure.name}", f"{title}, of {category}.",
-                    ("Group", "n", figure.title, "95% interval"),
-                    [[n, str(e.n), *cells(e, figure.form)] for n, e in named],
-                    f"{figure.direction[:1].upper()}{figure.direction[1:]}.",
-                ),
-                tabled=False,
-            )  # fmt: skip
+            yield _chosen_means(data, category, f"{place}-chosen-{measure.name}", figure)
         for group in data.groups(category):
             own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
             row = [measure.name, group.name]
@@ -247,6 +245,63 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; "
                 "all, with the predicates that prompts gave weighted alike in every group; all, "
                 f"unweighted. {remarks(data)}".strip(),
+            ),
+        )  # fmt: skip
+
+
+def _chosen_means(data: ArmData, category: str, name: str, figure: Figure) -> Exhibit:
+    """The mean of each group; corrected by labels, with the raw one beside it in the table, if
+    there are enough labels for every group."""
+    raw, shown = data.named(category, figure.name), figure
+    found = data.named(category, corrected_figure(figure).name)
+    if by_labels := len(found) == len(raw):
+        shown = corrected_figure(figure)
+    direction = f"{shown.direction[:1].upper()}{shown.direction[1:]}."
+    title = shown.title[:1].upper() + shown.title[1:]
+    if by_labels:
+        heads = ["Group", "labels", shown.title, "95% interval", "n", "raw", "95% interval"]
+        rows = [
+            [n, labels_of(e.method, e.n), *cells(e, shown.form), str(r.n), *cells(r, shown.form)]
+            for (n, e), (_, r) in zip(found, raw, strict=True)
+        ]
+        direction = f"{direction} {_BY_LABELS}"
+    else:
+        heads = ["Group", "n", shown.title, "95% interval"]
+        rows = [[n, str(e.n), *cells(e, shown.form)] for n, e in raw]
+    return Exhibit(
+        name, category, f"{title}, 95% intervals", "",
+        partial(mean_bars, found if by_labels else raw, shown.title),
+        Table(name, f"{title}, of {category}.", heads, rows, direction), tabled=False,
+    )  # fmt: skip
+
+
+_BY_LABELS = (
+    "Corrected by what people or models that label statements say otherwise than the scorer; its "
+    "interval covers the scorer's errors. Raw is what the scorer says, and its interval does not. "
+    "Labels are of the group's statements; or of all groups, where the interval takes in how far "
+    "the scorer's errors differ between groups, and the group is taken for one like the others."
+)
+
+
+def _corrected(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """Every figure that labels correct, beside the raw one."""
+    rows, labelled = [], set[str]()
+    for measure in columns(data.whole.metrics):
+        for figure in measure.figures:
+            for g in data.groups(category):
+                e = data.scores.get((g.id, corrected_figure(figure).name))
+                raw = data.scores.get((g.id, figure.name))
+                if e is not None and raw is not None:
+                    labelled.add(labelled_by(e.method))
+                    rows.append([figure.title, g.name, str(raw.n), *cells(raw, figure.form),
+                                 *cells(e, figure.form), labels_of(e.method, e.n)])  # fmt: skip
+    if rows:
+        yield Exhibit(
+            f"{place}-corrected", category, "Figures corrected by labels", "", None,
+            Table(
+                f"{place}-corrected", f"Figures of {category}, raw and corrected by labels.",
+                ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"), rows,
+                f"{_BY_LABELS} Labelled {'; '.join(sorted(labelled))}.",
             ),
         )  # fmt: skip
 
@@ -650,6 +705,7 @@ _BUILDERS = (
     _chosen,
     _overgeneralisation,
     _groups,
+    _corrected,
     _stereotype_content,
     _means,
     _topics,
@@ -658,5 +714,8 @@ _BUILDERS = (
     probes,
     associations,
 )
-_HELD = (_chosen, _overgeneralisation, _groups, _stereotype_content, _means, group_tests, echoed)
+_HELD = (
+    _chosen, _overgeneralisation, _groups, _corrected, _stereotype_content, _means, group_tests,
+    echoed,
+)  # fmt: skip
 """The builders of exhibits that compare groups with each other."""

@@ -59,7 +59,7 @@ _SECTIONS = {
         "give the predicate (such as hate), so the first figures cover statements whose predicate "
         "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
         "compare groups with each other, by the tests below.",
-        ("chosen-", "forms", "regard", "toxicity", "polarity", "groups"),
+        ("chosen-", "corrected", "forms", "regard", "toxicity", "polarity", "groups"),
     ),
     "topics": (
         "Topics",

@@ -375,7 +375,7 @@ class ArmData:
             return ""
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
 
-    def named(self, category: str, figure: str) -> list[tuple[str, Estimate]]:
+    def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""
         return [
             (g.name, s)

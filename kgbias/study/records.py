@@ -22,7 +22,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.text import printable
-from kgbias.measures import WITHHELD, columns, figures
+from kgbias.measures import WITHHELD, columns, figures, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
 from kgbias.study.rows import Rows
@@ -56,6 +56,12 @@ class Figure(Estimate):
     def withheld(self) -> str:
         """Why the figure's value is withheld; "" if it has one."""
         return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
+
+    @property
+    def labels(self) -> str:
+        """For a figure corrected by labels, how many there are: of the group's own statements, or
+        "of all", of those about all groups; "" for any other."""
+        return labels_of(self.method, self.n)
 
     def as_dict(self) -> dict[str, Any]:
         """As `Estimate`, with the reason under "withheld" if the value is withheld."""
