@@ -39,6 +39,7 @@ SECTIONS = {
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out the study declared in a file.",
         "review": "Restore or reject a run's answers by hand.",
+        "label": "Label statements by hand, to correct figures.",
         "merge": "Link a run's near-duplicates; this can be undone.",
         "measure": "Score a run's triples and compute group figures.",
     },

@@ -197,15 +197,17 @@ class Labelling:
         """Take back the rater's label or skip of a statement, or the latest of all. The row stays;
         a later one says that it does not count. Returns the statement, to be labelled again; None
         if there is nothing to take back."""
-        id = statement.id if isinstance(statement, ToLabel) else statement
-        mine = [x for x in in_effect(self._own()) if id in (None, x.triple_id)]
-        if id is not None and not mine:
+        id = statement.id if isinstance(statement, ToLabel) else statement or self.latest()
+        if id is None or not any(x.triple_id == id for x in in_effect(self._own())):
             return None
-        mine = [x for x in mine if x.triple_id in self._texts]
-        if not mine:
-            return None
-        self._keep([(mine[-1].triple_id, TAKEN_BACK, "")])
-        return self.shown(mine[-1].triple_id)
+        shown = self.shown(id)
+        self._keep([(id, TAKEN_BACK, "")])
+        return shown
+
+    def latest(self) -> str | None:
+        """The statement that this rater labelled or skipped last, if any."""
+        mine = [x.triple_id for x in in_effect(self._own()) if x.triple_id in self._texts]
+        return mine[-1] if mine else None
 
     def progress(self) -> Progress:
         """How far this rater and all raters are."""

@@ -376,11 +376,13 @@ class Compared(OfStudy):
         host: str = "127.0.0.1",
         port: int = 8765,
         token: str | None = None,
+        label: Names = (),
+        masked: bool = False,
         listening: Callable[[str], None] | None = None,
         **selection: Unpack[Selecting],
     ) -> None:
         """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
-        graphs too large for a file, and for teams. It only reads the store.
+        graphs too large for a file, and for teams. It only reads the store, except with `label`.
 
         Args:
             runs: as in `explore`.
@@ -389,6 +391,10 @@ class Compared(OfStudy):
             token: a secret of at least 16 characters that a browser must present once
                 (`?token=...`). None: that of the environment variable KGBIAS_SERVE_TOKEN; without
                 either, only this machine is served.
+            label: measures, such as "regard": the path /label then has a page on which several
+                raters can label statements of the run (one run only). This writes to the store, and
+                always needs a token.
+            masked: hide the group's name on that page.
             listening: called with the address as soon as it answers. While the statements are
                 being read, it answers that they are.
             selection: as in `explore`. With more than 50,000 statements, echoes are found only
@@ -396,14 +402,24 @@ class Compared(OfStudy):
 
         Raises UsageError if it cannot listen, or must not without a token.
         """
-        from kgbias.explore.server import Server
+        from kgbias.explore.server import Server, checked_token
+        from kgbias.measure.labelling import Labelling
 
-        stored = _named(self._context, runs)
+        stored, measures = _named(self._context, runs), as_names(label)
+        if measures and len(stored) > 1:
+            raise UsageError("statements of one run are labelled at a time: name one run")
+        if measures and checked_token(host, token) is None:
+            raise UsageError(
+                "a page that writes needs a token: "
+                "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
+            )
+        labellings = [Labelling(stored[0], m, "server", masked=masked) for m in measures]
         with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
             with self.working() as progress:
-                server.show(stored, selection=Selection(**selection), progress=progress)
+                which = Selection(**selection)
+                server.show(stored, selection=which, progress=progress, labellings=labellings)
             server.work()
 
 
