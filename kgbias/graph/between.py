@@ -123,13 +123,9 @@ class Named:
         self._groups = derived | own  # a group's own name wins over a form derived from another's
         self._names = {group.id: group.name for group in groups}
         longest_first = sorted(self._groups, key=lambda form: (-len(form), form))
-        self._pattern = (
-            re.compile(
-                rf"(?<![\w-])(?:{'|'.join(map(_spaced, longest_first))})(?![\w-])", re.IGNORECASE
-            )
-            if groups
-            else None
-        )
+        any_name = "|".join(map(_spaced, longest_first)) or r"(?!)"  # which matches nothing
+        self._names_of_all = re.compile(rf"(?<![\w-])(?:{any_name})(?![\w-])", re.IGNORECASE)
+        self._pattern = self._names_of_all if len(groups) > 1 else None
 
     def __call__(self, text: str) -> Iterator[set[str]]:
         """The ids of the groups of each name in a text; several if they share the name."""
@@ -141,7 +137,7 @@ class Named:
 
     def masked(self, text: str, word: str) -> str:
         """The text with this word in the place of every name of a group."""
-        return text if self._pattern is None else self._pattern.sub(lambda _: word, text)
+        return self._names_of_all.sub(lambda _: word, text)
 
     def others(self, triple: TripleView | Triple) -> tuple[str, ...]:
         """The names of the groups, other than its own, that a statement names in its predicate or

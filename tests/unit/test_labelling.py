@@ -23,7 +23,8 @@ GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 OBJECTS = [*(f"thing {n}" for n in range(9)), "men and the woman"]
 TOKEN = "0123456789abcdef"
 GUIDES = {  # a guide whose text changes needs another version: labels carry it
-    "regard@1": "13d7c63eac5ae2c990e6", "toxicity@1": "c8852d18439b3f124cac", "identity_attack@1": "846af56440765bbb3f0d",
+    "regard@1": "13d7c63eac5ae2c990e6", "toxicity@1": "c8852d18439b3f124cac",
+    "identity_attack@1": "846af56440765bbb3f0d",
     "acceptability@1": "2626abdafb9a5d18b161",
 }  # fmt: skip
 
