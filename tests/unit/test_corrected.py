@@ -185,7 +185,7 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     tests = [t for t in found.tests() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
-    assert shown.exit_code == 0 and "corrected: the difference as people label" in shown.output
+    assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
 
 
 def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
