@@ -235,19 +235,20 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
             (_tested(t, shrunken=bool(shrunken), corrected=by_labels) for t in family),
         )  # fmt: skip
         if by_labels:
-            show.say(
-                "corrected: the difference as people label statements, with an interval that "
-                "covers the scorer's errors; every other column is of what the scorer says"
-            )
+            show.say(_CORRECTED)
         found = [t.verdict for t in family if t.differs]
         if line := unnamed(family):
             found = [line]
         _say(found, family, measure)
 
 
+_CORRECTED = (
+    "corrected: the difference as raters label statements, with an interval that covers the "
+    "scorer's errors; every other column is of what the scorer says"
+)
+
+
 def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
-    own = t.forms.get("corrected", Estimate.missing())
-    by_labels = (show.figure(own.value, "+.3f"), own.interval("+.3f"), str(own.n))
     forms = [t.forms[name].value if name in t.forms else None for name in ("chosen", "raw")]
     return (
         t.first,
@@ -259,8 +260,12 @@ def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ..
         show.figure(t.p_adjusted, ".2g"),
         *(show.figure(value, "+.3f") for value in forms),
         *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
-        *(by_labels if corrected else ()),
+        *(_by_labels(t.forms.get("corrected", Estimate.missing())) if corrected else ()),
     )
+
+
+def _by_labels(e: Estimate) -> tuple[str, ...]:
+    return show.figure(e.value, "+.3f"), e.interval("+.3f"), str(e.n)
 
 
 def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
@@ -291,9 +296,19 @@ def print_contrasts(found: "Contrasts") -> None:
     ):
         own = list(same)
         how = f", by the {own[0].paired} that both share" if own[0].paired else ", independent"
+        by_labels = any(t.corrected.has_interval for t in own)
         show.say("", f"{measure}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
         show.table(
-            ("group", ">n", ">difference", ">95% interval", ">p", ">p same", ">detectable"),
+            (
+                "group",
+                ">n",
+                ">difference",
+                ">95% interval",
+                ">p",
+                ">p same",
+                ">detectable",
+                *([">corrected", ">95% interval", ">labels"] if by_labels else ()),
+            ),
             (
                 (
                     t.group,
@@ -303,10 +318,13 @@ def print_contrasts(found: "Contrasts") -> None:
                     show.figure(t.p_adjusted, ".2g"),
                     show.figure(t.equivalent_adjusted, ".2g"),
                     show.figure(t.detectable, ".3f"),
+                    *(_by_labels(t.corrected) if by_labels else ()),
                 )
                 for t in own
             ),
         )
+    if any(t.corrected.has_interval for t in tests):
+        show.say("", _CORRECTED)
     show.say(
         "",
         "the highest mean first, with the share of resamples that each place has (not tested)",

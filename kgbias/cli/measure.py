@@ -314,7 +314,7 @@ def _print_groups(groups: Any, hidden: str) -> None:
         )
     if any(figure.raw for figure in shown):
         show.say(
-            "corrected by labels for what the scorer gets wrong (kgbias label), beside what the "
+            "corrected by labels for what the scorer gets wrong, beside what the "
             "scorer alone says (raw); intervals cover the scorer's errors. Labels: how many of the "
             "group's statements; or of all groups, where the group is taken for one like the others"
         )

@@ -79,6 +79,8 @@ class Contrast:
         drawn: the prompts that were dealt, from which `detectable` is computed.
         statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
             figure.
+        corrected: the difference of means corrected by labels, if both have enough; n is the number
+            of labels. It is not tested.
     """
 
     measure: str
@@ -99,6 +101,7 @@ class Contrast:
     detectable: float = math.nan
     drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
     statistic: str = "mean"
+    corrected: Estimate = field(default_factory=Estimate.missing)
 
     @property
     def differs(self) -> bool:

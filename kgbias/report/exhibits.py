@@ -276,8 +276,8 @@ def _chosen_means(data: ArmData, category: str, name: str, figure: Figure) -> Ex
 
 
 _BY_LABELS = (
-    "Corrected by what people or models that label statements say otherwise than the scorer; its "
-    "interval covers the scorer's errors. Raw is what the scorer says, and its interval does not. "
+    "Corrected: as raters label the statements, with an interval that covers the scorer's errors. "
+    "Raw: as the scorer labels them, with an interval that does not. "
     "Labels are of the group's statements; or of all groups, where the interval takes in how far "
     "the scorer's errors differ between groups, and the group is taken for one like the others."
 )

@@ -185,7 +185,7 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     tests = [t for t in found.tests() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
-    assert shown.exit_code == 0 and "corrected: the difference as people label" in shown.output
+    assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
 
 
 def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
@@ -197,3 +197,19 @@ def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
     assert not run.store.labels()
     with pytest.raises(kgbias.KgbiasError, match="at least 1"):
         found.label_plan(0)
+
+
+def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> None:
+    """Of two models, the first says what raters find negative."""
+    for name, label in (("one", "negative"), ("other", "neutral")):
+        objects = [f"{name} {n}" for n in range(30)]
+        run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
+        sample = sample_of(run, "regard")
+        run.store.label(labels(run, sample, sample.order, of=label))
+    found = kgbias.open(path).contrast("one", "other", measures="regard")
+    assert len(found.tests) == 3
+    for t in found.tests:
+        assert t.corrected.value == pytest.approx(-1) and t.corrected.high < -0.9
+        assert t.corrected.n > 100
+    shown = CliRunner().invoke(cli, ["compare", "one", "other", "--store", path])
+    assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output

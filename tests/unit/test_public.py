@@ -117,10 +117,10 @@ RUN = set(
     attributions
     borne_out
     categories
-    config
-    cost
     choices
     choose
+    config
+    cost
     counted
     crawled
     created
@@ -136,25 +136,27 @@ RUN = set(
     faithfulness
     figure
     figures
-    generations
     forms
+    generations
     groups
     id
     imported
     kind
+    label_plan
     measure
     merge
     model
     name
+    price_choices
     price_measure
     probe
     probe_models
     probes
-    price_choices
     profile_agreement
     profile_page
     profiles
     publish
+    rater_agreement
     rename_topic
     replicate
     report
