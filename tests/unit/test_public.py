@@ -104,7 +104,10 @@ STUDY = set(
 )
 STORE = {"backup", "compact", "delete", "push", "verify"}
 RUN = set(
-    """label label_plan labels rater_agreement read_labels
+    """
+    label
+    labels
+    read_labels
     agreement
     analyse_profiles
     arm_tests
