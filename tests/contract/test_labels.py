@@ -10,7 +10,7 @@ from kgbias.graph.types import Run, Triple
 from tests.contract.test_store import RUN, said
 
 FOOD, RAIN = said("a", "Women", "love", "food"), said("b", "Men", "hate", "rain\x00 ü")
-OTHER = Run("other", RUN.model, RUN.config | {"seed": 7}, RUN.groups)
+OTHER = Run("other", RUN.model, {**RUN.config, "seed": 7}, RUN.groups)
 assert FOOD.triple is not None and RAIN.triple is not None
 OF_FOOD, OF_RAIN = FOOD.triple.id, RAIN.triple.id
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+import kgbias
 from kgbias.graph.labels import in_effect
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
@@ -110,3 +111,20 @@ def test_a_killed_browser_and_a_lost_connection_lose_nothing(chromium: Any, url:
     with open_store(url) as store:
         assert [x.label for x in store.labels("regard")] == ["negative", "positive"]
     assert all("ERR_FAILED" in text for text in wrong)
+
+
+def test_raters_who_say_the_same_agree(chromium: Any, url: str) -> None:
+    wrong: list[str] = []
+    with serving(url, "--label", "regard", KGBIAS_SERVE_TOKEN=TOKEN) as address:
+        raters = [opened(chromium, address, name, wrong) for name in ("Ana", "Ben")]
+        for page in raters:
+            while "Nothing is left" not in page.text_content("#statement"):
+                press(page, "1" if "food" in page.text_content("#statement") else "3")
+            page.context.close()
+    with kgbias.open(url) as study:
+        run = study.run()
+        labels = run.labels("regard")
+        assert {x.rater for x in labels} == {"Ana", "Ben"}
+        of_all = next(a for a in run.rater_agreement() if not a.group)
+        assert of_all.raters == ("Ana", "Ben") and of_all.alpha.n > 0 and not of_all.disputed
+    assert wrong == []

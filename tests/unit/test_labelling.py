@@ -3,7 +3,11 @@
 import asyncio
 import csv
 import json
+from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -146,13 +150,19 @@ def test_a_wrong_row_of_a_sheet_is_one_line_and_nothing_is_kept(
     assert run.store.labels() == []
 
 
-async def at_once(read: Any) -> Any:
-    return read()
+JOBS: SimpleQueue[tuple[Any, Future[Any]]] = SimpleQueue()
+
+
+async def in_turn(read: Any) -> Any:
+    """Have the thread that opened the store read it, as the server does."""
+    answer: Future[Any] = Future()
+    JOBS.put((read, answer))
+    return await asyncio.wrap_future(answer)
 
 
 @pytest.fixture
 def app(run: StoredRun) -> Application:
-    made = Application(at_once, token=TOKEN)
+    made = Application(in_turn, token=TOKEN)
     made.show(render_served([run]), Desk([Labelling(run, "regard", "server")]))
     return made
 
@@ -180,10 +190,19 @@ def posted(
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": raw, "more_body": False}
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(app(scope, receive, send))
+    # In a thread of its own: a browser that other tests hold open may run a loop in this one.
+    asking = Thread(target=lambda: asyncio.run(app(scope, receive, send)))
+    asking.start()
+    while asking.is_alive():
+        with suppress(Empty):
+            read, answer = JOBS.get(timeout=0.01)
+            try:
+                answer.set_result(read())
+            except Exception as error:
+                answer.set_exception(error)
     text = b"".join(m.get("body", b"") for m in sent[1:])
     try:
         return sent[0]["status"], json.loads(text)
@@ -249,7 +268,7 @@ def test_a_program_may_send_labels_with_the_token_but_no_cookie_without_its_orig
 
 
 def test_without_a_desk_the_server_only_reads(run: StoredRun) -> None:
-    plain = Application(at_once, token=TOKEN)
+    plain = Application(in_turn, token=TOKEN)
     view: ServedPage = render_served([run])
     plain.show(view)
     assert posted(plain)[0] == 405 and posted(plain, method="GET")[0] == 404
