@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.crawl import merge
+from kgbias.evidence.picture import PAGE, Beliefs, Pair
 from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
@@ -82,12 +83,15 @@ class Filters:
 @dataclass(frozen=True)
 class Content:
     """The triples of a run that an export writes, and what else it may need. `counted` says what
-    was left out before filtering; long work reports to `progress`."""
+    was left out before filtering; long work reports to `progress`. A picture is `width` inches
+    wide; `pair` is what a picture of two groups shows."""
 
     run: StoredRun
     triples: Collection[TripleView]
     counted: Counted
     progress: Progress = field(default_factory=Silent)
+    width: float = PAGE
+    pair: Pair | None = None
 
     @property
     def heading(self) -> list[str]:
@@ -98,6 +102,11 @@ class Content:
     def category(self) -> dict[str, str]:
         """The category of each group, by the group's id."""
         return {group.id: group.category for group in self.run.groups}
+
+    @cached_property
+    def beliefs(self) -> Beliefs:
+        """What a model believes about the run's groups."""
+        return Beliefs.of(self.run)
 
     @cached_property
     def names_other(self) -> dict[str, str]:

@@ -14,11 +14,7 @@ from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge
-from kgbias.io.text import number, p_value
-from kgbias.probe.result import Statement
-from kgbias.report.figures import draw_rows, short
-from kgbias.report.run_data import RunData
-from kgbias.report.style import (
+from kgbias.io.drawing import (
     COLUMN,
     INK,
     LINE,
@@ -29,6 +25,10 @@ from kgbias.report.style import (
     figure_style,
     subplots,
 )
+from kgbias.io.text import number, p_value
+from kgbias.probe.result import Statement
+from kgbias.report.figures import draw_rows, short
+from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells, few, opened
 from kgbias.stats.estimate import Estimate
 

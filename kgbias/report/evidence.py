@@ -23,23 +23,14 @@ from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
+from kgbias.io.drawing import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.io.text import number
 from kgbias.measure.agreement import Agreement
 from kgbias.probe.belief import BELIEVED, LEAST
 from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    LINE,
-    NEUTRAL,
-    POSITIVE,
-    Section,
-    figure_style,
-    subplots,
-    template,
-)
+from kgbias.report.style import Section, template
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import Values, bootstrap_clusters

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kgbias.graph.types import Topic
-from kgbias.report.style import (
+from kgbias.io.drawing import (
     COLUMN,
     INK,
     LINE,
@@ -15,9 +15,9 @@ from kgbias.report.style import (
     POSITIVE,
     TOXIC,
     figure_style,
-    linked,
     subplots,
 )
+from kgbias.report.style import linked
 from kgbias.stats.inference import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")

@@ -17,6 +17,17 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
+from kgbias.io.drawing import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    TOXIC,
+    figure_style,
+    subplots,
+)
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, number, p_value
@@ -39,19 +50,7 @@ from kgbias.report.findings import (
     upwards,
 )
 from kgbias.report.several_data import THRESHOLD, SeveralData
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    POSITIVE,
-    TOXIC,
-    explored,
-    figure_style,
-    subplots,
-    template,
-)
+from kgbias.report.style import explored, template
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate, proportion
 
