@@ -36,6 +36,11 @@ _THIN, _THICK = 0.5, 3.2  # points
 Key = tuple[str, str]  # the id of a group, and the words of a statement
 
 
+Anchor = Literal["start", "middle", "end"]
+Style = Literal["", "bold", "italic"]
+Dash = Literal["", "dashed", "dotted"]
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A line of text, from its baseline; places and sizes in points, y downwards."""
@@ -44,8 +49,8 @@ class Text:
     y: float
     text: str
     size: float
-    anchor: Literal["start", "middle", "end"] = "start"
-    style: Literal["", "bold", "italic"] = ""
+    anchor: Anchor = "start"
+    style: Style = ""
     colour: str = INK
 
 
@@ -59,7 +64,7 @@ class Stroke:
     y2: float
     width: float
     colour: str
-    dash: Literal["", "dashed", "dotted"] = ""
+    dash: Dash = ""
     curved: bool = False
 
 
@@ -111,6 +116,16 @@ class Beliefs:
         """What the model believes of a statement; None if it was not asked."""
         return self.edges.get((triple.group_id, Statement(triple.predicate, triple.object).words))
 
+    @property
+    def note(self) -> str:
+        """What a lift is; "" without any."""
+        if not self.model:
+            return ""
+        return (
+            f"Lift: how many bits likelier {self.model} finds a statement after the group's names "
+            "than after those of the other groups."
+        )
+
     def held(self, triple: TripleView) -> bool:
         edge = self.about(triple)
         return edge is not None and edge.verdict == BELIEVED
@@ -118,10 +133,16 @@ class Beliefs:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """An object, with what was said of it about the first group and about the second."""
+    """An object, with the strongest statement that joins it to each group, if any, and how many
+    more there are."""
 
     text: str
-    said: tuple[tuple[TripleView, ...], tuple[TripleView, ...]]
+    said: tuple[TripleView | None, TripleView | None]
+    more: tuple[int, int]
+
+    @property
+    def own(self) -> list[TripleView]:
+        return [t for t in self.said if t is not None]
 
 
 class Pair:
@@ -136,7 +157,8 @@ class Pair:
         beliefs: of a model.
         most: how many objects to draw in each of the three columns: those believed of a group
             first, then those said most often; None draws all.
-    """
+
+    Of several statements that join a group and an object, one is drawn, chosen alike."""
 
     def __init__(
         self,
@@ -158,7 +180,9 @@ class Pair:
                 found[node_id("object", t.object)][ids.index(t.group_id)].append(t)
         columns: list[list[Thing]] = [[], [], []]
         for key, (first, second) in found.items():
-            thing = Thing((first or second)[0].object, (tuple(first), tuple(second)))
+            one, two = (min(own, key=self._strength, default=None) for own in (first, second))
+            more = (max(0, len(first) - 1), max(0, len(second) - 1))
+            thing = Thing((first or second)[0].object, (one, two), more)
             if first and second:
                 columns[1].append(thing)
             elif key not in known[1 if first else 0]:
@@ -166,15 +190,17 @@ class Pair:
         self.totals = [len(column) for column in columns]
         self.columns = [sorted(column, key=self._order)[:most] for column in columns]
 
+    def _strength(self, triple: TripleView) -> tuple[Any, ...]:
+        return not self.beliefs.held(triple), -triple.count, triple.predicate, triple.object
+
     def _order(self, thing: Thing) -> tuple[Any, ...]:
-        own = [side for side in thing.said if side]
-        believed = any(self.beliefs.held(t) for side in own for t in side)
-        return not believed, -min(sum(t.count for t in side) for side in own), thing.text
+        believed = any(self.beliefs.held(t) for t in thing.own)
+        return not believed, -min(t.count for t in thing.own), thing.text
 
     @cached_property
     def triples(self) -> list[TripleView]:
         """The statements that are drawn."""
-        return [t for column in self.columns for thing in column for s in thing.said for t in s]
+        return [t for column in self.columns for thing in column for t in thing.own]
 
     @property
     def caption(self) -> str:
@@ -186,9 +212,14 @@ class Pair:
             else ", believed ones first, then the most often said" if self.beliefs.model
             else ", the most often said"
         )  # fmt: skip
+        several = (
+            " Of several statements that join a group and an object, one is drawn."
+            if any(max(thing.more) for column in self.columns for thing in column)
+            else ""
+        )
         return (
             f"{drawn:,} of {sum(self.totals):,} objects are drawn{which}: {first:,} were said of "
-            f"{a} only, {both:,} of both, {second:,} of {b} only."
+            f"{a} only, {both:,} of both, {second:,} of {b} only.{several}"
         )
 
 
@@ -207,6 +238,7 @@ def tone(triple: TripleView) -> str:
 
 
 # ---- text of a known width ----
+_BOLD = 1.15  # how much wider bold is
 _NARROW, _WIDE = frozenset("fijlrtI.,:;'|!()[] -/"), frozenset("mwMW@%&—…")
 
 
@@ -248,44 +280,35 @@ def two_groups(pair: Pair, width: float, foot: Sequence[str] = ()) -> Scene:
     if not pair.triples:
         raise UsageError("nothing to draw: no triple passes the filters")
     scene = Scene(width / POINT)
-    size = 6.3 if width < 5 else 7.5
+    size = 6 if width < 5 else 8
     gap = scene.width * (0.13 if width < 5 else 0.12)
     room = (scene.width - 2 * gap) / 3
     bars = (room + gap / 2, scene.width - room - gap / 2)
     top = _heads(scene, pair, bars, gap + room * 0.9, size)
     line = 1.18 * size
-    blocks = [[_lines(pair, thing, room, size) for thing in column] for column in pair.columns]
+    blocks = [[_lines(thing, room, size) for thing in column] for column in pair.columns]
     heights = [sum(len(b) * line + 0.6 * line for b in column) for column in blocks]
     bottom = top + max(heights)
     for x in bars:
         scene.strokes.append(Stroke(x, top - 0.3 * line, x, bottom, 2.2, INK))
-    places = ((room, "end"), (scene.width / 2, "middle"), (scene.width - room, "start"))
+    places: Sequence[tuple[float, Anchor]] = (
+        (room, "end"), (scene.width / 2, "middle"), (scene.width - room, "start")
+    )  # fmt: skip
     for column, own, height, (x, anchor) in zip(pair.columns, blocks, heights, places, strict=True):
         y = top + (max(heights) - height) / 2
-        for thing, texts in zip(column, own, strict=True):
-            wide = max((width_of(text, size) for text, _ in texts), default=0.0)
-            middle = y + len(texts) * line / 2
-            for n, (text, style) in enumerate(texts):
-                scene.texts.append(
-                    Text(x, y + (n + 0.78) * line, text, size, anchor, style,  # type: ignore[arg-type]
-                         SOFT if style else INK)
-                )  # fmt: skip
-            for side, said in enumerate(thing.said):
-                ends = {"end": x + 2.5, "start": x - 2.5,
-                        "middle": x + (side * 2 - 1) * (min(wide, room) / 2 + 3)}  # fmt: skip
-                for n, t in enumerate(said):
-                    at = middle + (n - (len(said) - 1) / 2) * (_THICK + 0.6)
-                    _edge(scene, bars[side], ends[anchor], at, t, pair.beliefs)
-            y += (len(texts) + 0.6) * line
+        for thing, rows in zip(column, own, strict=True):
+            _object(scene, pair, thing, rows, x, y, anchor, room, bars, size)
+            y += (len(rows) + 0.6) * line
     scene.height = _legend(scene, pair.beliefs, pair.triples, bottom + line, size)
-    _foot(scene, [*foot, pair.caption], size)
+    _foot(scene, [*foot, pair.caption, pair.beliefs.note])
     return scene
 
 
 def _heads(scene: Scene, pair: Pair, bars: Sequence[float], width: float, size: float) -> float:
     """The names of the groups over their bars, and what the columns are; the place below them."""
-    big, line = size + 1.0, 1.2 * (size + 1.0)
-    names = [wrapped(name, width, big, 2) for _, name in pair.groups]
+    big = 8 if size < 8 else 9  # sizes at which LaTeX has its fonts
+    line = 1.2 * big
+    names = [wrapped(name, width / _BOLD, big, 2) for _, name in pair.groups]
     most = max(map(len, names))
     for x, own in zip(bars, names, strict=True):
         for n, text in enumerate(own):
@@ -293,26 +316,65 @@ def _heads(scene: Scene, pair: Pair, bars: Sequence[float], width: float, size: 
             scene.texts.append(Text(x, y, text, big, "middle", "bold"))
     y = most * line + 1.35 * size
     edge = scene.width - bars[1]
-    for x, text, anchor in (
+    columns: Sequence[tuple[float, str, Anchor]] = (
         (bars[0] - 6, "only", "end"), (scene.width / 2, "both", "middle"),
         (scene.width - edge + 6, "only", "start"),
-    ):  # fmt: skip
-        scene.texts.append(Text(x, y, text, size, anchor, "italic", SOFT))  # type: ignore[arg-type]
+    )  # fmt: skip
+    for x, text, anchor in columns:
+        scene.texts.append(Text(x, y, text, size, anchor, "italic", SOFT))
     return y + size
 
 
-def _lines(pair: Pair, thing: Thing, width: float, size: float) -> list[tuple[str, str]]:
-    """The lines of an object: its predicates, then itself. Where those of the two groups differ,
-    the first group's stand on the left of a bar."""
-    leads = [", ".join(dict.fromkeys(t.predicate for t in side)) for side in thing.said]
-    own = list(dict.fromkeys(filter(None, leads)))
+Side = Literal["", "first", "second"]
+Row = Sequence[tuple[str, Side | None]]
+
+
+def _lines(thing: Thing, width: float, size: float) -> list[Row]:
+    """The lines of an object: predicates, then itself (None). A predicate that only one of two
+    groups has stands on the side of that group."""
+    own = list(dict.fromkeys(t.predicate for t in thing.own))
+    rows: list[Row]
     if len(own) > 1:
-        half = (width - width_of(" | ", size)) / 2
-        lead = [" | ".join(" ".join(wrapped(text, half, size, 1)) for text in own)]
+        leads = ["".join(wrapped(lead, width, size, 1)) for lead in own]
+        sides: Row = [(leads[0], "first"), (leads[1], "second")]
+        fits = sum(width_of(lead, size) for lead in leads) + 2 * size <= width
+        rows = [sides] if fits else [[side] for side in sides]
     else:
-        lead = wrapped(own[0], width, size, 2)
-    return [*((text, "italic") for text in lead),
-            *((text, "") for text in wrapped(thing.text, width, size, 2))]  # fmt: skip
+        rows = [[(text, "")] for text in wrapped(own[0], width, size, 2)]
+    return rows + [[(text, None)] for text in wrapped(thing.text, width, size, 2)]
+
+
+def _object(
+    scene: Scene,
+    pair: Pair,
+    thing: Thing,
+    rows: Sequence[Row],
+    x: float,
+    y: float,
+    anchor: Anchor,
+    room: float,
+    bars: Sequence[float],
+    size: float,
+) -> None:
+    """An object with its predicates from the place (x, y), and the lines that join it to the
+    bars."""
+    line = 1.18 * size
+    wide = min(room, max(width_of(text, size) for row in rows for text, _ in row))
+    heights = [y + len(rows) * line / 2] * 2
+    for n, text, side in ((n, *part) for n, row in enumerate(rows) for part in row):
+        at, where = x, anchor
+        if side in ("first", "second"):
+            where, wide = ("start" if side == "first" else "end"), room
+            at = x - room / 2 if side == "first" else x + room / 2
+            heights[side == "second"] = y + (n + 0.5) * line
+        style: Style = "" if side is None else "italic"
+        colour = INK if side is None else SOFT
+        scene.texts.append(Text(at, y + (n + 0.78) * line, text, size, where, style, colour))
+    ends = {"end": (x + 4, x + 4), "start": (x - 4, x - 4),
+            "middle": (x - wide / 2 - 4, x + wide / 2 + 4)}[anchor]  # fmt: skip
+    for bar, end, height, triple in zip(bars, ends, heights, thing.said, strict=True):
+        if triple is not None:
+            _edge(scene, bar, end, height, triple, pair.beliefs)
 
 
 def _edge(
@@ -320,14 +382,14 @@ def _edge(
 ) -> None:
     """The line of one statement, with a dot at its end if it is believed."""
     wide, dash = _shape(triple, beliefs)
-    scene.strokes.append(Stroke(x1, y, x2, y, wide, tone(triple), dash))  # type: ignore[arg-type]
+    scene.strokes.append(Stroke(x1, y, x2, y, wide, tone(triple), dash))
     if beliefs.held(triple):
         scene.dots.append(Dot(x2, y, 2.0, tone(triple)))
 
 
-def _shape(triple: TripleView, beliefs: Beliefs) -> tuple[float, str]:
+def _shape(triple: TripleView, beliefs: Beliefs) -> tuple[float, Dash]:
     """A line's width and dashes."""
-    dashed = "dashed" if tone(triple) == NEGATIVE else ""
+    dashed: Dash = "dashed" if tone(triple) == NEGATIVE else ""
     if not beliefs.model:
         return _by_count(triple.count), dashed
     edge = beliefs.about(triple)
@@ -351,20 +413,19 @@ def _legend(
     """What colours, widths and dots mean, in as many rows as the width needs; the place below."""
     tones = {tone(t) for t in drawn}
     rows: list[list[tuple[str, Stroke | Dot | None]]] = [
-        [("regard:", None)] + [
-            (name, Stroke(0, 0, 13, 0, 1.8, colour, dash))
-            for name, colour, dash in (
-                ("negative", NEGATIVE, "dashed"), ("neutral", NEUTRAL, ""),
-                ("positive", POSITIVE, ""),
+        [("regard:", None), *(
+            (name, Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE else ""))
+            for name, colour in (
+                ("negative", NEGATIVE), ("neutral", NEUTRAL), ("positive", POSITIVE),
             )
             if colour in tones
-        ]
-    ]  # type: ignore[list-item]  # fmt: skip
+        )]
+    ]  # fmt: skip
     if beliefs.model:
-        rows.append([("lift in bits:", None)] + [
+        rows.append([("lift in bits:", None), *(
             (name, Stroke(0, 0, 13, 0, _by_lift(bits), SOFT))
             for name, bits in (("0 or less", 0), ("2", 2), ("4 or more", 4))
-        ])  # fmt: skip
+        )])  # fmt: skip
         last: list[tuple[str, Stroke | Dot | None]] = []
         if any(beliefs.held(t) for t in drawn):
             last.append(("believed of the group", Dot(0, 0, 2.0, SOFT)))
@@ -374,9 +435,9 @@ def _legend(
     else:
         counts = sorted({1, *(t.count for t in drawn)})
         shown = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
-        rows.append([("said:", None)] + [
+        rows.append([("said:", None), *(
             (f"{count}×", Stroke(0, 0, 13, 0, _by_count(count), SOFT)) for count in shown
-        ])  # fmt: skip
+        )])  # fmt: skip
     x = 2.0
     for row in filter(None, rows):
         wide = sum(width_of(text, size) + (20 if mark else 8) for text, mark in row)
@@ -395,12 +456,12 @@ def _legend(
     return y + 1.5 * size
 
 
-def _foot(scene: Scene, lines: Sequence[str], size: float) -> None:
+def _foot(scene: Scene, lines: Sequence[str]) -> None:
     """Small print below everything."""
-    small = min(size, 6.3)
+    small = 6
     y = scene.height + small
     for line in filter(None, lines):
-        for text in wrapped(line, scene.width - 4, small, 4):
+        for text in wrapped(line, scene.width - 4, small, 8):
             scene.texts.append(Text(2, y, text, small, colour=SOFT))
             y += 1.25 * small
     scene.height = y
@@ -414,7 +475,7 @@ def fan(
     UsageError if there are too many statements to read, or none."""
     rows = _rows(triples)
     scene = Scene(width / POINT)
-    size = 6.3 if width < 5 else 7.5
+    size = 6 if width < 5 else 8
     step, top = 1.5 * size, 1.2 * size
     left, middle, right = (scene.width * share for share in (0.26, 0.40, 0.66))
     names: dict[str, float] = {}
@@ -422,7 +483,7 @@ def fan(
         y = top + place * step
         wide, dash = _shape(t, beliefs)
         scene.strokes.append(
-            Stroke(left, top + height * step, middle, y, wide, tone(t), dash, True)  # type: ignore[arg-type]
+            Stroke(left, top + height * step, middle, y, wide, tone(t), dash, True)
         )
         if beliefs.held(t):
             scene.dots.append(Dot(middle, y, 2.0, tone(t)))
@@ -437,13 +498,14 @@ def fan(
                 scene.texts.append(Text(right, at, text, size))
         names[t.group] = top + height * step
     for name, y in names.items():
-        own = wrapped(name, left - 6, size + 1, 2)
+        big = 8 if size < 8 else 9
+        own = wrapped(name, (left - 6) / _BOLD, big, 2)
         for n, text in enumerate(own):
             at = y + (n - (len(own) - 1) / 2) * 1.2 * size + 0.36 * size
-            scene.texts.append(Text(left - 4, at, text, size + 1, "end", "bold"))
+            scene.texts.append(Text(left - 4, at, text, big, "end", "bold"))
     below = top + len(rows) * step + 0.5 * size
     scene.height = _legend(scene, beliefs, list(triples), below, size)
-    _foot(scene, foot, size)
+    _foot(scene, [*foot, beliefs.note])
     return scene
 
 

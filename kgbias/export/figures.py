@@ -16,7 +16,11 @@ _DPI = 600
 
 def scene(content: Content) -> Scene:
     """The picture of an export: of two groups side by side, of any other number in one fan."""
-    foot = ["What a model says, not what is true.", content.counted.note]
+    note = content.counted.note
+    foot = [
+        "What a model says, not what is true.",
+        f"{note[:1].upper()}{note[1:]}." if note else "",
+    ]
     if content.pair is not None:
         return two_groups(content.pair, content.width, foot)
     return fan(content.triples, content.beliefs, content.width, foot)
@@ -42,6 +46,7 @@ def write_figure(content: Content, path: Path) -> None:
 _TIKZ = r"""\documentclass{article}
 \usepackage[utf8]{inputenc}
 \usepackage[T1]{fontenc}
+\IfFileExists{lmodern.sty}{\usepackage{lmodern}}{}
 \usepackage{textcomp,tikz}
 \usepackage[paperwidth=%spt,paperheight=%spt,margin=4pt]{geometry}
 \pagestyle{empty}
