@@ -17,8 +17,8 @@ from typing import Any, Literal
 from kgbias.errors import UsageError
 from kgbias.evidence.joint import read_beliefs
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, TripleView, node_id
-from kgbias.io.drawing import INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, figure_style
+from kgbias.graph.types import BelievedEdge, Believing, TripleView, node_id
+from kgbias.io.drawing import INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, SOFT, figure_style
 from kgbias.io.text import printable, xml_safe
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -28,7 +28,6 @@ COLUMN, PAGE = 3.3, 7.0
 """Widths in inches: a column of a two-column paper, and both."""
 MOST_EDGES = 60  # more are unreadable on a page
 MOST = 8  # of one group alone, of the other, and of both, unless the caller says which
-SOFT = "#4f5b67"
 _TONES = {"positive": POSITIVE, "negative": NEGATIVE}
 _WIDEST = 4.0  # bits at which a line is widest
 _THIN, _THICK = 0.5, 3.2  # points
@@ -96,9 +95,12 @@ class Beliefs:
     edges: Mapping[Key, BelievedEdge] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, run: StoredRun) -> "Beliefs":
-        """Those of the run's own model, or else of the first that was asked."""
-        found = read_beliefs(run)
+    def of(
+        cls, run: StoredRun, found: tuple[Believing, Sequence[BelievedEdge]] | None = None
+    ) -> "Beliefs":
+        """Those of the run's own model, or else of the first that was asked; `found` if already
+        read."""
+        found = found or read_beliefs(run)
         if found is None:
             return cls()
         believing, edges = found
@@ -300,7 +302,7 @@ def two_groups(pair: Pair, width: float, foot: Sequence[str] = ()) -> Scene:
             _object(scene, pair, thing, rows, x, y, anchor, room, bars, size)
             y += (len(rows) + 0.6) * line
     scene.height = _legend(scene, pair.beliefs, pair.triples, bottom + line, size)
-    _foot(scene, [*foot, pair.caption, pair.beliefs.note])
+    _foot(scene, foot)
     return scene
 
 
@@ -505,7 +507,7 @@ def fan(
             scene.texts.append(Text(left - 4, at, text, big, "end", "bold"))
     below = top + len(rows) * step + 0.5 * size
     scene.height = _legend(scene, beliefs, list(triples), below, size)
-    _foot(scene, [*foot, beliefs.note])
+    _foot(scene, foot)
     return scene
 
 

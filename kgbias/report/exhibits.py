@@ -9,7 +9,7 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
+| pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 associations, agreement, scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
@@ -34,7 +34,7 @@ from kgbias.measure.topics.shares import verdict
 from kgbias.measures import MEASURES, Figure, among, columns, known
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
-from kgbias.report.evidence import agreement, said_believed, scorer_agreement
+from kgbias.report.evidence import agreement, said_believed, said_of_two, scorer_agreement
 from kgbias.report.figures import (
     SHOWN,
     arm_boxes,
@@ -100,6 +100,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
+            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+        for exhibit in said_of_two(data, category, place):
             yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
         yield from beliefs(data, category, place)
         for arm, own in places:

@@ -11,6 +11,7 @@ from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
@@ -180,6 +181,11 @@ class RunData:
     def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self._stored, there=self.believings)
+
+    @cached_property
+    def pictured(self) -> Beliefs:
+        """The same, as pictures of groups need it."""
+        return Beliefs.of(self._stored, self.beliefs) if self.beliefs else Beliefs()
 
     def beside(self, category: str) -> Beside | None:
         """What several models believe about the run's statements; None for a single model, or if
