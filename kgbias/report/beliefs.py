@@ -32,7 +32,7 @@ from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells, few, opened
 from kgbias.stats.estimate import Estimate
 
-DRAWN, TABLED, MAPPED = 20, 60, 40
+STRONGEST, MAPPED = 12, 40
 MARK = " (names a group)"
 _WIDEST = 4.0  # bits at which a map's colour is full
 
@@ -79,7 +79,7 @@ def _strongest(
     ]  # fmt: skip
     left = f" {len(held) - TABLED} more are not listed." if len(held) > TABLED else ""
     key = f"{place}-beliefs"
-    named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:DRAWN]]
+    named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:STRONGEST]]
     yield Exhibit(
         key, category, f"What {model} believes about groups", "",
         partial(belief_bars, named) if named else None,
