@@ -131,12 +131,17 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def points(found: Joint) -> list[Evidence]:
     """The rows of the picture: those that were probed, beliefs first."""
-    rows = [row for row in found.rows if row.lift.has_interval]
+    rows = _said_of(found)
     if len(rows) <= MAX_POINTS:
         return rows
     order = sorted(rows, key=lambda row: (row.verdict == "only said", -row.count))
     kept = {id(row) for row in order[:MAX_POINTS]}
     return [row for row in rows if id(row) in kept]
+
+
+def _said_of(found: Joint) -> list[Evidence]:
+    """The rows of which something is said: their groups have enough names."""
+    return [row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS]
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -234,7 +239,7 @@ def _cells(row: Evidence) -> str:
 
 
 def _drawn(found: Joint) -> str:
-    total, drawn = sum(row.lift.has_interval for row in found.rows), len(points(found))
+    total, drawn = len(_said_of(found)), len(points(found))
     if drawn < total:
         return f"{drawn:,} of {total:,} triples are drawn."
     return f"{total:,} triples, of all categories."
