@@ -190,7 +190,7 @@ class RunData:
     def beside(self, category: str) -> Beside | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return Beside.of_run(self._stored, category, self.believings)
+        return Beside.of_run(self._stored, category, self.believings, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

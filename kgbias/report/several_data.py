@@ -145,7 +145,7 @@ class SeveralData:
         """What the models of the runs believe about a category's groups, or None unless all were
         asked about the same ones."""
         sides = [
-            Side.of(side.run.name, stored, *side.whole.beliefs, category)
+            Side.of(side.run.name, stored, *side.whole.beliefs, category, side.triples)
             for stored, side in zip(self._stored, self.sides, strict=True)
             if side.whole.beliefs is not None
         ]
