@@ -299,8 +299,9 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
     apart = found.apart(0, 1) if two else {}
     rows = []
     drawn: list[tuple[str, Sequence[BelievedEdge] | None]] = []
+    tabled, pictured = (_room(blocks, most) for most in (TABLED, DRAWN))
     for held, order in blocks.items():
-        for n in order[: TABLED // len(blocks)]:
+        for n in order[: tabled[held]]:
             key = found.keys[n]
             row = list(found.words(key))
             row[1] += MARK if found.names_group(key) else ""
@@ -314,12 +315,12 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
             rows.append(row)
         own = [
             (": ".join(found.words(found.keys[n])), [s.edges[found.keys[n]] for s in found.sides])
-            for n in order[: DRAWN // len(blocks)]
+            for n in order[: pictured[held]]
         ]
         drawn += [(held, None), *own] if held and own else own
     heads = [head for label in labels for head in (label, f"95% of {label}", f"{label} finds")]
     heads += ["shown for"] * two + (["difference", "95% interval", "p"] if apart else [])
-    left = sum(max(0, len(order) - TABLED // len(blocks)) for order in blocks.values())
+    left = len(found.strongest) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (
         "Beliefs shown for both models, for one, and for the other" if two
@@ -338,10 +339,23 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
 
 _APART = (
     "Difference: how many bits more the first model ties the statement to the group than the "
-    "second, with its interval over names; p by the test of lifts on the differences between the "
+    "second, beyond what each name makes likelier anyway among the statements that both were asked "
+    "about, with its interval over names; p by the test of lifts on the differences between the "
     "models, name by name, two-sided, corrected over all pairs of a group and a statement that "
     "both were asked about (Benjamini and Hochberg)."
 )
+
+
+def _room(blocks: Mapping[str, Sequence[int]], most: int) -> dict[str, int]:
+    """How many of each block to show, `most` in all: as many of each, and what one leaves goes to
+    the others."""
+    room = dict.fromkeys(blocks, 0)
+    for _ in range(min(most, sum(map(len, blocks.values())))):
+        least = min(
+            (name for name in blocks if room[name] < len(blocks[name])), key=room.__getitem__
+        )
+        room[least] += 1
+    return room
 
 
 def _held_by(found: Beside) -> dict[str, list[int]]:
