@@ -10,7 +10,7 @@ said on the right."""
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -135,8 +135,8 @@ class Beliefs:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """An object, with the strongest statement that joins it to each group, if any, and how many
-    more there are."""
+    """An object, with the strongest statement that joins it to each side, if any, and how many more
+    there are."""
 
     text: str
     said: tuple[TripleView | None, TripleView | None]
@@ -148,80 +148,139 @@ class Thing:
 
 
 class Pair:
-    """What was said about two groups, by object: about the first alone, about both, about the
-    second alone.
+    """What stands beside each other, by object: what the first alone has, what both have, and what
+    the second alone has. The sides are two groups of one run, or two runs that speak of one group.
 
     Args:
-        groups: the ids and names of the two groups.
-        triples: the statements to draw from, of one arm.
-        ever: all that was said, so that what the other group has, though filtered out, is not
-            called one's alone.
-        beliefs: of a model.
-        most: how many objects to draw in each of the three columns: those believed of a group
-            first, then those said most often; None draws all.
+        names: of the two sides.
+        said: the statements to draw from, of one arm, for each side.
+        ever: the ids of all objects of each side, so that what the other side has, though filtered
+            out, is not called one's alone.
+        beliefs: of the model of each side.
+        most: how many objects to draw in each of the three columns: those believed first, then
+            those said most often; None draws all.
+        by: whether the sides are runs, by which things are said, and not groups, of which they are.
 
-    Of several statements that join a group and an object, one is drawn, chosen alike."""
+    Of several statements that join a side and an object, one is drawn, chosen alike."""
 
     def __init__(
         self,
+        names: Sequence[str],
+        said: Sequence[Iterable[TripleView]],
+        ever: Sequence[Collection[str]],
+        beliefs: Sequence[Beliefs],
+        most: int | None = MOST,
+        *,
+        by: bool = False,
+    ) -> None:
+        self.names, self._by = list(names), by
+        self.beliefs = list(beliefs) if all(b.model for b in beliefs) else [Beliefs(), Beliefs()]
+        found: dict[str, tuple[list[TripleView], list[TripleView]]] = defaultdict(lambda: ([], []))
+        for side, triples in enumerate(said):
+            for t in sorted(triples, key=lambda t: (-t.count, t.predicate, t.object)):
+                found[node_id("object", t.object)][side].append(t)
+        columns: list[list[Thing]] = [[], [], []]
+        for key, (first, second) in found.items():
+            one, two = (
+                min(own, key=lambda t: self._strength(t, side), default=None)
+                for side, own in enumerate((first, second))
+            )
+            more = (max(0, len(first) - 1), max(0, len(second) - 1))
+            thing = Thing((first or second)[0].object, (one, two), more)
+            if first and second:
+                columns[1].append(thing)
+            elif key not in ever[1 if first else 0]:
+                columns[0 if first else 2].append(thing)
+        self.totals = [len(column) for column in columns]
+        self.columns = [sorted(column, key=self._order)[:most] for column in columns]
+
+    @classmethod
+    def of_groups(
+        cls,
         groups: Sequence[tuple[str, str]],
         triples: Iterable[TripleView],
         ever: Iterable[TripleView],
         beliefs: Beliefs,
         most: int | None = MOST,
-    ) -> None:
-        self.groups, self.beliefs = list(groups), beliefs
-        ids = [id for id, _ in groups]
-        known: list[set[str]] = [set(), set()]
+    ) -> "Pair":
+        """Two groups, each as (id, name), of one run: its statements to draw from, and all of
+        them."""
+        said: dict[str, list[TripleView]] = {id: [] for id, _ in groups}
+        known: dict[str, set[str]] = {id: set() for id, _ in groups}
+        for t in triples:
+            if t.group_id in said:
+                said[t.group_id].append(t)
         for t in ever:
-            if t.group_id in ids:
-                known[ids.index(t.group_id)].add(node_id("object", t.object))
-        found: dict[str, tuple[list[TripleView], list[TripleView]]] = defaultdict(lambda: ([], []))
-        for t in sorted(triples, key=lambda t: (-t.count, t.predicate, t.object)):
-            if t.group_id in ids:
-                found[node_id("object", t.object)][ids.index(t.group_id)].append(t)
-        columns: list[list[Thing]] = [[], [], []]
-        for key, (first, second) in found.items():
-            one, two = (min(own, key=self._strength, default=None) for own in (first, second))
-            more = (max(0, len(first) - 1), max(0, len(second) - 1))
-            thing = Thing((first or second)[0].object, (one, two), more)
-            if first and second:
-                columns[1].append(thing)
-            elif key not in known[1 if first else 0]:
-                columns[0 if first else 2].append(thing)
-        self.totals = [len(column) for column in columns]
-        self.columns = [sorted(column, key=self._order)[:most] for column in columns]
+            if t.group_id in known:
+                known[t.group_id].add(node_id("object", t.object))
+        names = [name for _, name in groups]
+        return cls(names, list(said.values()), list(known.values()), [beliefs] * 2, most)
 
-    def _strength(self, triple: TripleView) -> tuple[Any, ...]:
-        return not self.beliefs.held(triple), -triple.count, triple.predicate, triple.object
+    @classmethod
+    def of_runs(
+        cls,
+        names: Sequence[str],
+        said: Sequence[Sequence[TripleView]],
+        beliefs: Sequence[Beliefs],
+    ) -> "Pair":
+        """Two runs, by what each says about one group."""
+        ever = [{node_id("object", t.object) for t in own} for own in said]
+        return cls(names, said, ever, beliefs, by=True)
+
+    def _strength(self, triple: TripleView, side: int) -> tuple[Any, ...]:
+        held = self.beliefs[side].held(triple)
+        return not held, -triple.count, triple.predicate, triple.object
 
     def _order(self, thing: Thing) -> tuple[Any, ...]:
-        believed = any(self.beliefs.held(t) for t in thing.own)
+        believed = any(b.held(t) for t, b in zip(thing.said, self.beliefs, strict=True) if t)
         return not believed, -min(t.count for t in thing.own), thing.text
 
     @cached_property
+    def edges(self) -> list[tuple[TripleView, Beliefs]]:
+        """The statements that are drawn, each with what its side's model believes."""
+        return [
+            (t, beliefs)
+            for column in self.columns
+            for thing in column
+            for t, beliefs in zip(thing.said, self.beliefs, strict=True)
+            if t is not None
+        ]
+
+    @property
     def triples(self) -> list[TripleView]:
         """The statements that are drawn."""
-        return [t for column in self.columns for thing in column for t in thing.own]
+        return [t for t, _ in self.edges]
 
     @property
     def caption(self) -> str:
         """What is drawn out of how many."""
-        (a, b), (first, both, second) = [name for _, name in self.groups], self.totals
+        (a, b), (first, both, second) = self.names, self.totals
         drawn = sum(map(len, self.columns))
         which = (
             "" if drawn == sum(self.totals)
-            else ", believed ones first, then the most often said" if self.beliefs.model
+            else ", believed ones first, then the most often said" if self.beliefs[0].model
             else ", the most often said"
         )  # fmt: skip
         several = (
-            " Of several statements that join a group and an object, one is drawn."
+            f" Of several statements that join a {'run' if self._by else 'group'} and an object, "
+            "one is drawn."
             if any(max(thing.more) for column in self.columns for thing in column)
             else ""
         )
+        of = "by" if self._by else "of"
         return (
-            f"{drawn:,} of {sum(self.totals):,} objects are drawn{which}: {first:,} were said of "
-            f"{a} only, {both:,} of both, {second:,} of {b} only.{several}"
+            f"{drawn:,} of {sum(self.totals):,} objects are drawn{which}: {first:,} were said {of} "
+            f"{a} only, {both:,} {of} both, {second:,} {of} {b} only.{several}"
+        )
+
+    @property
+    def note(self) -> str:
+        """What a lift is; "" without any."""
+        models = {b.model for b in self.beliefs}
+        return (
+            replace(self.beliefs[0], model="each model").note
+            if len(models) > 1
+            else (self.beliefs[0].note)
         )
 
 
@@ -301,7 +360,7 @@ def two_groups(pair: Pair, width: float, foot: Sequence[str] = ()) -> Scene:
         for thing, rows in zip(column, own, strict=True):
             _object(scene, pair, thing, rows, x, y, anchor, room, bars, size)
             y += (len(rows) + 0.6) * line
-    scene.height = _legend(scene, pair.beliefs, pair.triples, bottom + line, size)
+    scene.height = _legend(scene, pair.edges, bottom + line, size)
     _foot(scene, foot)
     return scene
 
@@ -310,7 +369,7 @@ def _heads(scene: Scene, pair: Pair, bars: Sequence[float], width: float, size: 
     """The names of the groups over their bars, and what the columns are; the place below them."""
     big = 8 if size < 8 else 9  # sizes at which LaTeX has its fonts
     line = 1.2 * big
-    names = [wrapped(name, width / _BOLD, big, 2) for _, name in pair.groups]
+    names = [wrapped(name, width / _BOLD, big, 2) for name in pair.names]
     most = max(map(len, names))
     for x, own in zip(bars, names, strict=True):
         for n, text in enumerate(own):
@@ -374,9 +433,9 @@ def _object(
         scene.texts.append(Text(at, y + (n + 0.78) * line, text, size, where, style, colour))
     ends = {"end": (x + 4, x + 4), "start": (x - 4, x - 4),
             "middle": (x - wide / 2 - 4, x + wide / 2 + 4)}[anchor]  # fmt: skip
-    for bar, end, height, triple in zip(bars, ends, heights, thing.said, strict=True):
+    for n, triple in enumerate(thing.said):
         if triple is not None:
-            _edge(scene, bar, end, height, triple, pair.beliefs)
+            _edge(scene, bars[n], ends[n], heights[n], triple, pair.beliefs[n])
 
 
 def _edge(
@@ -410,10 +469,10 @@ def _by_count(count: int) -> float:
 
 # ---- legend and foot ----
 def _legend(
-    scene: Scene, beliefs: Beliefs, drawn: Sequence[TripleView], y: float, size: float
+    scene: Scene, edges: Sequence[tuple[TripleView, Beliefs]], y: float, size: float
 ) -> float:
     """What colours, widths and dots mean, in as many rows as the width needs; the place below."""
-    tones = {tone(t) for t in drawn}
+    tones = {tone(t) for t, _ in edges}
     rows: list[list[tuple[str, Stroke | Dot | None]]] = [
         [("regard:", None), *(
             (name, Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE else ""))
@@ -423,19 +482,19 @@ def _legend(
             if colour in tones
         )]
     ]  # fmt: skip
-    if beliefs.model:
+    if any(beliefs.model for _, beliefs in edges):
         rows.append([("lift in bits:", None), *(
             (name, Stroke(0, 0, 13, 0, _by_lift(bits), SOFT))
             for name, bits in (("0 or less", 0), ("2", 2), ("4 or more", 4))
         )])  # fmt: skip
         last: list[tuple[str, Stroke | Dot | None]] = []
-        if any(beliefs.held(t) for t in drawn):
+        if any(beliefs.held(t) for t, beliefs in edges):
             last.append(("believed of the group", Dot(0, 0, 2.0, SOFT)))
-        if any(_shape(t, beliefs)[1] == "dotted" for t in drawn):
+        if any(_shape(t, beliefs)[1] == "dotted" for t, beliefs in edges):
             last.append(("not asked", Stroke(0, 0, 13, 0, 0.9, SOFT, "dotted")))
         rows.append(last)
     else:
-        counts = sorted({1, *(t.count for t in drawn)})
+        counts = sorted({1, *(t.count for t, _ in edges)})
         shown = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
         rows.append([("said:", None), *(
             (f"{count}×", Stroke(0, 0, 13, 0, _by_count(count), SOFT)) for count in shown
@@ -506,7 +565,7 @@ def fan(
             at = y + (n - (len(own) - 1) / 2) * 1.2 * size + 0.36 * size
             scene.texts.append(Text(left - 4, at, text, big, "end", "bold"))
     below = top + len(rows) * step + 0.5 * size
-    scene.height = _legend(scene, beliefs, list(triples), below, size)
+    scene.height = _legend(scene, [(t, beliefs) for t in triples], below, size)
     _foot(scene, foot)
     return scene
 

@@ -21,7 +21,7 @@ def scene(content: Content) -> Scene:
         "What a model says, not what is true.",
         f"{note[:1].upper()}{note[1:]}." if note else "",
         content.pair.caption if content.pair is not None else "",
-        content.beliefs.note,
+        content.pair.note if content.pair is not None else content.beliefs.note,
     ]
     if content.pair is not None:
         return two_groups(content.pair, content.width, foot)

@@ -152,7 +152,7 @@ def _pair(run: StoredRun, filters: Filters, counted: Counted) -> Pair | None:
     named = [node_id("group", name) for name in filters.groups]
     groups.sort(key=lambda g: named.index(g[0]) if g[0] in named else len(named))
     own = filters.limit is not None or filters.per_group is not None
-    pair = Pair(groups, triples, counted.triples, Beliefs.of(run), None if own else MOST)
+    pair = Pair.of_groups(groups, triples, counted.triples, Beliefs.of(run), None if own else MOST)
     if len(pair.triples) > MOST_EDGES:
         raise UsageError(too_many(len(pair.triples)))
     return pair

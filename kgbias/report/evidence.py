@@ -264,7 +264,8 @@ def pair_of(data: RunData, category: str) -> picture.Pair | None:
     )
     if two is None or not said[two[0].id] & said[two[1].id]:
         return None
-    return picture.Pair([(g.id, g.name) for g in two], arm.triples, arm.triples, data.pictured)
+    groups = [(g.id, g.name) for g in two]
+    return picture.Pair.of_groups(groups, arm.triples, arm.triples, data.pictured)
 
 
 def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -272,7 +273,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     pair = pair_of(data, category)
     if pair is None:
         return
-    (_, a), (_, b) = pair.groups
+    a, b = pair.names
     rows = []
     for t in pair.triples:
         edge = data.pictured.about(t)
