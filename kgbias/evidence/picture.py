@@ -15,7 +15,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from kgbias.errors import UsageError
-from kgbias.evidence.joint import read_beliefs
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, TripleView, node_id
 from kgbias.io.drawing import INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, SOFT, figure_style
@@ -96,11 +95,9 @@ class Beliefs:
 
     @classmethod
     def of(
-        cls, run: StoredRun, found: tuple[Believing, Sequence[BelievedEdge]] | None = None
+        cls, run: StoredRun, found: tuple[Believing, Sequence[BelievedEdge]] | None
     ) -> "Beliefs":
-        """Those of the run's own model, or else of the first that was asked; `found` if already
-        read."""
-        found = found or read_beliefs(run)
+        """What was `found` (`kgbias.evidence.joint.read_beliefs`)."""
         if found is None:
             return cls()
         believing, edges = found

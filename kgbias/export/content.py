@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.crawl import merge
-from kgbias.evidence.picture import PAGE, Beliefs, Pair
 from kgbias.graph.between import Named
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
@@ -22,6 +21,9 @@ from kgbias.graph.types import (
 )
 from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
+
+if TYPE_CHECKING:
+    from kgbias.evidence.picture import Pair
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
@@ -90,8 +92,8 @@ class Content:
     triples: Collection[TripleView]
     counted: Counted
     progress: Progress = field(default_factory=Silent)
-    width: float = PAGE
-    pair: Pair | None = None
+    width: float = 7.0
+    pair: "Pair | None" = None
 
     @property
     def heading(self) -> list[str]:
@@ -102,11 +104,6 @@ class Content:
     def category(self) -> dict[str, str]:
         """The category of each group, by the group's id."""
         return {group.id: group.category for group in self.run.groups}
-
-    @cached_property
-    def beliefs(self) -> Beliefs:
-        """What a model believes about the run's groups."""
-        return Beliefs.of(self.run)
 
     @cached_property
     def names_other(self) -> dict[str, str]:

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import MissingExtra
-from kgbias.evidence.picture import Scene, Text, drawn, fan, tone, two_groups
+from kgbias.evidence.joint import read_beliefs
+from kgbias.evidence.picture import Beliefs, Scene, Text, drawn, fan, tone, two_groups
 from kgbias.export.content import Content
 from kgbias.graph.types import node_id
 from kgbias.io.text import dot, latex
@@ -20,12 +21,12 @@ def scene(content: Content) -> Scene:
     foot = [
         "What a model says, not what is true.",
         f"{note[:1].upper()}{note[1:]}." if note else "",
-        content.pair.caption if content.pair is not None else "",
-        content.pair.note if content.pair is not None else content.beliefs.note,
     ]
     if content.pair is not None:
+        foot += [content.pair.caption, content.pair.note]
         return two_groups(content.pair, content.width, foot)
-    return fan(content.triples, content.beliefs, content.width, foot)
+    beliefs = Beliefs.of(content.run, read_beliefs(content.run))
+    return fan(content.triples, beliefs, content.width, [*foot, beliefs.note])
 
 
 def write_figure(content: Content, path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgbias.errors import UsageError
+from kgbias.evidence.joint import read_beliefs
 from kgbias.evidence.picture import MOST, MOST_EDGES, PAGE, Beliefs, Pair, too_many
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
@@ -38,12 +39,14 @@ class Format:
         kind: what it writes: a "text" or "binary" file, "several" files side by side, or a
             "folder" of them.
         picture: whether it is a picture: of one arm, and of no more than can be read.
+        beside: whether the picture has two groups beside each other (`Pair`).
         streams: whether it takes one statement at a time, so that not all need be in memory."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
     picture: bool = False
+    beside: bool = False
     streams: bool = False
 
 
@@ -57,10 +60,10 @@ FORMATS: Table[Format] = Table("export", Format, {
     "node-link": Format(write_node_link, ("json",)),
     "turtle": Format(write_turtle, ("ttl",)),
     "dot": Format(write_dot, ("dot", "gv"), picture=True),
-    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True),
-    "svg": Format(write_figure, ("svg",), picture=True),
-    "pdf": Format(write_figure, ("pdf",), "binary", picture=True),
-    "png": Format(write_figure, ("png",), "binary", picture=True),
+    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True, beside=True),
+    "svg": Format(write_figure, ("svg",), picture=True, beside=True),
+    "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
+    "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder", streams=True),
@@ -99,7 +102,7 @@ def write_export(
         triples = counted.triples
     if form.picture:
         of_one_arm(run, counted)
-        pair = _pair(run, filters, counted)
+        pair = _pair(run, filters, counted) if form.beside else None
         if pair is None:
             filters = _readable(filters, counted.triples)
         else:
@@ -152,7 +155,8 @@ def _pair(run: StoredRun, filters: Filters, counted: Counted) -> Pair | None:
     named = [node_id("group", name) for name in filters.groups]
     groups.sort(key=lambda g: named.index(g[0]) if g[0] in named else len(named))
     own = filters.limit is not None or filters.per_group is not None
-    pair = Pair.of_groups(groups, triples, counted.triples, Beliefs.of(run), None if own else MOST)
+    beliefs = Beliefs.of(run, read_beliefs(run))
+    pair = Pair.of_groups(groups, triples, counted.triples, beliefs, None if own else MOST)
     if len(pair.triples) > MOST_EDGES:
         raise UsageError(too_many(len(pair.triples)))
     return pair
@@ -199,6 +203,7 @@ def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
         selection=content.counted.as_dict(),
         filters=filters.as_dict(),
         triples=len(content.triples),
+        **({"picture": content.pair.caption} if content.pair is not None else {}),
         reviewed=counted(content.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),

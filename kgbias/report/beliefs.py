@@ -280,7 +280,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
         return figure
 
 
-DRAWN, TABLED, PANELS = 20, 60, 6
+DRAWN, TABLED, PANELS = 12, 60, 6
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, INK, NEUTRAL, LINE)
 
 

@@ -185,7 +185,7 @@ class RunData:
     @cached_property
     def pictured(self) -> Beliefs:
         """The same, as pictures of groups need it."""
-        return Beliefs.of(self._stored, self.beliefs) if self.beliefs else Beliefs()
+        return Beliefs.of(self._stored, self.beliefs)
 
     def beside(self, category: str) -> Beside | None:
         """What several models believe about the run's statements; None for a single model, or if

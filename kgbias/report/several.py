@@ -490,7 +490,7 @@ _SECTIONS = {
     "graph": (
         "The graph of a group",
         "What one run alone says about a group, what both say, and what the other alone says; of "
-        "more than two runs, the first two. Not said by a run is not: never said by its model.",
+        "more than two runs, the first two. A model may well make a statement that its run lacks.",
         ("graph-",),
     ),
     "topics": (

@@ -147,7 +147,8 @@ def test_every_measure_that_two_runs_have_is_shown(
     assert [measure.name for measure in data.measures] == names
     shown = {e.key.partition("-")[2]: e.table for e in several_exhibits(data)}
     keys = [name.replace("_", "-") for name in names]
-    assert list(shown) == [*keys, "ranks", "overlap", *(f"differences-{key}" for key in keys)]
+    more = ["graph-1", "graph-2", "graph-3", "overlap", "statements"]
+    assert list(shown) == [*keys, "ranks", *more, *(f"differences-{key}" for key in keys)]
     attack, warmth = shown["differences-identity-attack"], shown["differences-warmth"]
     assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [list(row[:5]) for row in attack.rows]
     assert "over 12 differences in all measures" in attack.note
