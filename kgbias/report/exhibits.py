@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from kgbias.compare import GroupTest, arm_values
-from kgbias.compare.families import tested
+from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel, TripleView, node_id
 from kgbias.io.text import p_value
@@ -40,6 +40,7 @@ from kgbias.report.figures import (
     arm_boxes,
     axes_scatter,
     called,
+    differences,
     entropy_bars,
     mean_bars,
     regard_bars,
@@ -577,8 +578,13 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests.sort(key=lambda t: (t.omnibus_p, t.p_adjusted))
         tests = tests[:SHOWN]
     if tests:
+        regard = [t for t in tests if t.measure == "regard" and t.second == REST]
+        rows = [(t.first, t.difference, t.differs) for t in regard]
         yield Exhibit(
-            f"{place}-group-tests", category, "Do the groups differ?", "", None,
+            f"{place}-group-tests", category,
+            "Mean regard of each group minus that of the others; grey: no difference was shown"
+            if rows else "Do the groups differ?",
+            "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
                 f"{place}-group-tests", f"Groups of {category} compared.", tests, remarks(data)
             ),
