@@ -248,8 +248,8 @@ def mean_bars(means: Named, label: str) -> Any:
 
 
 def differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> Any:
-    """Differences of groups from the others with their 95% intervals, the lowest at the bottom; each
-    with whether it was shown: grey where not, else coloured by sign."""
+    """Differences of groups from the others with their 95% intervals, the lowest at the bottom, and
+    whether each was shown: grey where not, else coloured by sign."""
     ordered = sorted(rows, key=lambda row: row[1].value)
     with figure_style():
         figure, axes = draw_rows(len(ordered))

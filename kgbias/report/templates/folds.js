@@ -2,7 +2,8 @@
 // searched, the list of sections says which is in sight, and a print has everything open.
 (() => {
   const reveal = () => {
-    const target = location.hash.length > 1 && by(decodeURIComponent(location.hash.slice(1).split("?")[0]));
+    let target = null;
+    try { target = by(decodeURIComponent(location.hash.slice(1).split("?")[0])); } catch { return; }  // anyone can write an address
     if (!target) return;
     for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     const own = target.querySelector(":scope > details.section");
