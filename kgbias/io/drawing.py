@@ -8,7 +8,7 @@ from typing import Any
 from kgbias.errors import MissingExtra
 
 COLUMN = 3.3  # inches: one column of a two-column paper
-INK, SOFT, LINE = "#1d2733", "#4f5b67", "#c9d1d9"
+INK, SOFT, LINE, PAPER = "#1d2733", "#4f5b67", "#c9d1d9", "#ffffff"
 # Blue and orange stay apart for every kind of colour vision, and in grey.
 POSITIVE, NEUTRAL, NEGATIVE = "#2f6fb3", "#9aa5b1", "#cf6a1f"
 TOXIC = "#7a4a9c"

@@ -19,6 +19,7 @@ from kgbias.io.drawing import (
     LINE,
     NEGATIVE,
     NEUTRAL,
+    PAPER,
     POSITIVE,
     TOXIC,
     figure_style,
@@ -267,7 +268,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                 shown = f["q_value"] is not None and f["q_value"] <= 0.05 and _leaves_out_none(f)
                 axes.scatter(
                     [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
-                    color=POSITIVE if shown else "#ffffff",
+                    color=POSITIVE if shown else PAPER,
                 )  # fmt: skip
             axes.set_title(score.replace("_", " "), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
@@ -437,7 +438,7 @@ def lifts_beside(
                 axes.plot([edge.low, edge.high], [y, y], color=colour, linewidth=0.8)
                 axes.scatter(
                     [edge.lift], [y], s=11, edgecolor=colour, linewidth=0.8, zorder=3,
-                    color=colour if edge.verdict == "believed" else "#ffffff",
+                    color=colour if edge.verdict == "believed" else PAPER,
                 )  # fmt: skip
             axes.scatter([], [], s=11, color=colour, label=short(label, 24))
         axes.set_yticks(range(len(rows)), [short(name, 40) for name, _ in reversed(rows)])

@@ -8,7 +8,17 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from kgbias.io import pages
-from kgbias.io.drawing import INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, SOFT, TOXIC, figure_style
+from kgbias.io.drawing import (
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    PAPER,
+    POSITIVE,
+    SOFT,
+    TOXIC,
+    figure_style,
+)
 from kgbias.io.text import html
 
 
@@ -68,7 +78,7 @@ def _query(filters: Mapping[str, str]) -> str:
 _IN_PAGES = {
     INK: "currentColor", LINE: "var(--line)", POSITIVE: "var(--positive)",
     NEUTRAL: "var(--neutral)", NEGATIVE: "var(--negative)", TOXIC: "var(--toxic)",
-    SOFT: "var(--soft)",
+    SOFT: "var(--soft)", PAPER: "var(--card)",
 }  # fmt: skip
 
 _LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')
