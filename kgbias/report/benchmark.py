@@ -11,21 +11,13 @@ from kgbias.benchmark import Board, Outcome, Standing
 from kgbias.benchmark.board import CRAWL, EVERYONE
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
+from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.io.files import write_text
 from kgbias.io.text import p_value
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    NEUTRAL,
-    POSITIVE,
-    figure_style,
-    inline_svg,
-    subplots,
-    template,
-)
+from kgbias.report.style import inline_svg, template
 from kgbias.report.tables import Table
 from kgbias.stats.estimate import Estimate, finite
 

@@ -9,7 +9,7 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
+| pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 associations, agreement, scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from kgbias.compare import GroupTest, arm_values
-from kgbias.compare.families import tested
+from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel, TripleView, node_id
 from kgbias.io.text import p_value
@@ -43,12 +43,13 @@ from kgbias.measures import (
 )
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
-from kgbias.report.evidence import agreement, said_believed, scorer_agreement
+from kgbias.report.evidence import agreement, said_believed, said_of_two, scorer_agreement
 from kgbias.report.figures import (
     SHOWN,
     arm_boxes,
     axes_scatter,
     called,
+    differences,
     entropy_bars,
     mean_bars,
     regard_bars,
@@ -109,6 +110,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                 for exhibit in builder(arm, category, own):
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
+            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+        for exhibit in said_of_two(data, category, place):
             yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
         yield from beliefs(data, category, place)
         for arm, own in places:
@@ -630,8 +633,13 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests.sort(key=lambda t: (t.omnibus_p, t.p_adjusted))
         tests = tests[:SHOWN]
     if tests:
+        regard = [t for t in tests if t.measure == "regard" and t.second == REST]
+        rows = [(t.first, t.difference, t.differs) for t in regard]
         yield Exhibit(
-            f"{place}-group-tests", category, "Do the groups differ?", "", None,
+            f"{place}-group-tests", category,
+            "Mean regard of each group minus that of the others; grey: no difference was shown"
+            if rows else "Do the groups differ?",
+            "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
                 f"{place}-group-tests", f"Groups of {category} compared.", tests, remarks(data)
             ),

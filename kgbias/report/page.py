@@ -144,6 +144,9 @@ _SECTIONS = {
     ),
 }
 
+_OPEN = ("beliefs", "figures", "topics", "tests")
+"""The sections whose first figures are in sight; the others are one line until they are opened."""
+
 _METHODS = {
     "occlusion": "The score of the whole sentence minus the score without the word.",
     "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
@@ -167,7 +170,11 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
     if found is None:
         found = list(exhibits(data))
     sections = [
-        Section(title, Markup("<p>{}</p>{}").format(about, cards.render(groups)), anchor)
+        Section(
+            title,
+            Markup("<p>{}</p>{}").format(about, cards.render(groups, folded=anchor in _OPEN)),
+            anchor,
+        )
         for anchor, (title, about, kinds) in _SECTIONS.items()
         if (groups := list(_groups(data, found, kinds)))
     ]
@@ -274,7 +281,7 @@ def ask_section(data: RunData) -> Section:
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows the most frequent
 MAX_GENERATIONS = 5  # in the provenance of one triple
 _LONGEST = 2_000  # characters of any one text in the page
-SCRIPTS = ("app", "evidence", "ask", "copy")
+SCRIPTS = ("app", "evidence", "ask", "copy", "folds")
 """The page's own scripts, in order."""
 
 
@@ -302,12 +309,15 @@ def write_report(
 def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
     """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
-    found = list(exhibits(data))
+    found, screened = list(exhibits(data)), findings(data, explorer)
     script = pages.script(
         *pages.shared(*pages.STATEMENTS), *(template(f"{name}.js") for name in SCRIPTS)
     )
     standard = {section.anchor: section for section in standard_sections(data, found)}
-    beliefs, figures = standard.pop("beliefs", None), standard.pop("figures", None)
+    pairs = [e for e in found if e.key.endswith("-pair")]
+    first = next((f.category for f in screened.findings if f.category), "")
+    pairs.sort(key=lambda e: e.category != first)
+    others = [cards.group(e.category, [e], ()) for e in pairs[1:]]
     return pages.filled(
         template("page.html"),
         run=run,
@@ -326,11 +336,15 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
         distinct=len({t.id for t in triples}),
-        told=told(findings(data, explorer)),
+        told=told(screened),
+        picture=cards.Figure(pairs[0], cards.picture(pairs[0])) if pairs else None,
+        pairs=cards.folded("Two groups of each other category", others) if others else "",
         first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
-        beliefs=beliefs,
-        figures=figures,
-        sections=[ask_section(data), *standard.values(), *extra_sections],
+        beliefs=standard.get("beliefs"),
+        figures=standard.get("figures"),
+        open=[standard[anchor] for anchor in ("topics", "tests") if anchor in standard],
+        ask=ask_section(data),
+        sections=[*(s for s in standard.values() if s.anchor not in _OPEN), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=pages.style(template("style.css")),

@@ -11,6 +11,7 @@ from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
@@ -181,10 +182,15 @@ class RunData:
         """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self._stored, there=self.believings)
 
+    @cached_property
+    def pictured(self) -> Beliefs:
+        """The same, as pictures of groups need it."""
+        return Beliefs.of(self._stored, self.beliefs)
+
     def beside(self, category: str) -> Beside | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return Beside.of_run(self._stored, category, self.believings)
+        return Beside.of_run(self._stored, category, self.believings, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:

@@ -9,6 +9,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.drawing import figure_style
 from kgbias.io.files import manifest, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent
 from kgbias.profiles import SPLITS, Agreement
@@ -18,7 +19,7 @@ from kgbias.report.run_data import RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
 from kgbias.report.sofa import Beside, sofa_exhibits
-from kgbias.report.style import figure_style, unlinked
+from kgbias.report.style import unlinked
 from kgbias.report.tables import Exhibit, as_csv, latex
 
 FORMATS = ("svg", "pdf", "png")

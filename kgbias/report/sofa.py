@@ -7,9 +7,9 @@ from typing import Any
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
 from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
+from kgbias.io.drawing import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.io.text import p_value
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 

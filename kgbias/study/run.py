@@ -306,6 +306,7 @@ class Run(Held, Measured, Probed):
         limit: int | None = None,
         per_group: int | None = None,
         merged: bool = False,
+        width: float = 7.0,
         **selection: Unpack[Selecting],
     ) -> int:
         """Write the statements that count (`counted`) with counts and scores, as a table, a graph
@@ -324,9 +325,18 @@ class Run(Held, Measured, Probed):
             per_group: at most this many per group, the most frequent first. Without this and
                 `limit`, pictures have as many as are legible.
             merged: count near-duplicates as one.
+            width: of a picture, in inches, from 3 to 20: 3.3 is a column of a two-column paper,
+                7 both.
             selection: which statements count, as in `counted`.
+
+        A picture of two groups has what is said of each alone on the outside and of both in the
+        middle: up to eight objects in each column, those believed of a group first, then the most
+        often said.
         """
         from kgbias.export import Filters, write_export
+
+        if not 3 <= width <= 20:
+            raise UsageError(f"`width` {width:g}: it can be 3 to 20 inches")
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path
@@ -338,6 +348,7 @@ class Run(Held, Measured, Probed):
                 filters,
                 selection=Selection(**selection),
                 progress=progress,
+                width=width,
             )
 
     def explore(self, **selection: Unpack[Selecting]) -> "Explorer":

@@ -74,7 +74,7 @@ def test_a_run_with_everything(
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
         "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-groups", "01-entropy",
-        "01-topic-00", "01-topic-01", "01-group-tests", "02-variance",
+        "01-topic-00", "01-topic-01", "01-group-tests", "01-pair", "02-variance",
     ]  # fmt: skip
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
     files = save_figures(StoredRun(store, run), tmp_path / "figures")

@@ -318,6 +318,9 @@ def test_the_growth_of_the_graph(chromium: Any, store: SQLiteStore, tmp_path: Pa
     window = Window(chromium, path)
     page = window.page
     assert [line[2:4] for line in window.rows()] == [["food", "3"], ["rain", "1"]]
+    axes = page.locator("#growth text").all_text_contents()
+    assert {"new statements", "all so far", "round", "first prompts"} <= set(axes)
+    assert axes.count("2") >= 1  # of all so far, at the top; the most in a round was 1
     page.locator("#to").fill("0")
     assert [line[2:4] for line in window.rows()] == [["food", "1"]]
     assert page.inner_text("#rounds") == "the first prompts: 1 new statement."

@@ -15,9 +15,9 @@ from click.testing import CliRunner
 
 from kgbias.cli.take import export
 from kgbias.errors import UsageError
+from kgbias.evidence.picture import MOST_EDGES
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import literal
-from kgbias.export.figures import MOST_EDGES
 from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
