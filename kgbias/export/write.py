@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
 from kgbias.export.figures import MOST_EDGES, write_dot, write_figure, write_tikz
@@ -138,7 +138,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     Raises UsageError for a format that does not exist."""
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no export format {name!r}; the formats are {', '.join(FORMATS)}")
+            raise UsageError(no_such("export format", name, FORMATS))
         return name
     if not isinstance(output, Path):
         return "jsonl"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
@@ -264,9 +264,7 @@ def scope(
     arms = all_arms = _arms(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:
-            raise UsageError(
-                f"run {run.name!r} has no arm {selection.arm!r}; it has {', '.join(arms)}"
-            )
+            raise UsageError(no_such("arm", selection.arm, arms, f" in run {run.name!r}"))
         arms = (selection.arm,)
     return arms, all_arms, _threshold(run, selection, measured)
 

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, ModelError, UsageError, first_line
+from kgbias.errors import DataError, ModelError, UsageError, first_line, no_such
 from kgbias.ids import content_id
 from kgbias.io.reading import read_json
 from kgbias.models.base import Notify, Settings
@@ -120,7 +120,7 @@ class Encoder:
         notify: Notify | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+            raise UsageError(no_such("dtype", dtype, DTYPES))
         self.spec = spec
         self.info = files.info
         self.settings: Settings = (("dtype", dtype),)
@@ -150,8 +150,7 @@ class Encoder:
         places = list(dict.fromkeys(wanted))
         for encoding, _ in places:
             if encoding not in get_args(Encoding):
-                listed = ", ".join(get_args(Encoding))
-                raise UsageError(f"no encoding {encoding!r}; choose from {listed}")
+                raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
         rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(

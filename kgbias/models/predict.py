@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
 from kgbias.models.spec import KINDS, parse, weights
@@ -242,7 +242,7 @@ def open_predictor(
         ModelError: the model cannot be loaded.
     """
     if kind not in ("auto", "masked", "causal"):
-        raise UsageError(f"no kind {kind!r}; choose from auto, masked, causal")
+        raise UsageError(no_such("kind", kind, ("auto", "masked", "causal")))
     parsed = parse(spec)
     files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)

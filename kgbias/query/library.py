@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.store import Store
 from kgbias.graph.types import node_id
@@ -60,9 +60,7 @@ class NamedQuery:
         needed, and RunNotFound for an unknown run."""
         known = {parameter.name for parameter in self.parameters}
         if unknown := sorted(given.keys() - known):
-            raise UsageError(
-                f"{self.name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
-            )
+            raise UsageError(no_such("parameter", unknown[0], sorted(known), f" of {self.name}"))
         values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
         for name in values.keys() & _GROUPS:
             if values[name] is not None:
@@ -109,7 +107,7 @@ def query_names() -> list[str]:
 def load_query(name: str) -> NamedQuery:
     """A query of the library. Raises UsageError, listing the names, for any other."""
     if name not in query_names():
-        raise UsageError(f"no query {name!r}; there are {', '.join(query_names())}")
+        raise UsageError(no_such("query", name, query_names()))
     text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
     head = [line.removeprefix("//").strip() for line in text.splitlines() if line[:2] == "//"]
     found = [m for line in head if (m := _PARAMETER.match(line))]
