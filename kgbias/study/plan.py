@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
-from kgbias.errors import DataError, Interrupted, KgbiasError, RunNotFound, UsageError, no_such
+from kgbias.errors import (
+    DataError,
+    Interrupted,
+    KgbiasError,
+    RunNotFound,
+    UsageError,
+    nearest,
+    no_such,
+)
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import within, write_text
@@ -88,8 +96,9 @@ def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, 
     """Raise DataError unless every value fits the method's own annotations: a file is checked
     whole, before its first step is carried out."""
     if wrong := sorted(given.keys() - known.keys()):
+        meant = f" (did you mean {near}?)" if (near := nearest(wrong[0], known)) else ""
         raise DataError(
-            f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(known))}"
+            f"{path}: {where} cannot set {wrong[0]!r}{meant}; it takes {', '.join(sorted(known))}"
         )
     for name, value in given.items():
         if not fits(value, known[name]):

@@ -219,7 +219,7 @@ def test_unknown_run_and_format(
     model: ScriptedModel, db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crawl(db, "--run", "mine")
-    assert "it has mine" in bad(["export", "other", "--store", db], capsys)
+    assert "choose from mine" in bad(["export", "other", "--store", db], capsys)
     odd = str(tmp_path / "out.xlsx")
     assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
     nowhere = str(tmp_path / "none" / "out.csv")
@@ -244,8 +244,9 @@ def test_every_command_has_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
-        (["mesure"], "Did you mean one of: 'measure', 'merge'?"),
-        (["probe", "surprisall"], "--model"),  # `probe RUN`: a run may be called so
+        (["mesure"], "no command 'mesure' (did you mean measure?); kgbias --help"),
+        (["explorer"], "did you mean explore?"),
+        (["probe", "surprisall"], "did you mean surprisal?); a run of that name is"),
         (["profiles", "analyze"], "Did you mean 'analyse'?"),
         (["crawl", "--modle", "smollm2"], "--model"),
         (["compare", "--pair"], "--pairs"),

@@ -90,7 +90,7 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[crawls]\nmodel = 'x'", r"'crawls' must be tables, \[\[crawls\]\]"),
         ("[[crawl]]\nmodel = 'x'", r"'crawl' must be a table, \[crawl\]"),
         ("store = 3", "'store' must be a text"),
-        ("[mesure]", "unknown entry 'mesure'"),
+        ("[mesure]", "no entry 'mesure' .did you mean measure"),
         ("[crawl]\nmodels = 'smollm2'", "must be a list of specs"),
         ("[crawl]\nmodels = ['smollm2']\nsample = 2", r"\[crawl\] cannot set 'sample'"),
         ("[[crawls]]\nsamples = 2", "needs a `model`"),
@@ -198,7 +198,7 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
         ("[crwal]", "no command 'crwal'"),
         ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option or setting 'modle'"),
         ("[crawl]\nmodel = {a = 1}", "'model' must be a value"),
-        ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu'; did you mean run?"),
+        ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu' .did you mean run"),
     ],
 )
 def test_what_a_folder_cannot_set(tmp_path: Path, text: str, message: str) -> None:

@@ -67,7 +67,10 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--set", "tpo-p=1", "crawl", "--model", "m"), "no setting 'tpo-p'; did you mean top-p?"),
+        (
+            ("--set", "tpo-p=1", "crawl", "--model", "m"),
+            "no setting 'tpo-p' of crawl (did you mean top-p?)",
+        ),
         (("--set", "top-p=much", "crawl", "--model", "m"), "'much' is not a valid float"),
         (("--set", "seed=x", "runs"), "'x' is not a valid integer"),
         (("--set", "correction=x", "runs"), "'x' is not one of 'holm', 'bh'"),
