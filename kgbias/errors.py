@@ -77,11 +77,14 @@ def no_such(what: str, name: object, there: Iterable[object], where: str = "") -
     """The line for a name that is not there: "no run 'demoo' in demo.db (did you mean demo?);
     choose from demo, other". `what` is the kind of thing that the name is of, `where` follows it.
 
-    The nearest name is one that differs in case, number or a few letters; a long list is cut."""
+    The nearest name is one that differs in case, number or a few letters. A list too long for a
+    line is cut, and left out beside the nearest name."""
     names = list(dict.fromkeys(str(each) for each in there))
     written = repr(name if len(str(name)) <= 80 else f"{str(name)[:79]}…")
     near = nearest(str(name), names)
     meant = f" (did you mean {near}?)" if near else ""
+    if near and len(names) > _MOST:
+        return f"no {what} {written}{where}{meant}"
     more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
     listed = f"choose from {', '.join(names[:_MOST])}{more}" if names else "there are none"
     return f"no {what} {written}{where}{meant}; {listed}"

@@ -261,7 +261,7 @@ def scope(
     """The selected arms, all arms of the run, and the acceptability from which a statement counts.
     `said` are the arms that said anything; `measured` is whether any statement has an acceptability
     score. Raises as `select`."""
-    arms = all_arms = _arms(run, said)
+    arms = all_arms = arms_of(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:
             raise UsageError(no_such("arm", selection.arm, arms, f" in run {run.name!r}"))
@@ -327,7 +327,7 @@ def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     return selection.min_acceptability
 
 
-def _arms(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
+def arms_of(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
     """The arms of a run in the order of its configuration, then any others by name."""
     configured = [arm for arm in run.config.get("arms", ()) if isinstance(arm, str)]
     return tuple(dict.fromkeys([*configured, *sorted(said)])) or ("none",)

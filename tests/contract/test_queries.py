@@ -509,7 +509,7 @@ def test_what_a_query_takes(middle: Store) -> None:
         ask(middle, "neighbourhood")
     with pytest.raises(
         UsageError,
-        match="no parameter 'grup' of .*did you mean group.*choose from arm, group, limit, min_",
+        match=r"no parameter 'grup' of .*did you mean group.*choose from arm, group, limit, min_",
     ):
         ask(middle, "neighbourhood", grup="Elves")
     with pytest.raises(UsageError, match="limit must be a number, not 'many'"):

@@ -259,11 +259,11 @@ def test_a_gpu_is_found(
 
 def test_options_that_do_not_apply_are_errors(gpt2: Path) -> None:
     with pytest.raises(
-        UsageError, match="no option 'batch_size' for .*; choose from base_url, concurr"
+        UsageError, match=r"no option 'batch_size' for .*; choose from base_url, concurr"
     ):
         open_model("openai:m", batch_size=4)
     with pytest.raises(
-        UsageError, match="no option 'base_url' for .*; choose from batch_size, device"
+        UsageError, match=r"no option 'base_url' for .*; choose from batch_size, device"
     ):
         open_model(f"hf:{gpt2}", base_url="http://localhost")
     assert open_model(f"hf:{gpt2}", base_url=None).info.name == f"hf:{gpt2}"

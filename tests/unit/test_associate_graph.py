@@ -141,7 +141,7 @@ def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> N
     assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
     assert test.source == "names: made up; made up" and not test.few
     with pytest.raises(
-        UsageError, match="no group 'Hobbits' in run .*; choose from Elves, Orcs, Ents"
+        UsageError, match=r"no group 'Hobbits' in run .*; choose from Elves, Orcs, Ents"
     ):
         asked.tests(("Hobbits", "Orcs"))
     everything, left_out = asked.tests("all")

@@ -100,9 +100,19 @@ def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
 
 
 def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "any", "--category", "gender", "--store", db, "--dry-run", "--json")
+    base = (
+        "crawl",
+        "--model",
+        "smollm2",
+        "--category",
+        "gender",
+        "--store",
+        db,
+        "--dry-run",
+        "--json",
+    )
     priced = json.loads(run(*base).stdout)
-    config = configure("any", category="gender")
+    config = configure("smollm2", category="gender")
     assert sum(stage["requests"] for stage in priced["stages"]) == config.places
     most = config.max_attempts
     assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
@@ -129,7 +139,7 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
 
 
 def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "any", "--store", db, "--dry-run", "--dynamic", "religion",
+    base = ("crawl", "--model", "smollm2", "--store", db, "--dry-run", "--dynamic", "religion",
             "--prompts", "salinas-2023")  # fmt: skip
     alone = json.loads(run(*base, "--json").stdout)
     assert alone["more_groups_named_by_model"] and alone["groups"] == 0
@@ -137,7 +147,9 @@ def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> N
     both = json.loads(run(*base, "--category", "gender", "--augment", "none,both", "--json").stdout)
     assert [s["requests"] for s in both["stages"]] == [5, 120, 240, 240]
     assert "each group that the model names" in run(*base).stdout
-    until = run("crawl", "--model", "any", *GENDER, "--until-coverage", "0.8", "--dry-run").stdout
+    until = run(
+        "crawl", "--model", "smollm2", *GENDER, "--until-coverage", "0.8", "--dry-run"
+    ).stdout
     assert "3 groups, 1 arm, at most, until coverage" in until
 
 

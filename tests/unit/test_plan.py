@@ -196,7 +196,7 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
     [
         ("stores = 'x'", "no setting for all commands 'stores'"),
         ("[crwal]", "no command 'crwal'"),
-        ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option or setting 'modle'"),
+        ("[crawl]\nmodle = 'x'", r"\[crawl\] no option or setting 'modle' .did you mean model"),
         ("[crawl]\nmodel = {a = 1}", "'model' must be a value"),
         ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu' .did you mean run"),
     ],
@@ -302,7 +302,7 @@ def test_steps_across_runs(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[[compare]]\nruns = ['said']", "needs two or more"),
-        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; the runs are"),
+        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; choose from said"),
         ("[[compare]]\nprobes = true", "cannot set 'probes'"),
         ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
         ("[[query]]\nname = 'no'", "no query 'no'"),

@@ -81,7 +81,7 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
         (("crawl", "--top-p", "1"), "top-p is a setting: kgbias --set top-p=VALUE crawl"),
         (("figures", "--device", "cpu"), "No such option '--device'"),
         (("run", "--set", "device=cpu", "study.toml"), "kgbias run takes no --set"),
-        (("figures", "--set", "kernel=radial"), "figures has no setting 'kernel'"),
+        (("figures", "--set", "kernel=radial"), "no setting 'kernel' of figures"),
     ],
 )
 def test_what_cannot_be_set_is_one_line(arguments: tuple[str, ...], why: str) -> None:
