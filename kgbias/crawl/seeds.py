@@ -311,6 +311,11 @@ def choose_seeds(
         categories = list(known)
     chosen = [seed for seed in of_files if seed.category.name not in categories]
     for name in categories:
+        if "," in name and {each.strip() for each in name.split(",")} <= known.keys():
+            raise UsageError(
+                f"{name!r} is several categories: give each by itself (`category`), or their "
+                "combinations (`intersect`)"
+            )
         if name not in known and not own_groups:
             raise UsageError(
                 f"{no_such('category', name, _names(known))}, or make a new one of your own groups "
@@ -327,7 +332,9 @@ def choose_seeds(
         if len(chosen) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
         chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
-    chosen += [intersect(known, names.split(",")) for names in intersections]
+    chosen += [
+        intersect(known, [name.strip() for name in names.split(",")]) for names in intersections
+    ]
     if len({seed.category.name for seed in chosen}) < len(chosen):
         raise UsageError("a category is named twice")
     return chosen

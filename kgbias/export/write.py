@@ -147,7 +147,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
         for name, form in formats.items():
             if extension in form.extensions:
                 return name
-    raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
+    raise UsageError(no_such("export format", extension, FORMATS))
 
 
 def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:

@@ -20,7 +20,7 @@ from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
-from kgbias.measure.scorers import Scorer, require_language
+from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
@@ -257,6 +257,7 @@ def chosen(
         counted = {t.id for t in select(run).triples}
         triples = telling([t for t in triples if t.id in counted], measure, top)
     if not triples:
+        check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
 

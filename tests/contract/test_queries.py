@@ -502,6 +502,31 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
         ask(middle, "bridges", run="nowhere")
 
 
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("shared", {"group": "Elf", "other": "Orcs"}, r"no group 'Elf' in run .* mean Elves\?"),
+        ("path", {"group": "Elves", "other": "Ork"}, r"no group 'Ork' in run .* mean Orcs\?"),
+        ("bridges", {"arm": "prefix"}, "no arm 'prefix' in run 'middle'"),
+        ("believed", {"verdict": "belived"}, r"no verdict 'belived' .did you mean believed"),
+        (
+            "lineage",
+            {"group": "Elves", "predicate": "lov", "object": "songs"},
+            "no predicate 'lov'",
+        ),
+        ("lineage", {"group": "Elves", "predicate": "love", "object": "song"}, "no object 'song'"),
+        ("lineage", {"group": "Elfs", "predicate": "love", "object": "songs"}, "no group 'Elfs'"),
+        ("benchmark_items", {"benchmark": "bbc"}, "no benchmark 'bbc' in the store"),
+        ("sofa_scores", {"probes": "mine"}, "no probes 'mine' in the store"),
+    ],
+)
+def test_names_that_are_not_there_are_refused(
+    middle: Store, name: str, given: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        ask(middle, name, **given)
+
+
 def test_what_a_query_takes(middle: Store) -> None:
     with pytest.raises(
         UsageError, match="neighbourhood needs the parameter group: the group's name"
@@ -512,8 +537,10 @@ def test_what_a_query_takes(middle: Store) -> None:
         match=r"no parameter 'grup' of .*did you mean group.*choose from arm, group, limit, min_",
     ):
         ask(middle, "neighbourhood", grup="Elves")
-    with pytest.raises(UsageError, match="limit must be a number, not 'many'"):
+    with pytest.raises(UsageError, match="limit must be a whole number, not 'many'"):
         ask(middle, "bridges", limit="many")
+    with pytest.raises(UsageError, match="limit must be at least 0, not -1"):
+        ask(middle, "bridges", limit="-1")
     with pytest.raises(UsageError, match="no query 'nothing'; choose from believed, "):
         load_query("nothing")
 

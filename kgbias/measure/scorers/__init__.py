@@ -129,7 +129,7 @@ def no_labels() -> UsageError:
 def _unknown(measure: str, spec: str) -> UsageError:
     own = "offline, " if MEASURES[measure].scorer else ""
     return UsageError(
-        f"no {measure} scorer {spec!r}: choose {own}hf:ID-or-PATH[@REV][:LABEL], "
+        f"no {measure} scorer {spec!r}; choose from {own}hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
 
