@@ -192,7 +192,10 @@ def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
         ("[[group]]\nterms = { words = ['elf'] }", "every .* needs a name"),
         ("[[group]]\nname = 'Elves'\nterms = { words = ['elf'] }", "terms needs a source"),
         ("[[group]]\nname = 'Elves'\nterms = ['elf']", "terms must be a table"),
-        ("[[group]]\nname = 'Elves'\nwords = ['elf']", "no entry 'words'; choose from aliases"),
+        (
+            "[[group]]\nname = 'Elves'\nwords = ['elf']",
+            "no entry 'words' .did you mean forms.*choose from aliases",
+        ),
         ("[[group]]\nname = 'Elves'\nnames = { origins = ['elven'] }", "no origin 'elven'"),
         ("[[group]]\nname = 'E'\nnames = { pattern = 'p' }", "no pattern 'p' of names"),
         ("[attributes.good]\ntest = 'weat1'\nsides = ['a']", "sides must be two"),
