@@ -194,7 +194,7 @@ def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
         ("[[group]]\nname = 'Elves'\nterms = ['elf']", "terms must be a table"),
         (
             "[[group]]\nname = 'Elves'\nwords = ['elf']",
-            "no entry 'words' .did you mean forms.*choose from aliases",
+            "no entry 'words' .did you mean forms",
         ),
         ("[[group]]\nname = 'Elves'\nnames = { origins = ['elven'] }", "no origin 'elven'"),
         ("[[group]]\nname = 'E'\nnames = { pattern = 'p' }", "no pattern 'p' of names"),
