@@ -91,8 +91,8 @@ SHARED: Mapping[str, Shared] = {
         _SHARE,
     ),
     "without-echoes": Shared(
-        "Whether to leave out statements that repeat an example of their own prompt (default: "
-        "false).",
+        "Whether to leave out kept statements that repeat an example of their own prompt (default: "
+        "false); rejected echoes, which kgbias runs counts, are no statements.",
         "BOOL",
         bool,
     ),

@@ -4,7 +4,7 @@ Everything computed, drawn or written from a run reads its statements here. Arms
 if no arm is named, each arm that said a triple has a row of its own.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
@@ -331,3 +331,11 @@ def arms_of(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
     """The arms of a run in the order of its configuration, then any others by name."""
     configured = [arm for arm in run.config.get("arms", ()) if isinstance(arm, str)]
     return tuple(dict.fromkeys([*configured, *sorted(said)])) or ("none",)
+
+
+def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
+    """The statements about each group, by the group's id."""
+    found: dict[str, list[TripleView]] = defaultdict(list)
+    for triple in triples:
+        found[triple.group_id].append(triple)
+    return found

@@ -21,6 +21,7 @@ from kgbias.io.reading import read_json
 from kgbias.models.base import Notify, Settings
 from kgbias.models.gguf import cache_folder
 from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.pretrained import is_token
 from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
 
@@ -217,8 +218,7 @@ class Encoder:
 
     def known(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
-        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
-        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+        return is_token(self._tokenizer, word)
 
     @property
     def _tokenizer(self) -> Any:

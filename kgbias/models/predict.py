@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
+from kgbias.models.pretrained import is_token
 from kgbias.models.spec import KINDS, parse, weights
 
 _PIECE = 1024  # sentences read together, wherever they are read: sums depend on the batch
@@ -61,8 +62,7 @@ class _Predictor(ABC):
 
     def known(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
-        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
-        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+        return is_token(self._tokenizer, word)
 
     def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
         """One prediction per sentence, in order."""
