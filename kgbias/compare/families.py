@@ -108,7 +108,7 @@ class GroupTest:
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
-        return f"mean {self.measure}{mixed}"
+        return f"mean {self.measure.replace('_', ' ')}{mixed}"
 
     @property
     def verdict(self) -> str:

@@ -123,7 +123,7 @@ class Contrast:
     def verdict(self) -> str:
         """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"{self.statistic} {self.measure} of {self.group}".strip()
+        subject = f"{self.statistic} {self.measure.replace('_', ' ')} of {self.group}".strip()
         d = self.difference
         if self.differs:
             way = "above" if d.value > 0 else "below"
