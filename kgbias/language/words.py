@@ -84,10 +84,10 @@ def lemma(word: str) -> str:
         return word[:-2]
     if re.search(r"[^sui]s$", word) and len(word) > 3:
         return word[:-1]
-    found = re.match(r"(.*[aeiouy].*)(?:ing|(?<!e)ed)$", word)
-    if found is None or len(found[1]) < 2:
+    inflected = re.match(r"(.*[aeiouy].*)(?:ing|(?<!e)ed)$", word)
+    if inflected is None or len(inflected[1]) < 2:
         return word
-    base = found[1]
+    base = inflected[1]
     if _DOUBLED.search(base):
         return base[:-1]
     return base + "e" if _SHORT.search(base) or _BARE.search(base) else base
