@@ -353,7 +353,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "believed",
-        {"arm": "prefix", "limit": 1, "group": "Orcs"},
+        {"arm": "none", "limit": 1, "group": "Orcs"},
         [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test")],
     ),
     (
@@ -408,7 +408,6 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
          ("asked", "one", "conditional", 0.5, "peoples", 0.5, 0.25, 1.0, 2)],
     ),
-    ("sofa_scores", {"probes": "other"}, []),
     (
         "shared_stereotypes",
         {"limit": 3},
@@ -505,8 +504,8 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("shared", {"group": "Elf", "other": "Orcs"}, r"no group 'Elf' in run .* mean Elves\?"),
-        ("path", {"group": "Elves", "other": "Ork"}, r"no group 'Ork' in run .* mean Orcs\?"),
+        ("shared", {"group": "Elve", "other": "Orcs"}, r"no group 'Elve' in run .* mean Elves\?"),
+        ("path", {"group": "Elves", "other": "Orks"}, r"no group 'Orks' in run .* mean Orcs\?"),
         ("bridges", {"arm": "prefix"}, "no arm 'prefix' in run 'middle'"),
         ("believed", {"verdict": "belived"}, r"no verdict 'belived' .did you mean believed"),
         (

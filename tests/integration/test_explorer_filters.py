@@ -147,10 +147,8 @@ def test_a_path_leads_over_what_both_share(window: Window) -> None:
 
 def test_words_that_nothing_holds_are_said(window: Window) -> None:
     window.page.fill("#search", "womn")
-    window.page.wait_for_function("document.querySelector('#caption').textContent.includes('womn')")
+    window.page.locator("#caption", has_text="womn").wait_for()
     caption = window.page.inner_text("#caption")
-    assert caption == ("No statement that passes the filters holds “womn”. The nearest is “Women”.")
+    assert caption == "No statement that passes the filters holds “womn”. The nearest is “Women”."
     window.page.fill("#search", "")
-    window.page.wait_for_function(
-        "!document.querySelector('#caption').textContent.includes('womn')"
-    )
+    window.page.locator("#caption", has_text="womn").wait_for(state="detached")

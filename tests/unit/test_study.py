@@ -50,7 +50,7 @@ def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
         assert again.crawled.asked == 0 and again.id == run.id
         assert [r.name for r in study.runs()] == ["mine"]
         assert study.run().id == study.run("mine").id == run.id
-        with pytest.raises(kgbias.RunNotFound, match="it has mine"):
+        with pytest.raises(kgbias.RunNotFound, match="choose from mine"):
             study.run("other")
         with pytest.raises(kgbias.UsageError, match="was not crawled"):
             _ = study.run("mine").crawled
