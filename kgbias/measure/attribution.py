@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
@@ -138,7 +138,7 @@ def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no `method` {method!r}: choose {', '.join(METHODS)}")
+            raise UsageError(no_such("`method`", method, METHODS))
         if method != "occlusion" and not isinstance(scorer, Readable):
             raise UsageError(
                 f"{scorer.name} gives no gradients of {scorer.measure}: use `method` occlusion"
