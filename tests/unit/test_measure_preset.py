@@ -59,7 +59,7 @@ def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
         configure(toxic="offline")  # type: ignore[call-arg]
     with pytest.raises(
         UsageError,
-        match="no measure 'toxic' .did you mean toxicity..; choose from regard, toxicity, iden",
+        match=r"no measure 'toxic' .did you mean toxicity..; choose from regard, toxicity, iden",
     ):
         configure(scorers={"toxic": "offline"})
 

@@ -216,7 +216,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="sentences", prompts=None)
     with pytest.raises(
         UsageError,
-        match="no prompts 'sentence' .did you mean sentences..; choose from german, salinas-2023",
+        match=r"no prompts 'sentence' .did you mean sentences..; choose from german, salinas-2023",
     ):
         config(prompts="sentence")
 
