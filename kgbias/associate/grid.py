@@ -19,7 +19,7 @@ from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import Source, run_method
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
@@ -338,7 +338,7 @@ def plan(
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in known:
-            raise UsageError(f"a grid has no {name} {value!r}; choose from {', '.join(known)}")
+            raise UsageError(no_such(name, value, known, " in a grid"))
     takes = encodings_of(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")

@@ -25,7 +25,7 @@ from kgbias.cli.settings import (
     settings_first,
 )
 from kgbias.cli.show import end, fail, fail_usage, prepare
-from kgbias.errors import KgbiasError
+from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
 
@@ -130,7 +130,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+            meant = f" (did you mean {near}?)" if (near := nearest(args[0], COMMANDS)) else ""
+            raise UsageError(f"no command {args[0]!r}{meant}; kgbias --help lists them")
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest

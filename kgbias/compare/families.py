@@ -20,7 +20,7 @@ import numpy as np
 
 from kgbias.compare.paired import Drawn, detectable
 from kgbias.compare.permuted import deal, drawn
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
@@ -109,7 +109,7 @@ class GroupTest:
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
-        return f"mean {self.measure}{mixed}"
+        return f"mean {self.measure.replace('_', ' ')}{mixed}"
 
     @property
     def verdict(self) -> str:
@@ -187,7 +187,7 @@ def omnibus(
     with each other, whatever `against` says. `draws` says how the triples were drawn (None:
     independently)."""
     if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+        raise UsageError(no_such("correction", correction, ("holm", "bh")))
     told, read = progress or Silent(), draws or Draws({})
     categories: dict[str, list[Group]] = defaultdict(list)
     for g in run.groups:
@@ -466,7 +466,7 @@ def arm_tests(
     if there is such an arm, or else every pair of arms, at one mix of groups and prompts. Each
     triple has the count of its arm; a single arm gives no test."""
     if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+        raise UsageError(no_such("correction", correction, ("holm", "bh")))
     read, found = draws or Draws({}), list[GroupTest]()
     for measure in measures if measures is not None else tested(triples):
         for category, arms in _by_arm(triples, measure, categories).items():

@@ -25,7 +25,7 @@ class Side:
     """What one model believes about the groups of a category; `label` tells it from the others.
 
     `edges` are for groups of five names or more, by group and words, wherever a crawl cut these in
-    two; `floor` is how many pairs the same test found for meaningless names, and out of how many;
+    two; `floor` is how many pairs the same test found for made-up names, and out of how many;
     `naming` has the ids of the statements that name a group, `table` the lifts of each name.
     """
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.evidence.joint import read_beliefs
 from kgbias.evidence.picture import MOST, MOST_EDGES, PAGE, Beliefs, Pair, too_many
 from kgbias.export.content import Content, Filters
@@ -167,7 +167,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     Raises UsageError for a format that does not exist."""
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no export format {name!r}; the formats are {', '.join(FORMATS)}")
+            raise UsageError(no_such("export format", name, FORMATS))
         return name
     if not isinstance(output, Path):
         return "jsonl"
@@ -176,7 +176,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
         for name, form in formats.items():
             if extension in form.extensions:
                 return name
-    raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
+    raise UsageError(no_such("export format", extension, FORMATS))
 
 
 def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:

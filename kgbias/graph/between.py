@@ -80,8 +80,8 @@ def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """The measures whose scorer may react to a name but costs too much to be asked about every
     name, each with a line that says so. Groups are not tested by them."""
     return {
-        measure: f"{measure} by {metric.scorer} is left out of the tests of groups: it may react "
-        "to a group's name, and asking it about every name would cost too much"
+        measure: f"{measure.replace('_', ' ')} by {metric.scorer} is left out of the tests of "
+        "groups: it may react to a group's name, and asking it about every name would cost too much"
         for measure, metric in metrics.items()
         if metric.scorer.startswith(TOO_DEAR)
     }
@@ -101,8 +101,8 @@ def _scores_without_names(
         if (own := swapped(metric, run.groups)) in there:
             found[measure] = run.store.scores(own, sorted({t.id for t in triples}))
             remarks.append(
-                f"{measure} by {metric.scorer} reacts to a group's name: its scores here are means "
-                "over the names of the category's groups"
+                f"{measure.replace('_', ' ')} by {metric.scorer} reacts to a group's name: its "
+                "scores here are means over the names of the category's groups"
             )
     return found, remarks
 

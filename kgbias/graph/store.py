@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Fault
@@ -582,8 +582,8 @@ class StoredRun:
         for group in self.groups:
             if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
                 return group
-        there = ", ".join(group.name for group in self.groups)
-        raise UsageError(f"run {self.name!r} has no group {name!r}; it has {there}")
+        there = (group.name for group in self.groups)
+        raise UsageError(no_such("group", name, there, f" in run {self.name!r}"))
 
     # What was said
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
-from kgbias.measure.scorers import Scorer, require_language
+from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
@@ -138,7 +138,7 @@ def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no `method` {method!r}: choose {', '.join(METHODS)}")
+            raise UsageError(no_such("`method`", method, METHODS))
         if method != "occlusion" and not isinstance(scorer, Readable):
             raise UsageError(
                 f"{scorer.name} gives no gradients of {scorer.measure}: use `method` occlusion"
@@ -257,6 +257,7 @@ def chosen(
         counted = {t.id for t in select(run).triples}
         triples = telling([t for t in triples if t.id in counted], measure, top)
     if not triples:
+        check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
 

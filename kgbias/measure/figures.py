@@ -1,6 +1,5 @@
 """The figures of a run's groups, over the statements that count."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import SENSE, Counted, Selection, select
+from kgbias.graph.selection import SENSE, Counted, Selection, by_group, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
 from kgbias.measure.corrected import corrected_figures
@@ -92,7 +91,7 @@ def group_figures(
     are the triples before any was left out for its acceptability, which the figures of
     acceptability cover; `arm` is the arm of all of them."""
     every = triples if every is None else every
-    said = [(draws or Draws({}), _by_group(triples), _by_group(every))]
+    said = [(draws or Draws({}), by_group(triples), by_group(every))]
     return _figures(run, said, arm)
 
 
@@ -107,7 +106,7 @@ def pooled_figures(
     found = []
     for arm in counted[0].arms:
         said = [
-            (d, _by_group(c.of(arm)), _by_group([t for t in c.every if t.arm == arm]))
+            (d, by_group(c.of(arm)), by_group([t for t in c.every if t.arm == arm]))
             for d, c in zip(draws, counted, strict=True)
         ]
         found += _figures(runs[0].record, said, counted[0].label(arm))
@@ -221,7 +220,7 @@ def means_by_form(
     counted = between(run, select(run, selection))
     draws, found = Draws.of(run, counted), []
     for arm in counted.arms if draws.known else ():
-        said = _by_group(counted.of(arm))
+        said = by_group(counted.of(arm))
         for measure in among(measures or measures_of(counted.of(arm))):
             for group in run.groups:
                 asked = draws.asked(said[group.id], measure.name)
@@ -231,13 +230,6 @@ def means_by_form(
                         FormMean(e.value, e.low, e.high, e.n, measure.name, group.category,
                                  group.name, counted.label(arm), form)
                     )  # fmt: skip
-    return found
-
-
-def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:
-    found: dict[str, list[TripleView]] = defaultdict(list)
-    for triple in triples:
-        found[triple.group_id].append(triple)
     return found
 
 

@@ -4,11 +4,12 @@ from collections.abc import Generator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from kgbias.errors import KgbiasError, ModelError, UsageError, first_line
+from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
 from kgbias.models.chat import rendered
-from kgbias.models.load import DTYPES, Loaded, called, load
-from kgbias.models.spec import KINDS, Files, Spec, forms, resolve
+from kgbias.models.kinds import check_completes
+from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.spec import Files, Spec, resolve
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
@@ -35,12 +36,7 @@ class LocalModel:
         device: str = "auto",
     ) -> Self:
         """The completer of a local spec; see `kgbias.models.open_model`."""
-        kind = KINDS[spec.kind]
-        if not kind.completes:
-            raise UsageError(
-                f"{spec} is {called(kind.trained_as)} and cannot complete text; "
-                f"{forms(lambda other: other.completes)} can"
-            )
+        check_completes(spec)
         files = resolve(spec, revision)
         return cls(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)
 
@@ -54,7 +50,7 @@ class LocalModel:
         notify: Notify = lambda _: None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+            raise UsageError(no_such("dtype", dtype, DTYPES))
         if batch_size < 1:
             raise UsageError("batch_size must be positive")
         self.info = files.info

@@ -28,7 +28,7 @@ from kgbias.io import pages
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
-from kgbias.language.words import ASIDE, ENDINGS, ORDINARY, PERSONS
+from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
@@ -270,7 +270,7 @@ def ask_section(data: RunData) -> Section:
     needed = {
         "names": names,
         "aside": sorted(ASIDE),
-        "endings": list(ENDINGS),
+        "irregular": IRREGULAR,
         "ordinary": sorted(ORDINARY),
         "persons": sorted(PERSONS),
     }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
@@ -455,7 +455,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     if convention is not None and not given.get("crows_pairs"):
         raise UsageError("`convention` needs `crows_pairs`")
     if convention not in (None, *CONVENTIONS):
-        raise UsageError(f"no convention {convention!r}; choose from {', '.join(CONVENTIONS)}")
+        raise UsageError(no_such("convention", convention, CONVENTIONS))
     if path := given.get("crows_pairs"):
         tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
     if files := given.get("bbq"):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.store import StoredRun
@@ -409,7 +409,7 @@ class Measured(OfRun):
         from kgbias.measure.attribution import METHODS, latest, word_effects
 
         if unknown := [m for m in as_names(method) if m not in METHODS]:
-            raise UsageError(f"no `method` {unknown[0]!r}; choose from {', '.join(METHODS)}")
+            raise UsageError(no_such("`method`", unknown[0], METHODS))
         run = self.stored
         groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
         found = [
@@ -650,8 +650,9 @@ def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | 
 
     there = tested(counted.triples)
     if unknown := [m for m in as_names(measures) if m not in there]:
-        known = f"it has {', '.join(there)}" if there else "measure it first"
-        raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; {known}")
+        if not there:
+            raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")
+        raise UsageError(no_such("measure", unknown[0], there, f" of run {run.name!r}"))
     return list(as_names(measures)) or None
 
 

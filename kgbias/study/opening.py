@@ -12,7 +12,7 @@ from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Prices, budgeted
-from kgbias.models.kinds import check_batch
+from kgbias.models.kinds import check_batch, check_completes
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
 
@@ -57,7 +57,9 @@ def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
     """The prices of asking a model of this spec with these options, and the call's own options.
-    Raises UsageError for a batch if the model takes none."""
+    Raises UsageError for a batch if the model takes none, and for a model that cannot be asked
+    (`check_completes`)."""
+    check_completes(model)
     budget, asking = budgeted(parted(options)[1], model)
     if budget.batch:
         check_batch(model)

@@ -22,7 +22,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.text import printable
-from kgbias.measures import WITHHELD, columns, figures, labels_of
+from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
 from kgbias.study.rows import Rows
@@ -271,7 +271,22 @@ def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[G
     for m in measures:
         names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
         names_of += [f"{m}_withheld"] * (m in withheld)
-    return Rows(rows, record, names_of)
+    several = len({row.arm for row in rows}) > 1
+    shown = headlines(there)
+
+    def summary(row: GroupRow) -> dict[str, Any]:
+        cells: dict[str, Any] = {"group": row.group, "category": row.category}
+        cells |= {"arm": row.arm} if several else {}
+        cells["statements"] = row.statements
+        for figure in shown:
+            f = row.figures.get(figure.name)
+            cells[figure.name] = ""
+            if f is not None and not math.isnan(f.value):
+                interval = f" ({f.interval(figure.form)})" if f.has_interval else ""
+                cells[figure.name] = f"{f.value:{figure.form}}{interval}"
+        return cells
+
+    return Rows(rows, record, names_of, summary)
 
 
 def figure_of(score: GroupScore, group: str) -> Figure:

@@ -439,8 +439,13 @@ class Study(Compared, Tested, Checked):
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
         """Run your own read-only Cypher query, on either kind of store; $NAME in the text stands
-        for the parameter of that name."""
+        for the parameter of that name. A remark says which of its labels, edge types and properties
+        no graph has: they match nothing."""
+        from kgbias.query import unknown_words
+
         result = self._context.graph.query(text, parameters)
+        for line in unknown_words(text):
+            self._context.remark(line)
         return Rows(result.records(), columns=result.columns)
 
     def __repr__(self) -> str:

@@ -769,7 +769,7 @@ def test_the_command(opened: str) -> None:
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
     priced = json.loads(asked("--store", opened, "--dry-run", "--json").stdout)
     assert priced["probes"] > 1000 and len(priced["carriers"]) == 3
-    assert "meaningless names before" in asked("--store", opened, "--dry-run").stdout
+    assert "made-up names before" in asked("--store", opened, "--dry-run").stdout
     found = json.loads(asked("--model", "openai:x", "--store", opened, "--json").stdout)
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
@@ -780,7 +780,7 @@ def test_the_command(opened: str) -> None:
     shown = asked("--store", opened).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
     assert "refused but believed: " in shown and "Kendall tau-b" in shown
-    assert "of meaningless names 0.0" in shown
+    assert "of made-up names 0.0" in shown
 
 
 def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> None:

@@ -214,7 +214,10 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)
-    with pytest.raises(UsageError, match="no prompts 'sentence': choose from german, salinas-2023"):
+    with pytest.raises(
+        UsageError,
+        match=r"no prompts 'sentence' .did you mean sentences..; choose from german, salinas-2023",
+    ):
         config(prompts="sentence")
 
 

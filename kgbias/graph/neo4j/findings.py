@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph import as_graph
 from kgbias.graph.as_graph import KINDS, LABELS, values
 from kgbias.graph.labels import Label, label_of
@@ -287,7 +287,7 @@ class Findings(Neo4jSession):
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         kinds = ("group", "object", "topic")
         if kind not in kinds:
-            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(kinds)}")
+            raise UsageError(no_such("kind of node", kind, kinds))
         rows = self.read(
             f"MATCH (n:{LABELS[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
         )

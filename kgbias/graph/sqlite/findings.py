@@ -5,7 +5,7 @@ of APX, scores of benchmarks, near-duplicates, and the places of nodes.
 from collections.abc import Sequence
 from itertools import groupby
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.labels import Label, label_of
 from kgbias.graph.record import in_graph, read_settings
 from kgbias.graph.sqlite.database import Database
@@ -128,7 +128,7 @@ class Findings(Database):
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         if kind not in _TABLES:
-            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(_TABLES)}")
+            raise UsageError(no_such("kind of node", kind, _TABLES))
         query = f"SELECT id FROM {_TABLES[kind]} WHERE id IN ({{}})"
         return {id for (id,) in self._select_in(query, list(ids))}
 
