@@ -107,7 +107,7 @@ def heat_map(
     label: str,
 ) -> Any:
     """A map of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
-    0 to the largest."""
+    0 to the largest. NaN: none."""
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
@@ -125,7 +125,8 @@ def heat_map(
             for x, value in enumerate(values):
                 dark = abs(value) > 0.6 * top
                 axes.text(
-                    x, y, f"{value:{form}}", ha="center", va="center", fontsize=7,
+                    x, y, "" if math.isnan(value) else f"{value:{form}}", ha="center", va="center",
+                    fontsize=7 if len(columns) < 5 else 5.5,
                     color="#fffffe" if dark else "#1d2734",
                 )  # fmt: skip
         axes.set_yticks(range(len(rows)), [short(name, _NAME) for name in rows])

@@ -82,18 +82,21 @@ def _table(
 
 
 def _draw(maps: Sequence[MeanMap]) -> partial[object]:
-    rows = {f"{m.cell} ({m.statements})": [e.value for e in m.parts] for m in maps}
+    rows = {m.cell: [e.value for e in m.parts] for m in maps}
     limit = max((abs(v) for row in rows.values() for v in row if v == v), default=0) or 1.0
     label = f"mean effect on {maps[0].measure}"
-    return partial(heat_map, rows, PARTS, limit=limit, form="+.2f", label=label)
+    return partial(heat_map, rows, PARTS, limit=limit, form="z.2f", label=label)
 
 
 def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: str) -> Exhibit:
     first = maps[0]
     caption = f"The mean effect of each part of a statement on {first.measure}, by {of}."
+    if of == "group":
+        share = f"Groups are not tested against each other here. {share}"
     return Exhibit(
         key, "", f"Where {first.measure} lies, by {of} ({first.method})", "James et al., figure 2",
-        _draw(maps), _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {share}".strip()),
+        _draw(maps),
+        _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {share}".strip()),
         tabled=False,
     )  # fmt: skip
 
