@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--embedding", default="minilm", help="as for kgbias measure")
     parser.add_argument("--per-group", type=int, default=PER_GROUP)
     parser.add_argument("--purity", type=float, default=PURITY)
-    parser.add_argument("--clusters", type=int, help="default: one for every 50 names")
+    parser.add_argument("--clusters", type=int, help="default: 120, or fewer")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     guesses = read_guesses(given.table)

@@ -27,12 +27,12 @@ from kgbias.probe.sets import as_people
 PER_GROUP = 10
 PURITY = 0.5
 _LENGTHS = range(2, 15)  # characters of a name
-_PER_CLUSTER = 50  # names, on average: the paper does not say how many clusters it made
+_CLUSTERS = 120  # in the authors' code; the paper does not say
 _COLUMNS = {
-    "name": ("name", "firstname", "first_name", "first"),
+    "name": ("firstname", "first_name", "first", "name"),
     "gender": ("gender", "genni"),
-    "origin": ("origin", "ethnicity", "ethnea"),
-    "probability": ("probability", "ethnicity probability"),
+    "origin": ("highest_probf_ethnicity", "origin", "ethnicity", "ethnea"),
+    "probability": ("highest_probf_value", "probability", "ethnicity probability"),
 }
 _GENDERS = {"f": "F", "female": "F", "m": "M", "male": "M"}
 
@@ -221,8 +221,10 @@ def name_groups(
         guesses: the names.
         vectors: one row for each name, [n, d].
         per_group: names of each group.
-        purity: a cluster passes if its largest group holds more than this share of its names.
-        clusters: how many (None: one for every 50 names, and two for every group at least).
+        purity: a cluster passes if its largest group holds more than this share of its names, and
+            it has at least `per_group` names (the authors' code; the paper does not say so).
+        clusters: how many (None: 120, as in the authors' code, or fewer, so that a cluster has
+            `per_group` names on average).
         seed: the random seed of clusters and draws.
         settings: what else the data statement should say.
 
@@ -231,16 +233,15 @@ def name_groups(
     """
     names = guesses.names
     kinds = sorted({g.group for g in names})
-    count = clusters or max(2 * len(kinds), len(names) // _PER_CLUSTER)
-    count = min(count, len(names))
-    if per_group < 1 or not 0 <= purity < 1 or count < 1 or len(vectors) != len(names):
+    if per_group < 1 or not 0 <= purity < 1 or len(vectors) != len(names) or clusters == 0:
         raise UsageError(
             "`per_group` and `clusters` must be at least 1, `purity` from 0 to below 1, and there "
             "must be a vector for each name"
         )
-    labels = _clustered(vectors, count, seed)
+    count = clusters or max(1, min(_CLUSTERS, len(names) // per_group))
+    labels = _clustered(vectors, min(count, len(names)), seed)
     rng = random.Random(f"names:{seed}")
-    found, shares = _pure(names, labels, purity)
+    found, shares = _pure(names, labels, purity, per_group)
     dealt = list(names)
     rng.shuffle(dealt)
     chosen: dict[Group, list[Chosen]] = {
@@ -262,7 +263,7 @@ def name_groups(
     return NameGroups(
         tuple(c for group in sorted(chosen) for c in chosen[group]),
         len(shares),
-        sum(share > purity for share in shares.values()),
+        len({c.cluster for own in found.values() for c in own}),
         _mean_purity(names, labels),
         _mean_purity(dealt, labels),
         {group: len(found[group]) for group in kinds if group not in chosen},
@@ -279,15 +280,17 @@ def _clustered(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]
         from sklearn.cluster import MiniBatchKMeans
     except ModuleNotFoundError as error:
         raise MissingExtra("scikit-learn", extra="profiles") from error
-    made = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=1024).fit(vectors)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    made = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=2048)
+    made.fit(vectors / np.where(lengths > 0, lengths, 1))
     return [int(label) for label in made.labels_]
 
 
 def _pure(
-    names: Sequence[Guess], labels: Sequence[int], purity: float
+    names: Sequence[Guess], labels: Sequence[int], purity: float, fewest: int
 ) -> tuple[Mapping[Group, list[Chosen]], dict[int, float]]:
-    """The names of each group in clusters where it holds more than that share, in the order of the
-    table; and the share of the largest group of each cluster."""
+    """The names of each group in clusters of enough names where it holds more than that share; and
+    the share of the largest group of each cluster."""
     members: dict[int, list[Guess]] = defaultdict(list)
     for guess, label in zip(names, labels, strict=True):
         members[label].append(guess)
@@ -296,7 +299,7 @@ def _pure(
     for label, own in sorted(members.items()):
         group, n = Counter(g.group for g in own).most_common(1)[0]
         shares[label] = n / len(own)
-        if shares[label] > purity:
+        if shares[label] > purity and len(own) >= fewest:
             found[group] += [Chosen(g, label, shares[label]) for g in own if g.group == group]
     return found, shares
 

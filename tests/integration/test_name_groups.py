@@ -21,12 +21,12 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def table(counts: dict[tuple[str, str, int], int]) -> tuple[Guesses, np.ndarray]:
-    """Names of groups at places far apart: (origin, gender, place) to how many names are there."""
+    """Names of groups in directions far apart: (origin, gender, place) to how many names are there."""
     names, rows = [], []
     for (origin, gender, place), n in counts.items():
         for k in range(n):
             names.append(Guess(f"{origin}{gender}{place}x{k}", gender, origin, 10.0 * k))
-            rows.append([100.0 * place, 100.0 * (place % 3), k * 0.01])
+            rows.append([np.cos(2.0 * place), np.sin(2.0 * place), k * 0.001])
     return Guesses(tuple(names), {}, "test"), np.array(rows)
 
 
