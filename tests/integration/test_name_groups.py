@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def table(counts: dict[tuple[str, str, int], int]) -> tuple[Guesses, np.ndarray]:
-    """Names of groups in directions far apart: (origin, gender, place) to how many names are there."""
+    """Names of groups in directions far apart: (origin, gender, place) to how many there are."""
     names, rows = [], []
     for (origin, gender, place), n in counts.items():
         for k in range(n):
