@@ -117,7 +117,7 @@ def _asked(board: Board) -> Table:
     for o in {o.title: o for o in board.outcomes}.values():
         found = {**o.parts, "all": tuple(map(sum, zip(*o.parts.values(), strict=True)))}
         if len(o.parts) > _MOST:
-            found = {f"all {len(o.parts)}": found["all"]}
+            found = {f"all {len(o.parts)} categories": found["all"]}
         elif len(o.parts) == 1:
             del found["all"]
         rows += [

@@ -97,7 +97,9 @@ _SECTIONS = {
         "Where in a statement a score lies",
         "The mean effect of each part of a statement on its score, over all statements of a label, "
         "of a group, and of each cell of the confusion of two scorers, as far as they were "
-        "attributed. Blue parts raise the score, orange parts lower it.",
+        "attributed. Blue parts raise the score, orange parts lower it. A mean hides what cancels, "
+        "and groups are not tested here. Effects by cam do not add up to the score: read them only "
+        "against each other.",
         ("word-map",),
     ),
     "tests": (

@@ -54,15 +54,16 @@ def _maps(
     return [m for m in mean_maps(attributions, triples, cells) if m.statements >= _FEWEST]
 
 
-def _share(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> str:
-    """What part of each cell was attributed, if not all of it."""
+def _share(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> tuple[str, str]:
+    """How many of the statements were attributed, if not all, for a title and for a note."""
     there = Counter(cells.values())
     known = Counter(cells[a.triple_id] for a in attributions if a.triple_id in cells)
     if all(known[cell] == n for cell, n in there.items()):
-        return ""
-    return (
-        f"Only {sum(known.values()):,} of {sum(there.values()):,} statements were attributed, by "
-        "default the most hurtful: these are maps of those, not of all (kgbias attribute --all)."
+        return "", ""
+    few = f"{sum(known.values()):,} of {sum(there.values()):,} statements"
+    return f", {few}", (
+        f"Only {few} were attributed, by default the most hurtful: these are maps of those, not of "
+        "all (kgbias attribute --all)."
     )
 
 
@@ -88,23 +89,23 @@ def _draw(maps: Sequence[MeanMap]) -> partial[object]:
     return partial(heat_map, rows, PARTS, limit=limit, form="z.2f", label=label)
 
 
-def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: str) -> Exhibit:
-    first = maps[0]
+def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: tuple[str, str]) -> Exhibit:
+    first, (few, said) = maps[0], share
     caption = f"The mean effect of each part of a statement on {first.measure}, by {of}."
     if of == "group":
-        share = f"Groups are not tested against each other here. {share}"
+        said = f"Groups are not tested against each other here. {said}"
     return Exhibit(
-        key, "", f"Where {first.measure} lies, by {of} ({first.method})", "James et al., figure 2",
-        _draw(maps),
-        _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {share}".strip()),
+        key, "", f"Where {first.measure} lies, by {of} ({first.method}{few})",
+        "James et al., figure 2", _draw(maps),
+        _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {said}".strip()),
         tabled=False,
     )  # fmt: skip
 
 
-def _errors(key: str, maps: Sequence[MeanMap], other: str, share: str) -> Exhibit:
+def _errors(key: str, maps: Sequence[MeanMap], other: str, share: tuple[str, str]) -> Exhibit:
     """The paper reads errors off the maps of classes: where two are alike, one is taken for the
     other. Here each cell of an error stands beside the two classes it lies between."""
-    first = maps[0]
+    first, (few, said) = maps[0], share
     caption = (
         f"The mean effect of each part of a statement on {first.measure}, by what the scorer "
         f"that counts / {other} call it."
@@ -113,10 +114,10 @@ def _errors(key: str, maps: Sequence[MeanMap], other: str, share: str) -> Exhibi
         f"{_NOTE.format(method=first.method)} Like: the cosine of the map with that of the "
         "statements that both scorers call by the first label, and by the second; a high one fits "
         "the reading that the scorer took the one for the other, and does not prove it: in the "
-        f"paper, maps explained some confusions and not others. {share}"
-    )
+        f"paper, maps explained some confusions and not others. {said}"
+    ).strip()
     return Exhibit(
-        key, "", f"Where {first.measure} lies when {other} disagrees ({first.method})",
+        key, "", f"Where {first.measure} lies when {other} disagrees ({first.method}{few})",
         "James et al., section 4", _draw(maps),
         _table(key, maps, caption, note, ("like the first", "like the second")),
     )  # fmt: skip

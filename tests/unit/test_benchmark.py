@@ -270,7 +270,7 @@ def test_what_was_asked_of_which_models() -> None:
     found = {table.label: table.rows for table in tables(board(rows))}
     assert found["asked"] == [
         ["CrowS-Pairs", "x", "2", "4"], ["CrowS-Pairs", "y", "1", "2"],
-        ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30", "60", "120"],
+        ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30 categories", "60", "120"],
     ]  # fmt: skip
     assert found["models"] == [
         ["a", "-", "1,000", "float32", "1"], ["b", "-", "-", "float32", "1"],

@@ -92,5 +92,6 @@ def test_maps_by_label_group_and_error() -> None:
 def test_what_was_not_attributed_is_said() -> None:
     labels = next(word_maps(data(19), "09"), None)
     assert labels is not None and labels.key.endswith("groups")  # four positive ones are too few
+    assert labels.title == "Where regard lies, by group (occlusion, 19 of 20 statements)"
     assert "Only 19 of 20 statements were attributed" in labels.table.note
     assert not list(word_maps(data(0), "09"))
