@@ -280,7 +280,7 @@ _SAMPLE = 4  # identities of each category in table 3
 def asked_exhibits(found: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
     """What models were probed with, and which they were: tables 3, 5 and 6."""
     parts = {p.category: (p.groups, len(p.statements)) for p in found.probe_set.parts}
-    yield from _set(found.probe_set.name, parts, f"{place}-sofa")
+    yield from _set(f"the set {found.probe_set.name}", parts, f"{place}-sofa")
     rows = []
     for m in found.models:
         asked, size = dict(m.result.settings), m.result.record.get("parameters")
@@ -320,7 +320,7 @@ def built_exhibits(built: SofaSet) -> Iterator[Exhibit]:
         yield _perplexities(built.spread, built.settings["models"], "02-sofa-perplexity")
     said = Counter(kept.category for kept in built.statements)
     parts = {c: (groups, said[c]) for c, groups in built.identities.items()}
-    yield from _set(built.source, parts, "03-sofa", built.came)
+    yield from _set(f"the set made from {built.source}", parts, "03-sofa", built.came)
 
 
 def _perplexities(spread: Spread, models: Sequence[str], key: str) -> Exhibit:
