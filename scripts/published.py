@@ -88,7 +88,8 @@ def sofa() -> Iterator[Row]:
         fewer = "" if ours == groups else "the ported lexicon that kgbias ships has one fewer"
         yield Row(f"identities, {category}", f"{groups}", f"{ours}", fewer)
         product = groups * statements
-        printed = f"{groups} x {statements:,} by the table itself; {probes // statements} printed"
+        printed = (f"the table's {groups} identities times {statements:,} statements; the number "
+                   f"printed is {probes // statements} times {statements:,}")  # fmt: skip
         yield Row(f"probes, {category}", f"{probes:,}", f"{product:,}",
                   "" if product == probes else printed)  # fmt: skip
     taus = rank_agreement(read_benchmarks(DATA / "sofa_table_1.csv"))
