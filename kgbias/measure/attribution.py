@@ -348,12 +348,12 @@ class MeanMap:
     statements: int
     parts: tuple[Estimate, ...]
 
-    def likeness(self, other: "MeanMap") -> float:
-        """The cosine of two maps over the parts that both have, -1 to 1; NaN if one is all 0."""
+    def distance(self, other: "MeanMap") -> float:
+        """The root mean square difference of two maps over the parts that both have, in the unit of
+        the effects; 0 if they are alike."""
         both = np.array([[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)])
         x, y = both[~np.isnan(both).any(axis=1)].T
-        length = float(np.linalg.norm(x) * np.linalg.norm(y))
-        return float(x @ y) / length if length else float("nan")
+        return float(np.sqrt(np.mean((x - y) ** 2)))
 
 
 def mean_maps(

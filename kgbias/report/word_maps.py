@@ -75,7 +75,7 @@ def _table(
         columns += [part, f"95% {part}"]
     rows = []
     for m in maps:
-        row = [m.cell, str(m.statements), *(_like(m, maps, side) for side in range(len(more)))]
+        row = [m.cell, str(m.statements), *(_distances(m, maps) if more else ())]
         for e in m.parts:
             row += [number(e.value, "+.2f"), e.interval("+.2f")] if e.n else ["-", "-"]
         rows.append(row)
@@ -111,21 +111,26 @@ def _errors(key: str, maps: Sequence[MeanMap], other: str, share: tuple[str, str
         f"that counts / {other} call it."
     )
     note = (
-        f"{_NOTE.format(method=first.method)} Like: the cosine of the map with that of the "
-        "statements that both scorers call by the first label, and by the second; a high one fits "
-        "the reading that the scorer took the one for the other, and does not prove it: in the "
-        f"paper, maps explained some confusions and not others. {said}"
+        f"{_NOTE.format(method=first.method)} Distances are root mean square differences of maps: "
+        "of the cell from the statements that both scorers call by the first label, and by the "
+        "second, and of those two from each other. The effects are those of the scorer that "
+        "counts, so a cell is near the first almost by construction; one that is near the second "
+        "too fits the reading that the two classes were taken for each other, and does not prove "
+        f"it: in the paper, maps explained some confusions and not others. {said}"
     ).strip()
     return Exhibit(
         key, "", f"Where {first.measure} lies when {other} disagrees ({first.method}{few})",
         "James et al., section 4", _draw(maps),
-        _table(key, maps, caption, note, ("like the first", "like the second")),
+        _table(key, maps, caption, note, ("from the first", "from the second", "between them")),
     )  # fmt: skip
 
 
-def _like(m: MeanMap, maps: Sequence[MeanMap], side: int) -> str:
-    labels = m.cell.split(" / ")
-    if labels[0] == labels[1]:
-        return "-"
-    of = next((o for o in maps if o.cell == f"{labels[side]} / {labels[side]}"), None)
-    return "-" if of is None else number(m.likeness(of), "+.2f")
+def _distances(m: MeanMap, maps: Sequence[MeanMap]) -> list[str]:
+    """How far the map of an error is from those of the two classes, and these from each other."""
+    first, second = m.cell.split(" / ")
+    if first == second:
+        return ["-", "-", "-"]
+    of = {o.cell: o for o in maps}
+    a, b = (of.get(f"{label} / {label}") for label in (first, second))
+    pairs = ((m, a), (m, b), (a, b))
+    return ["-" if x is None or y is None else f"{x.distance(y):.2f}" for x, y in pairs]

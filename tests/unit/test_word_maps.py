@@ -47,10 +47,9 @@ def test_the_mean_of_each_part() -> None:
     assert (a.cell, a.statements, b.cell, b.statements) == ("x", 2, "y", 1)
     assert [e.value for e in a.parts[:3]] == [1, -1, 1]
     assert a.parts[0].n == 2 and math.isnan(a.parts[5].value)
-    assert a.likeness(a) == pytest.approx(1)
-    assert a.likeness(b) == pytest.approx(1)
-    (flat,) = mean_maps([attribution("0", "Men do sing.", (0, 0, 0))], triples, {"0": "z"})
-    assert math.isnan(a.likeness(flat))
+    assert a.distance(a) == a.distance(b) == 0
+    (flat,) = mean_maps([attribution("0", "Men do sing.", (0, 0, 3))], triples, {"0": "z"})
+    assert a.distance(flat) == pytest.approx(math.sqrt((1 + 1 + 4) / 3))
 
 
 def data(attributed: int = 20) -> Any:
@@ -80,9 +79,11 @@ def test_maps_by_label_group_and_error() -> None:
     assert labels.rows[1][4] == "+0.50" and len(labels.columns) == 2 + 2 * len(PARTS)
     assert labels.rows[1][-2:] == ["-", "-"]  # no statement has more than one word of an object
     assert [row[0] for row in groups.rows] == ["Men", "Women"]
-    assert [row[:4] for row in errors.rows] == [
-        ["negative / negative", "10", "-", "-"], ["negative / positive", "5", "-0.45", "+1.00"],
-        ["positive / positive", "5", "-", "-"],
+    assert errors.columns[2:5] == ["from the first", "from the second", "between them"]
+    assert [row[:5] for row in errors.rows] == [  # 1.04: of 1.5 in one part and 1 in another of 3
+        ["negative / negative", "10", "-", "-", "-"],
+        ["negative / positive", "5", "1.04", "0.00", "1.04"],
+        ["positive / positive", "5", "-", "-", "-"],
     ]  # fmt: skip
     assert "Only" not in labels.note
     for exhibit in found.values():
