@@ -12,6 +12,7 @@
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 associations, agreement, scorers, variance | beyond the paper |
+| word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
@@ -62,6 +63,7 @@ from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.variance import deviation
 
@@ -126,6 +128,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last)
     yield from scorer_agreement(data, last)
+    yield from word_maps(data, last)
     yield from variance_components(data, last)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 

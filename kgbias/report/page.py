@@ -93,6 +93,15 @@ _SECTIONS = {
         "finding that rests on one scorer is that scorer's.",
         ("scorers",),
     ),
+    "word-maps": (
+        "Where in a statement a score lies",
+        "The mean effect of each part of a statement on its score, over all statements of a label, "
+        "of a group, and of each cell of the confusion of two scorers, as far as they were "
+        "attributed. Blue parts raise the score, orange parts lower it. A mean hides what cancels, "
+        "and groups are not tested here. Effects by cam do not add up to the score: read them only "
+        "against each other.",
+        ("word-map",),
+    ),
     "tests": (
         "Differences between groups",
         "All groups of a category are tested together first (p of all), then each against all "

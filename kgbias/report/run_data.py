@@ -105,6 +105,11 @@ class RunData:
         """What counts when groups are compared with each other."""
         return between(self._stored, self.counted, self.metrics, self.scorers)
 
+    def labels(self, metric: Metric) -> dict[str, str]:
+        """What a scorer called each statement that counts and that it judged."""
+        judged = self._stored.store.scores(metric, list({t.id for t in self.triples}))
+        return {id: score.label for id, score in judged.items()}
+
     @cached_property
     def scorers(self) -> Sequence[Metric]:
         """Everything that judged statements of the run."""

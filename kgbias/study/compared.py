@@ -494,7 +494,7 @@ def _outcome(
     return Outcome(
         scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
         found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
-        found.seconds, found.remarks,
+        found.seconds, task.parts, found.remarks,
     )  # fmt: skip
 
 

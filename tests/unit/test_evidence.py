@@ -57,6 +57,7 @@ class Believer:
     info = ModelInfo("believer", "1")
     settings = (("kind", "causal"),)
     convention = Convention("causal", "bos")
+    parameters: int | None = None
 
     def __init__(self, own: float = 12.0) -> None:
         self.own, self.asked, self.stop = own, 0, 10**9

@@ -47,6 +47,8 @@ class Beliefs:
     """A scorer whose log-likelihoods are a table: statement tokens cost 1 nat each, 0.5 where the
     statement is believed of the group, and each word is a token."""
 
+    parameters: int | None = None
+
     def __init__(self, believed: set[tuple[str, str]]) -> None:
         self.info = ModelInfo("beliefs", "1")
         self.settings = (("kind", "causal"),)
