@@ -73,12 +73,26 @@ def write_figure(content: Content, path: Path) -> None:
     """SVG or PDF, by the file's suffix."""
     try:
         import matplotlib
-        from matplotlib.figure import Figure
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import PathPatch
-        from matplotlib.path import Path as Curve
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
+    # Text as outlines looks the same with any fonts. No date: the same bytes each time.
+    options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
+    kind = path.suffix.removeprefix(".").lower()
+    about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # a matplotlibrc in the current folder could have LaTeX read texts
+        matplotlib.rcParams.update(options)
+        warnings.simplefilter("ignore")  # characters that the font lacks are drawn as boxes
+        _drawn(content).savefig(path, format=kind, metadata=about)
+
+
+def _drawn(content: Content) -> Any:
+    """The figure, a matplotlib `Figure`."""
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path as Curve
+
     lines = rows(content.triples)
     last = len(lines) - 1
     figure = Figure(figsize=(7.0, 0.9 + 0.2 * len(lines)))
@@ -113,13 +127,7 @@ def write_figure(content: Content, path: Path) -> None:
     )
     foot = ["What a model says, not what is true.", content.counted.note]
     text(0.1, last + 2.3, " ".join(filter(None, foot)), size=5.5, color="0.45")
-    # Text as outlines looks the same with any fonts. No date: the same bytes each time.
-    options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
-    kind = path.suffix.removeprefix(".").lower()
-    about = {"Title": "kgbias", "Date" if kind == "svg" else "CreationDate": None}
-    with matplotlib.rc_context(options), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # characters that the font lacks are drawn as boxes
-        figure.savefig(path, format=kind, metadata=about)
+    return figure
 
 
 _TIKZ = r"""

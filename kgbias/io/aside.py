@@ -1,5 +1,5 @@
-"""A process beside this one in which strangers' templates are rendered, within limits of time and
-memory.
+"""Processes beside this one: how they are started, and the one in which strangers' templates are
+rendered, within limits of time and memory.
 
 Jinja's sandbox keeps a template from reaching anything, but not from taking hours or gigabytes: a
 hundred characters can double a text thirty times. So it is rendered where no more than that can be
@@ -24,6 +24,16 @@ SECONDS = 10  # for one text
 _MEMORY = 1 << 30  # bytes of the process
 _LONGEST = 1 << 20  # characters of a text
 _LINE = 12 * _LONGEST + 100  # bytes of a reply: JSON writes some characters as twelve
+
+
+def python(module: str, *arguments: str, **how: Any) -> subprocess.Popen[bytes]:
+    """Start a module of this kgbias as another process; `how` is for Popen, and `env` adds to the
+    environment. What lies in the current folder, which may be a stranger's, is not imported."""
+    ours = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", module, *arguments],
+        **{**how, "env": {**os.environ, **ours, **how.get("env", {})}},
+    )
 
 
 class Aside:
@@ -69,12 +79,12 @@ class Aside:
         return reply
 
     def _started(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [sys.executable, "-m", self._module, str(self._seconds)],
+        return python(
+            self._module,
+            str(self._seconds),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # this kgbias, not another
         )
 
     def _said(self, question: str) -> dict[str, Any] | None:
