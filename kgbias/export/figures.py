@@ -35,13 +35,15 @@ def write_figure(content: Content, path: Path) -> None:
         import matplotlib
     except ModuleNotFoundError as error:
         raise MissingExtra("matplotlib", extra="figures") from error
-    figure = drawn(scene(content))
     # Text as outlines looks the same with any fonts. No date: the same bytes each time.
     options: Any = {"svg.fonttype": "path", "svg.hashsalt": "kgbias", "pdf.fonttype": 42}
     kind = path.suffix.removeprefix(".").lower()
     about: dict[str, Any] = {"Title": "kgbias"}
     about |= {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind, {"Software": None})
-    with matplotlib.rc_context(options), warnings.catch_warnings():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()  # a matplotlibrc in the current folder could have LaTeX read texts
+        matplotlib.rcParams.update(options)
+        figure = drawn(scene(content))
         warnings.simplefilter("ignore")  # characters that the font lacks are drawn as boxes
         figure.savefig(path, format=kind, metadata=about, dpi=_DPI)
 

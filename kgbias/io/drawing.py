@@ -43,7 +43,9 @@ def figure_style() -> Iterator[None]:
         "svg.hashsalt": "kgbias",
         "pdf.fonttype": 42,
     }
-    with mpl.rc_context(settings), warnings.catch_warnings():
+    with mpl.rc_context(), warnings.catch_warnings():
+        mpl.rcdefaults()  # a matplotlibrc in the current folder could have LaTeX read the labels
+        mpl.rcParams.update(settings)
         # Where matplotlib's font has no glyph, the reader's font draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield

@@ -241,6 +241,13 @@ def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
     for column, count, example in zip(tests, row[::2], row[1::2], strict=True):
         if count:
             yield Fault("value", f"{table}.{column} out of its range or type", count, str(example))
+    if table == "run_metric":
+        count, example = db.execute(
+            "SELECT count(*), min(run_id) FROM run_metric JOIN metric ON metric.id = metric_id "
+            "WHERE metric.measure <> run_metric.measure"
+        ).fetchone()
+        if count:
+            yield Fault("value", "run_metric.measure that is not its metric's", count, example)
     if table == "score":
         for name, measure in MEASURES.own.items():
             if measure.range is None:
