@@ -51,6 +51,7 @@ SECTIONS = {
         "query": "Query the graph in Cypher.",
         "explore": "Write runs as a page to explore.",
         "serve": "Serve runs for a browser or a team to explore.",
+        "mcp": "Let agents read a store (Model Context Protocol).",
         "cost": "Show what a run cost, by group.",
     },
     "Compare": {

@@ -514,6 +514,12 @@ def topic_model_id(run_id: str, category: str) -> str:
     return content_id("topic model", run_id, category)
 
 
+SAME = 0.95
+"""The cosine of all-MiniLM-L6-v2 from which two texts of a statement are taken to say the same: of
+31 pairs that reach it, 30 do by the label of a language model; from 0.9 on, 93 of 112
+(`kgbias.crawl.merge`; tests/data/same.tsv)."""
+
+
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
     """NEAR: a link from an object or predicate to one with nearly the same meaning that was said

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from kgbias.compare.models import SMALL, Contrast
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAME, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.drawing import (
     COLUMN,
@@ -49,7 +49,7 @@ from kgbias.report.findings import (
     told,
     upwards,
 )
-from kgbias.report.several_data import THRESHOLD, SeveralData
+from kgbias.report.several_data import SeveralData
 from kgbias.report.side_by_side import PAGE, graphs, panels, probable, statements, topics
 from kgbias.report.style import explored, template
 from kgbias.report.tables import Exhibit, Table, cells
@@ -289,7 +289,7 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: objects and predicates with a cosine of at least {THRESHOLD:g}. A "
+            f"Near-duplicates: objects and predicates with a cosine of at least {SAME:g}. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),

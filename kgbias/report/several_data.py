@@ -16,15 +16,13 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import TripleView
+from kgbias.graph.types import SAME, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
-THRESHOLD = 0.9
-"""The cosine similarity from which two texts count as the same in other words, as in `merge`."""
 ENCODER = "minilm"
 FEWEST = 5  # statements; groups with fewer have no mean here
 
@@ -163,7 +161,7 @@ class SeveralData:
         every = [t for views in self.shared for t in views]
         try:
             encoder = merge.open_texts(self._encoder)
-            links = merge.near_duplicates(every, encoder, THRESHOLD)
+            links = merge.near_duplicates(every, encoder, SAME)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None

@@ -10,7 +10,7 @@ from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
+from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
@@ -163,7 +163,7 @@ class Measured(OfRun):
     def merge(
         self,
         *,
-        threshold: float = 0.9,
+        threshold: float = SAME,
         encoder: str = "minilm",
         undo: bool = False,
         device: str = "auto",
@@ -175,6 +175,7 @@ class Measured(OfRun):
 
         Args:
             threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
+                The default was measured (docs/methods/crawl.md).
             encoder: the model that embeds the texts.
             undo: remove the links.
             device: where the encoder runs, as for `measure`.
