@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.profiles.write import ProfilesWritten
+    from kgbias.stories.write import StoriesWritten
 
 
 class Context:
@@ -141,7 +142,7 @@ class OfRun:
         *,
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
-        written: "ProfilesWritten | None" = None,
+        written: "ProfilesWritten | StoriesWritten | None" = None,
     ) -> None:
         self._context = context
         self._record = record

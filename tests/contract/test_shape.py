@@ -206,7 +206,7 @@ def everything(store: Store) -> None:
             Decision(second.id, "undo", "Ana", "2026-11-22T03:00:00+00:00", read=SONG),
         ],
     )  # fmt: skip
-    parts = (Part("hobbies", first.id), Part("traits", refused.id))
+    parts = (Part("hobbies", first.id, "", 4, 9), Part("traits", refused.id))
     labels = {"group": "ELF F", "gender": "F"}
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(

@@ -296,6 +296,11 @@ MIGRATIONS = [
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
+    """
+    -- Where a story says what was read from it.
+    ALTER TABLE profile_part ADD COLUMN begins INTEGER;
+    ALTER TABLE profile_part ADD COLUMN ends INTEGER;
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
