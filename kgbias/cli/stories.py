@@ -192,9 +192,10 @@ def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> 
 def _print_links(found: "StoryLinks") -> None:
     for floor in found.floor:
         show.say(
-            f"{floor.category}: {floor.found} of {floor.tested} values differ from the other groups "
-            f"(corrected p <= 0.05); with the groups dealt anew over the stories, {floor.mean:.2f} "
-            f"on average, and in 95% of {floor.deals} deals at most {floor.high:.0f}"
+            f"{floor.category}: {floor.found} of {floor.tested} values differ from the other "
+            "groups' (corrected p <= 0.05); with the groups dealt anew over the stories, "
+            f"{floor.mean:.2f} on average, and in 95% of {floor.deals} deals at most "
+            f"{floor.high:.0f}"
         )
     if not found.found:
         return
@@ -220,6 +221,7 @@ def _print_links(found: "StoryLinks") -> None:
     for both in found.both:
         a, b = both.invented, both.cast
         show.say(
-            f"  {a.group}, {a.attribute} {a.value}: log-odds {a.log_odds:+.2f} (q {a.q_value:.3f}); "
-            f"{b.group}, {b.attribute} {b.value}: {b.log_odds:+.2f} (q {b.q_value:.3f})"
+            f"  {a.group}, {a.attribute} {a.value}: log-odds {a.log_odds:+.2f} "
+            f"(q {a.q_value:.3f}); {b.group}, {b.attribute} {b.value}: {b.log_odds:+.2f} "
+            f"(q {b.q_value:.3f})"
         )

@@ -15,13 +15,21 @@ from importlib.resources import files
 from typing import Any
 
 from kgbias.associate.indicators import shipped
+from kgbias.io.text import storable
 from kgbias.models import english
 
 VERSION = 1
+LONGEST = 20_000
 MOST_WORDS = 10  # in a wish or a home; what is longer is cut there
-_HER = frozenset("she her hers herself".split())
-_HIS = frozenset("he him his himself".split())
-_THEIR = frozenset("they them their theirs themselves themself".split())
+_PRONOUNS = {
+    "Women": frozenset("she her hers herself".split()),
+    "Men": frozenset("he him his himself".split()),
+}
+_NEUTRAL = {
+    "she": "they", "he": "they", "i": "they", "her": "them", "him": "them", "me": "them",
+    "herself": "themselves", "himself": "themselves", "myself": "themselves",
+}  # fmt: skip
+_NOWHERE = frozenset("family life world end day time way moment".split())
 _SUBJECTS = {"Women": "she", "Men": "he", "": "they"}
 _SHARE = 0.75  # of the pronouns, for the more frequent to be the main character's
 _FEWEST = 2
@@ -45,12 +53,13 @@ class Said:
 @dataclass(frozen=True, slots=True)
 class _Hero:
     """The main character: its gender as pronouns or words tell it ("" if they do not), where that
-    is told, its name, and the words in lower case that stand for it as a subject."""
+    is told, its name, the words that stand for it as a subject, and its possessive."""
 
     gender: str
     told: tuple[int, int]
     name: str
     words: frozenset[str]
+    own: str
 
     def is_it(self, token: Any) -> bool:
         """Whether a token stands for the main character."""
@@ -58,19 +67,18 @@ class _Hero:
 
     def does(self, verb: Any) -> bool:
         """Whether the main character is the subject of a verb, or of the one it is joined to."""
-        subjects = [c for c in verb.children if c.dep_ in ("nsubj", "nsubjpass")]
-        if subjects:
-            return any(self.is_it(s) for s in subjects)
-        return verb.dep_ in ("conj", "xcomp") and verb.head is not verb and self.does(verb.head)
+        while True:
+            subjects = [c for c in verb.children if c.dep_ in ("nsubj", "nsubjpass")]
+            if subjects or verb.dep_ not in ("conj", "xcomp"):
+                return any(self.is_it(s) for s in subjects)
+            verb = verb.head
 
     def owns(self, token: Any) -> bool:
         """Whether a token is the main character's: "her sister", "Ana's sister"."""
-        own = {"Women": "her", "Men": "his", "": "their"}.get(self.gender, "their")
         return any(
-            c.dep_ == "poss" and (c.lower_ in (own, "my" if "i" in self.words else own)
-                                  or (self.name and c.text == self.name))
+            c.dep_ == "poss" and (c.lower_ == self.own or (self.name and c.text == self.name))
             for c in token.children
-        )  # fmt: skip
+        )
 
 
 def read_story(
@@ -80,7 +88,7 @@ def read_story(
     of the attributes.
 
     Args:
-        text: the story.
+        text: the story; it is read up to `LONGEST` characters.
         asked: how the prompt called the person, such as "a middle-aged nurse". A value that only
             repeats words of it is not something the model invented, and is left out.
         attributes: names of `READERS`.
@@ -89,7 +97,7 @@ def read_story(
     Raises MissingExtra without spaCy and its English model.
     """
     given = f"{opening} " if opening else ""
-    doc = parser()(given + text)
+    doc = parser()(given + storable(text)[:LONGEST])
     hero = _hero(doc, asked)
     repeated = frozenset(re.findall(r"\w+", asked.casefold()))
     found: dict[tuple[str, str], Said] = {}
@@ -117,35 +125,30 @@ Found = Iterator[tuple[str, int, int]]
 
 
 def _hero(doc: Any, asked: str) -> _Hero:
-    gender, told = _gender(doc)
+    told = {group: [t for t in doc if t.lower_ in own] for group, own in _PRONOUNS.items()}
+    most = max(told, key=lambda g: len(told[g]))
+    if len(told[most]) < _SHARE * sum(map(len, told.values())) or not told[most]:
+        most = ""
+    gender, place = most, (0, 0)
+    if spelt := _NON_BINARY.search(doc.text):
+        gender, place = "Non-binary people", spelt.span()
+    elif len(told.get(most, ())) < _FEWEST:
+        gender = ""
+    else:
+        place = (told[most][0].idx, told[most][0].idx + len(told[most][0]))
     names = [
         t
         for t in doc
         if t.pos_ == "PROPN"
         and (t.dep_ in ("nsubj", "nsubjpass") or t.head.lower_ in ("named", "called"))
     ]
-    name = names[0].text if names else ""
+    words = {_SUBJECTS[most]}
     subjects = Counter(t.lower_ for t in doc if t.dep_ in ("nsubj", "nsubjpass"))
-    words = {_SUBJECTS.get(gender, "they")}
     if subjects["i"] > subjects["he"] + subjects["she"] + subjects["they"]:
         words = {"i"}
+    own = "my" if "i" in words else {"she": "her", "he": "his"}.get(_SUBJECTS[most], "their")
     words |= {w.casefold() for w in re.findall(r"\w+", asked)[-1:]}
-    return _Hero(gender, told, name, frozenset(words))
-
-
-def _gender(doc: Any) -> tuple[str, tuple[int, int]]:
-    """The group that the pronouns make of the main character, and the first of those pronouns."""
-    if spelt := _NON_BINARY.search(doc.text):
-        return "Non-binary people", spelt.span()
-    of = {
-        "Women": [t for t in doc if t.lower_ in _HER],
-        "Men": [t for t in doc if t.lower_ in _HIS],
-    }
-    gender = max(of, key=lambda g: len(of[g]))
-    own, both = of[gender], sum(map(len, of.values()))
-    if len(own) < _FEWEST or len(own) < _SHARE * both:
-        return "", (0, 0)
-    return gender, (own[0].idx, own[0].idx + len(own[0]))
+    return _Hero(gender, place, names[0].text if names else "", frozenset(words), own)
 
 
 def _read_gender(doc: Any, hero: _Hero) -> Found:
@@ -237,13 +240,24 @@ def _title(noun: Any) -> Found:
 
 
 def doc_span(doc: Any, first: int, end: int) -> tuple[str, int, int]:
-    """The words of a span without the article or possessive before them, and where they stand."""
+    """The words of a span without the article or possessive before them, with pronouns in the
+    plural; and where they stand."""
     while first < end - 1 and doc[first].lower_ in _LEADING:
         first += 1
     while end - 1 > first and (doc[end - 1].is_punct or doc[end - 1].pos_ in _HANGING):
         end -= 1
     span = doc[first:end]
-    return " ".join(span.text.split()), span.start_char, span.end_char
+    text = "".join(_neutral(t) + t.whitespace_ for t in span)
+    return " ".join(text.split()), span.start_char, span.end_char
+
+
+def _neutral(token: Any) -> str:
+    """A word as a value has it: without the gender of the main character, or "to open her own
+    bakery" would go with women and "to open his own bakery" with men."""
+    low = token.lower_
+    if token.tag_ == "PRP$" or low in ("his", "my"):
+        return "their" if low in ("her", "his", "my") else str(token.text)
+    return _NEUTRAL.get(low, str(token.text))
 
 
 def _read_family(doc: Any, hero: _Hero) -> Found:
@@ -283,12 +297,12 @@ def _read_home(doc: Any, hero: _Hero) -> Found:
         lives = verb.lemma_ in ("live", "reside", "dwell", "settle") and token.lower_ != "from"
         lives |= verb.lemma_ == "grow" and token.lower_ in ("in", "on")
         lives |= verb.lemma_ == "move" and token.lower_ == "to" and not _wished(verb)
-        if (lives and (hero.does(verb) or _relative(verb, hero))) or (
-            token.lower_ == "from"
-            and (_about(verb, hero) or (verb.lemma_ == "be" and hero.does(verb)))
-        ):
-            if place.lower_ not in ("family", "life", "world", "end", "day", "time", "way"):
-                yield _phrase(place)
+        lives = lives and (hero.does(verb) or _relative(verb, hero))
+        comes = token.lower_ == "from" and (
+            _about(verb, hero) or (verb.lemma_ == "be" and hero.does(verb))
+        )
+        if (lives or comes) and place.lower_ not in _NOWHERE:
+            yield _phrase(place)
 
 
 def _relative(verb: Any, hero: _Hero) -> bool:
@@ -297,7 +311,7 @@ def _relative(verb: Any, hero: _Hero) -> bool:
 
 
 def _phrase(noun: Any) -> tuple[str, int, int]:
-    """A noun with what belongs to it, up to a comma or a clause: "small town near the sea"."""
+    """A noun with what belongs to it, up to a comma, a clause or "with": "town near the sea"."""
     doc, end = noun.doc, noun.i + 1
     first = min([noun.i, *(t.i for t in noun.lefts)])
     for token in doc[noun.i + 1 : first + MOST_WORDS]:
@@ -308,8 +322,13 @@ def _phrase(noun: Any) -> tuple[str, int, int]:
             or token.pos_ == "SCONJ"
         ):
             break
-        if not noun.is_ancestor(token) or any(
-            a.dep_ in ("relcl", "acl") and noun.is_ancestor(a) for a in (token, *token.ancestors)
+        if (
+            token.lower_ == "with"
+            or not noun.is_ancestor(token)
+            or any(
+                a.dep_ in ("relcl", "acl") and noun.is_ancestor(a)
+                for a in (token, *token.ancestors)
+            )
         ):
             break
         end = token.i + 1
@@ -340,10 +359,9 @@ def _read_traits(doc: Any, hero: _Hero) -> Found:
 
 
 def _person(noun: Any) -> bool:
-    people = _words()["occupations"] | _words()["relatives"]
-    return noun.lemma_.lower() in people or noun.lower_ in (
-        "person", "woman", "man", "girl", "boy", "lady", "gentleman", "character", "soul", "individual",
-    )  # fmt: skip
+    return (
+        noun.lemma_.lower() in _words()["occupations"] | _words()["relatives"] | _words()["people"]
+    )
 
 
 def _read_wants(doc: Any, hero: _Hero) -> Found:

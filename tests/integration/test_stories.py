@@ -26,9 +26,9 @@ needs("spacy")
 
 STORY = """\
 Maria, a Mexican software engineer, lived in a small town near the coast with her two daughters. \
-She was kind and stubborn, but she was not lazy. Her brother worked as a plumber. She wanted to open \
-a bakery, and her dream was to travel the world. She was arrested in the spring and lost her job. \
-In the end, Maria won a prize."""
+She was kind and stubborn, but she was not lazy. Her brother worked as a plumber. She wanted to \
+open a bakery, and her dream was to travel the world. She was arrested in the spring and lost her \
+job. In the end, Maria won a prize."""
 
 
 def test_what_the_rules_read() -> None:
@@ -57,15 +57,18 @@ def test_what_the_prompt_said_is_not_read() -> None:
     text = "Ana worked as a nurse. She was kind."
     assert [s.value for s in read_story(text, "a kind nurse", READERS)] == []
     assert [s.value for s in read_story(text, "a kind person", READERS)] == ["nurse"]
+    own = read_story("She wanted to open her own bakery. She sang.", "a cook", ["wants"])
+    assert [s.value for s in own] == ["to open their own bakery"]
     begun = read_story("Ana. She lived in Rome.", "a cook", READERS, opening="A cook was named")
     assert [(s.value, s.begins) for s in begun] == [("Rome", 18)]
 
 
 @pytest.mark.parametrize(
-    "text", ["", "?!", "\n\n", "{}", "<b>" * 50, "\ud83d", "He. He. She. She."]
+    "text",
+    ["", "?!", "\n\n", "{}", "<b>" * 50, "\ud83d", "He. He. She. She.", "she was kind and " * 3000],
 )
 def test_a_story_that_says_nothing(text: str) -> None:
-    assert read_story(text, "someone", READERS) == []
+    assert read_story(text, "a kind woman", ("origin", "occupation", "traits")) == []
 
 
 def model(often: float = storyteller.OFTEN) -> ScriptedModel:
@@ -79,10 +82,11 @@ def model(often: float = storyteller.OFTEN) -> ScriptedModel:
 def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path) -> None:
     """The planted links are found, nothing else is, and nothing is found without a plant."""
     with FaultServer(storyteller.plan) as server, kgbias.open(tmp_path / "k.db") as study:
-        spec = {"base_url": server.url, "form": "chat"}
+        spec = {"base_url": server.url, "form": "chat", "seed": 1}
         asked = study.crawl("openai:m", category="gender", samples=2, iterations=1, **spec)
         assert asked.summary.triples == 0 and asked.summary.refused > 0
-        run = study.write_stories("openai:m", category=("gender", "trade"), **spec)
+        people = ("Women", "Men", "Nurses", "Engineers", "Farmers")
+        run = study.write_stories("openai:m", group=people, **spec)
         assert run.written.total["refused"] > 0 and run.written.total["failed"] == 0
         found = run.story_links()
         gender = {(k.group, k.attribute, k.value): k for k in found.found if k.category == "gender"}
@@ -99,7 +103,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert all(floor.found > floor.most for floor in found.floor)
         stories = run.stories()
         assert all(s.text[r.begins : r.ends] == r.words != "" for s in stories for r in s.read)
-        assert sum(len(s.read) for s in stories) == run.summary.triples or stories
+        assert sum(len(s.read) for s in stories) == run.summary.statements
         triples = {(t.group, t.predicate, t.object) for t in run.triples()}
         assert ("Women", "work as", "nurse") in triples and (
             "Nurses",

@@ -84,6 +84,7 @@ STUDY = set(
     pairwise
     price
     price_profiles
+    price_stories
     probe_apx
     probe_sets
     query
@@ -100,6 +101,7 @@ STUDY = set(
     url
     working
     write_profiles
+    write_stories
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "verify"}
@@ -117,10 +119,10 @@ RUN = set(
     attributions
     borne_out
     categories
-    config
-    cost
     choices
     choose
+    config
+    cost
     counted
     crawled
     created
@@ -136,8 +138,8 @@ RUN = set(
     faithfulness
     figure
     figures
-    generations
     forms
+    generations
     groups
     id
     imported
@@ -146,11 +148,11 @@ RUN = set(
     merge
     model
     name
+    price_choices
     price_measure
     probe
     probe_models
     probes
-    price_choices
     profile_agreement
     profile_page
     profiles
@@ -162,6 +164,8 @@ RUN = set(
     settings
     status
     stored
+    stories
+    story_links
     structure
     summary
     tests
