@@ -111,11 +111,11 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return int(made.written.failed > max_failed)
+    return int(made.told.failed > max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:
-    result: Any = run.written
+    result = run.told
     return {
         "run": run.name,
         "asked": result.asked,
@@ -136,7 +136,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
 
 
 def _print(run: kgbias.Run) -> None:
-    result: Any = run.written
+    result = run.told
     total = result.total
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "

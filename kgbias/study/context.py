@@ -142,13 +142,15 @@ class OfRun:
         *,
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
-        written: "ProfilesWritten | StoriesWritten | None" = None,
+        written: "ProfilesWritten | None" = None,
+        told: "StoriesWritten | None" = None,
     ) -> None:
         self._context = context
         self._record = record
         self._crawled = crawled
         self._imported = imported
         self._written = written
+        self._told = told
 
     @property
     def name(self) -> str:

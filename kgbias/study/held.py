@@ -87,12 +87,20 @@ class Held(OfRun):
         return self._imported
 
     @property
-    def written(self) -> "ProfilesWritten | StoriesWritten":
-        """What the call of `Study.write_profiles` or `write_stories` that returned this run did.
-        Raises UsageError for a run opened by name."""
+    def written(self) -> "ProfilesWritten":
+        """What the `Study.write_profiles` call that returned this run did. Raises UsageError for a
+        run opened by name."""
         if self._written is None:
             raise UsageError(f"run {self.name!r} was not written in this session")
         return self._written
+
+    @property
+    def told(self) -> "StoriesWritten":
+        """What the `Study.write_stories` call that returned this run did. Raises UsageError for a
+        run opened by name."""
+        if self._told is None:
+            raise UsageError(f"run {self.name!r} was not told in this session")
+        return self._told
 
     # Contents
 

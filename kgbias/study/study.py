@@ -477,7 +477,7 @@ class Study(Compared, Tested, Checked):
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         config = configure_stories(spec, **asking)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
-            written = write_stories(
+            told = write_stories(
                 config,
                 asked,
                 self._context.writable(),
@@ -485,7 +485,7 @@ class Study(Compared, Tested, Checked):
                 progress=progress,
                 budget=budget,
             )
-        return Run(self._context, written.run, written=written)
+        return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
         """What `write_stories` would ask with these parameters. Asks and opens nothing."""

@@ -87,7 +87,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert asked.summary.triples == 0 and asked.summary.refused > 0
         people = ("Women", "Men", "Nurses", "Engineers", "Farmers")
         run = study.write_stories("openai:m", group=people, **spec)
-        assert run.written.total["refused"] > 0 and run.written.total["failed"] == 0
+        assert run.told.total["refused"] > 0 and run.told.total["failed"] == 0
         found = run.story_links()
         gender = {(k.group, k.attribute, k.value): k for k in found.found if k.category == "gender"}
         more = {key for key, link in gender.items() if link.log_odds > 0}

@@ -166,6 +166,7 @@ RUN = set(
     stored
     stories
     story_links
+    told
     structure
     summary
     tests
