@@ -25,6 +25,11 @@ _PRONOUNS = {
     "Women": frozenset("she her hers herself".split()),
     "Men": frozenset("he him his himself".split()),
 }
+_BEING = {  # whom somebody has who is one of these
+    **dict.fromkeys(("mother", "mom", "mum", "father", "dad", "parent"), "child"),
+    "wife": "husband",
+    "husband": "wife",
+}
 _NEUTRAL = {
     "she": "they", "he": "they", "i": "they", "her": "them", "him": "them", "me": "them",
     "herself": "themselves", "himself": "themselves", "myself": "themselves",
@@ -188,11 +193,13 @@ def _read_origin(doc: Any, hero: _Hero) -> Found:
 
 def _about(token: Any, hero: _Hero) -> bool:
     """Whether a noun (or a form of "be") is a description of the main character."""
-    if hero.is_it(token):
+    if hero.is_it(token) and (token.text == hero.name or token.dep_ in ("nsubj", "nsubjpass")):
         return True
     if token.lemma_ == "be" or token.dep_ in ("attr", "appos", "acomp"):
         head = token if token.lemma_ == "be" else token.head
-        return hero.is_it(head) or hero.does(head)
+        return hero.is_it(head) or (head.tag_ not in ("VB", "VBG") and hero.does(head))
+    if token.dep_ == "pobj" and token.head.lower_ == "as" and token.head.i == token.sent.start:
+        return hero.does(token.head.head)
     named = any(
         c.lower_ in ("named", "called") and any(n.text == hero.name for n in c.children)
         for c in token.children
@@ -205,7 +212,7 @@ def _about(token: Any, hero: _Hero) -> bool:
 def _read_occupation(doc: Any, hero: _Hero) -> Found:
     titles = _words()["occupations"]
     for token in doc:
-        if token.lower_ == "as" and token.head.lemma_ in ("work", "job", "serve", "career"):
+        if token.lower_ == "as" and token.head.lemma_ in ("work", "job", "career"):
             at_work = hero.does(token.head) or hero.owns(token.head) or _has(token.head, hero)
             for noun in (c for c in token.children if c.dep_ == "pobj" and at_work):
                 yield from _title(noun)
@@ -261,7 +268,8 @@ def _neutral(token: Any) -> str:
 
 
 def _read_family(doc: Any, hero: _Hero) -> Found:
-    """Relatives that are the main character's, in the singular: "daughter" for "two daughters"."""
+    """Relatives that are the main character's, in the singular: "daughter" for "two daughters",
+    "child" for a mother or father."""
     relatives = _words()["relatives"]
     for token in doc:
         kin = token.lemma_.lower() if token.lemma_.lower() in relatives else token.lower_
@@ -281,9 +289,13 @@ def _read_family(doc: Any, hero: _Hero) -> Found:
             and joined.head.head.lemma_ == "live"
         )  # fmt: skip
         mother_of = of is not None and of.lemma_ in relatives and _about(of, hero)
-        is_one = _about(token, hero) and not any(c.dep_ == "poss" for c in token.children)
-        if hero.owns(joined) or had or lives or mother_of or is_one:
+        none = any(c.dep_ in ("det", "neg") and c.lower_ in ("no", "not") for c in token.children)
+        if none:
+            continue
+        if hero.owns(joined) or had or lives or mother_of:
             yield kin, token.idx, token.idx + len(token)
+        elif kin in _BEING and _about(token, hero):
+            yield _BEING[kin], token.idx, token.idx + len(token)
 
 
 def _read_home(doc: Any, hero: _Hero) -> Found:
@@ -296,7 +308,8 @@ def _read_home(doc: Any, hero: _Hero) -> Found:
             continue
         lives = verb.lemma_ in ("live", "reside", "dwell", "settle") and token.lower_ != "from"
         lives |= verb.lemma_ == "grow" and token.lower_ in ("in", "on")
-        lives |= verb.lemma_ == "move" and token.lower_ == "to" and not _wished(verb)
+        moved = verb.lemma_ == "move" and not any(c.dep_ == "auxpass" for c in verb.children)
+        lives |= moved and token.lower_ == "to" and not _wished(verb)
         lives = lives and (hero.does(verb) or _relative(verb, hero))
         comes = token.lower_ == "from" and (
             _about(verb, hero) or (verb.lemma_ == "be" and hero.does(verb))
@@ -378,16 +391,22 @@ def _read_wants(doc: Any, hero: _Hero) -> Found:
 
 def _wish(head: Any) -> Found:
     for child in head.children:
+        if child.lemma_ in ("be", "do") and not any(True for _ in child.rights):
+            continue  # "what she wanted to do"
         if child.dep_ in ("xcomp", "acl") and any(c.lower_ == "to" for c in child.children):
             yield _clause(child, next(c.i for c in child.children if c.lower_ == "to"))
-        elif child.dep_ == "dobj" and child.pos_ in ("NOUN", "PROPN"):
+        elif child.dep_ == "dobj" and _thing(child):
             yield _phrase(child)
         elif child.dep_ == "prep" and child.lower_ in ("of", "for", "after"):
             for inner in child.children:
                 if inner.dep_ == "pcomp" and inner.tag_ == "VBG":
                     yield _clause(inner, inner.i)
-                elif inner.dep_ == "pobj" and inner.pos_ in ("NOUN", "PROPN"):
+                elif inner.dep_ == "pobj" and _thing(inner):
                     yield _phrase(inner)
+
+
+def _thing(noun: Any) -> bool:
+    return noun.pos_ in ("NOUN", "PROPN") and noun.lower_ not in _NOWHERE
 
 
 def _clause(verb: Any, first: int) -> tuple[str, int, int]:

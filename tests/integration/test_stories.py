@@ -63,6 +63,16 @@ def test_what_the_prompt_said_is_not_read() -> None:
     assert [(s.value, s.begins) for s in begun] == [("Rome", 18)]
 
 
+def test_what_looks_alike_is_not_read() -> None:
+    """A mother has a child, not a mother; what is denied, wished for or another's is not said."""
+    text = (
+        "Ana was a mother. She had no brothers. She was moved to pity. She dreamed of becoming a "
+    )
+    text += "famous doctor. Her son, a shy baker, sang. She loved her son."
+    found = read_story(text, "a woman", ("occupation", "family", "home", "traits"))
+    assert [(s.attribute, s.value) for s in found] == [("family", "child"), ("family", "son")]
+
+
 @pytest.mark.parametrize(
     "text",
     ["", "?!", "\n\n", "{}", "<b>" * 50, "\ud83d", "He. He. She. She.", "she was kind and " * 3000],
