@@ -47,7 +47,8 @@ class Link:
             many stories of the group with the value (or at most, below 0): Fisher's exact test.
         q_value: the same, corrected over all values tested for the group (Benjamini and Hochberg
             1995).
-        least: the largest p-value with the stories of one wording left out; NaN with one wording.
+        least: the largest p-value with the stories of one wording, of any group, left out; NaN if
+            the group has only one.
         verdict: "goes with the group" if q and `least` are at most 0.05, "bound to a wording" if
             only q is; "" otherwise.
     """
@@ -260,7 +261,7 @@ def _links(category: str, table: _Table) -> list[Link]:
     for g, group in enumerate(table.groups):
         mine = table.of == g
         names = sorted({w for w, m in zip(table.wordings, mine, strict=True) if m})
-        under = np.array([w for w in table.wordings])
+        under = np.array(table.wordings)
         for v in np.argsort(-values[g], kind="stable"):
             attribute, value = table.values[v]
             having = mine & (table.having[:, v] > 0)
@@ -273,27 +274,29 @@ def _links(category: str, table: _Table) -> list[Link]:
                 len(set(under[having])), len(names),
                 float(p[g, v]), float(q[g, v]), float("nan"), "",
             )  # fmt: skip
-            found.append(_judged(link, table, g, int(v), names, under))
+            found.append(_judged(link, table, g, int(v), under))
     return found
 
 
-def _judged(
-    link: Link, table: _Table, g: int, v: int, names: Sequence[str], under: NDArray[Any]
-) -> Link:
+def _judged(link: Link, table: _Table, g: int, v: int, under: NDArray[Any]) -> Link:
     """The link with its verdict: is it still there without the stories of any one wording?"""
     if link.q_value > LEVEL:
         return link
-    worst = float("nan")
-    if len(names) > 1:
-        p_values = []
-        for name in names:
-            kept = ~((table.of == g) & (under == name))
-            own = float(table.having[kept & (table.of == g), v].sum())
-            size, everyone = (kept & (table.of == g)).sum(), table.having[kept, v].sum()
-            same = (own * kept.sum() > everyone * size) == (link.log_odds > 0)
-            p_values.append(float(exact(own, size, everyone, int(kept.sum()))) if same else 1.0)
-        worst = max(p_values)
-    return replace(link, least=worst, verdict=GOES if worst <= LEVEL else BOUND)
+    p_values = [1.0]
+    if link.of_wordings > 1:
+        p_values = [_without(name, link, table, g, v, under) for name in sorted(set(under))]
+    least = max(p_values) if link.of_wordings > 1 else float("nan")
+    return replace(link, least=least, verdict=GOES if max(p_values) <= LEVEL else BOUND)
+
+
+def _without(name: str, link: Link, table: _Table, g: int, v: int, under: NDArray[Any]) -> float:
+    """The p-value without the stories of a wording; 1 if the link then points the other way."""
+    kept = under != name
+    mine = kept & (table.of == g)
+    own, everyone, n = table.having[mine, v].sum(), table.having[kept, v].sum(), kept.sum()
+    if not mine.any() or (own * n > everyone * mine.sum()) != (link.log_odds > 0):
+        return 1.0
+    return float(exact(own, mine.sum(), everyone, int(n)))
 
 
 def _floor(category: str, table: _Table, deals: int, rng: np.random.Generator) -> Floor:

@@ -52,8 +52,10 @@ def test_a_link_that_all_wordings_have_and_one_of_a_single_wording() -> None:
     assert back.log_odds == pytest.approx(-link.log_odds) and back.p_value == pytest.approx(
         link.p_value
     )
-    (bound, _) = find_links(stories({"a": [8, 0, 0], "b": [0, 0, 0]}), 8).links
+    assert back.verdict == GOES
+    (bound, bound_too) = find_links(stories({"a": [8, 0, 0], "b": [0, 0, 0]}), 8).links
     assert (bound.wordings, bound.verdict, bound.least) == (1, BOUND, 1.0)
+    assert bound_too.verdict == BOUND
     (alone, _) = find_links(stories({"a": [8], "b": [0]}), 8).links
     assert alone.verdict == BOUND and math.isnan(alone.least)
 
