@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import UsageError
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.stats.inference import benjamini_hochberg
@@ -238,8 +238,10 @@ def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any]:
 def exact(own: Any, of: Any, everyone: Any, n: int) -> Any:
     """Twice the tail of the hypergeometric distribution on the side of the group's share: the
     p-value of `own` of `of` stories, if `everyone` of all `n` have the value."""
-    from scipy.stats import hypergeom
-
+    try:
+        from scipy.stats import hypergeom
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scipy", extra="stats") from error
     more = hypergeom.sf(own - 1, n, everyone, of)
     fewer = hypergeom.cdf(own, n, everyone, of)
     return np.minimum(1.0, 2 * np.where(own * n > everyone * of, more, fewer))
