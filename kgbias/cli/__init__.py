@@ -36,6 +36,7 @@ SECTIONS = {
         "plugins": "List what installed packages add to kgbias.",
         "crawl": "Ask a model for stereotypes and keep them as a graph.",
         "profiles": "Have a model write profiles for names; tell groups apart.",
+        "stories": "Have a model tell stories; see what it invents about whom.",
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out the study declared in a file.",
         "review": "Restore or reject a run's answers by hand.",

@@ -136,7 +136,7 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Run",
-        "a crawl, an import or profiles",
+        "a crawl, an import, profiles or stories",
         "uid",
         "name",
         (
@@ -209,14 +209,14 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "GivenName",
-        "a given name that profiles were written for",
+        "a given name, or words for a person, that profiles or stories were written for",
         "uid",
         "name",
         (*_UID, *_text(name="the name")),
     ),
     Node(
         "Profile",
-        "a character that a model wrote for a given name",
+        "a character that a model wrote for a given name, or in a story about a person",
         "uid",
         "name",
         (*_UID, *properties(Profile)),

@@ -139,6 +139,11 @@ class Source:
                 f"The model {self.model} wrote profiles of people, knowing only their names; each "
                 "attribute of a profile is a statement."
             )
+        if self.recipe.kind == "stories":
+            return (
+                f"The model {self.model} told stories about people of whom it was told one thing; "
+                "each attribute of a main character that rules read from a story is a statement."
+            )
         pack = config.get("pack", {}).get("name", "salinas-2023")
         n = config.get("iterations")
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)

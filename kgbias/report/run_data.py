@@ -83,7 +83,10 @@ class RunData:
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:
-        """What the profiles of the run give away; None without profiles of several groups."""
+        """What the profiles of the run give away; None without profiles of several groups, or if
+        they are the characters of stories, which `Run.story_links` compares."""
+        if self.run.kind == "stories":
+            return None
         found = labelled(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
         if not found or not can_be_told(found):
             return None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.profiles.write import ProfilesWritten
+    from kgbias.stories.write import StoriesWritten
 
 
 _LOG = logging.getLogger("kgbias")
@@ -148,12 +149,14 @@ class OfRun:
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
         written: "ProfilesWritten | None" = None,
+        told: "StoriesWritten | None" = None,
     ) -> None:
         self._context = context
         self._record = record
         self._crawled = crawled
         self._imported = imported
         self._written = written
+        self._told = told
 
     @property
     def name(self) -> str:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import Components
+    from kgbias.stories.links import StoryLinks
 
 _LONGEST = 80
 _WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
@@ -515,6 +516,41 @@ class Measured(OfRun):
                 seed=seed,
                 progress=progress,
                 **{name: value for name, value in options.items() if value is not None},
+            )
+
+    def story_links(
+        self,
+        *,
+        category: Names = (),
+        attribute: Names = (),
+        deals: int | None = None,
+        seed: int = 0,
+    ) -> "StoryLinks":
+        """Which attributes go with which groups in the run's stories: log-odds with an informative
+        prior (Monroe et al. 2008), exact tests, and how much is found when the groups are dealt
+        anew over the stories.
+
+        Args:
+            category: the categories to look at (none: all).
+            attribute: the attributes to look at (none: all).
+            deals: how often the groups are dealt anew (None: 199).
+            seed: the random seed of the deals.
+
+        Raises:
+            UsageError: the run has no stories, or lacks a category or attribute.
+        """
+        from kgbias.stories.links import DEALS, find_links
+
+        wordings = int(self._record.config.get("wordings", 1))
+        with self._context.working() as progress:
+            return find_links(
+                records.stories_of(self.stored),
+                wordings,
+                categories=as_names(category),
+                attributes=as_names(attribute),
+                deals=DEALS if deals is None else deals,
+                seed=seed,
+                progress=progress,
             )
 
     def profile_agreement(

@@ -548,6 +548,55 @@ def profiles_of(run: StoredRun) -> list[Profile]:
     return found
 
 
+def stories_of(run: StoredRun) -> list[Profile]:
+    """The characters of a run's stories. Raises UsageError if it is not a run of stories."""
+    if run.record.kind != "stories":
+        raise UsageError(f"run {run.name!r} has no stories: have some told with kgbias stories")
+    return run.profiles()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Something that was read from a story: the attribute, its value, and the words of the story
+    that say so, with their place in characters from 0, the end excluded."""
+
+    attribute: str
+    value: str
+    words: str
+    begins: int
+    ends: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRow:
+    """A story: whom the prompt asked for (`name`, of a `group` of a `category`), the text, whole,
+    and what was `read` from it, in order."""
+
+    category: str
+    group: str
+    name: str
+    text: str
+    read: tuple[Read, ...]
+
+
+def story_rows(run: StoredRun) -> Rows[StoryRow]:
+    """The stories of a run, in its order, with what was read from each."""
+    found = stories_of(run)
+    keys: dict[str, str] = {}
+    for g in run.generations():
+        keys.setdefault(g.path.rpartition("#")[0], g.answer_key)
+    answers = run.store.answers([keys[p.path] for p in found])
+    rows = []
+    for p in found:
+        text = answers[keys[p.path]].text
+        read = tuple(
+            Read(t.attribute, t.value, text[t.begins : t.ends], t.begins or 0, t.ends or 0)
+            for t in p.parts
+        )
+        rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))
+    return Rows(rows, columns=StoryRow.__dataclass_fields__)
+
+
 TOTAL = "all"  # the last row
 
 

@@ -209,7 +209,7 @@ def everything(store: Store) -> None:
     )  # fmt: skip
     said = (SONG.id, "regard", "negative", "Ana", "person", "regard@1")
     store.label([Label(*said, "2026-11-24T01:00:00+00:00", True, "s1", "a sneer")])
-    parts = (Part("hobbies", first.id), Part("traits", refused.id))
+    parts = (Part("hobbies", first.id, "", 4, 9), Part("traits", refused.id))
     labels = {"group": "ELF F", "gender": "F"}
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(

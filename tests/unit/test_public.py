@@ -84,6 +84,7 @@ STUDY = set(
     pairwise
     price
     price_profiles
+    price_stories
     probe_apx
     probe_sets
     query
@@ -100,6 +101,7 @@ STUDY = set(
     url
     working
     write_profiles
+    write_stories
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "verify"}
@@ -167,6 +169,9 @@ RUN = set(
     settings
     status
     stored
+    stories
+    story_links
+    told
     structure
     summary
     tests

@@ -682,9 +682,16 @@ class Crawls(Database):
             )
             self._put("profile", profiles, "INSERT")
             self._db.executemany(
-                "INSERT INTO profile_part VALUES (?, ?, ?, ?)",
+                "INSERT INTO profile_part VALUES (?, ?, ?, ?, ?, ?)",
                 [
-                    (p.id, position, storable(part.attribute), part.generation_id)
+                    (
+                        p.id,
+                        position,
+                        storable(part.attribute),
+                        part.generation_id,
+                        part.begins,
+                        part.ends,
+                    )
                     for p in profiles
                     for position, part in enumerate(p.parts)
                 ],

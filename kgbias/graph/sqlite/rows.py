@@ -153,8 +153,8 @@ EDGES = {
     ("WROTE", "Run", "Profile"): "SELECT run_id AS a, id AS b FROM profile",
     ("GIVEN", "Profile", "GivenName"): "SELECT id AS a, name_id AS b FROM profile",
     ("PART_OF", "Generation", "Profile"): """
-        SELECT generation_id AS a, profile_id AS b, attribute, position FROM profile_part
-        JOIN generation ON generation.id = generation_id""",
+        SELECT generation_id AS a, profile_id AS b, attribute, begins, ends, position
+        FROM profile_part JOIN generation ON generation.id = generation_id""",
     ("YIELDED", "Generation", "Triple"): """
         SELECT id AS a, triple_id AS b, count, said_predicate AS predicate, said_object AS object
         FROM generation WHERE triple_id IS NOT NULL""",

@@ -306,6 +306,11 @@ MIGRATIONS = [
     CREATE INDEX label_by_triple ON label (triple_id);
     CREATE INDEX label_by_rater ON label (rater_id);
     """,
+    """
+    -- Where a story says what was read from it.
+    ALTER TABLE profile_part ADD COLUMN begins INTEGER;
+    ALTER TABLE profile_part ADD COLUMN ends INTEGER;
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
