@@ -11,11 +11,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 demo: .venv/.demo
 	@mkdir -p $(DEMO)
-	$(BIN)/kgbias crawl --model smollm2 --category gender --category ethnicity \
-	    --store $(DEMO)/kgbias.db --run demo
-	$(BIN)/kgbias measure demo --store $(DEMO)/kgbias.db
-	$(BIN)/kgbias evidence demo --model smollm2 --set probes=30000 --set processes=2 --store $(DEMO)/kgbias.db
-	@$(BIN)/kgbias report demo --store $(DEMO)/kgbias.db -o $(DEMO)/report.html
+	$(BIN)/kgbias map smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
+	    --run demo -o $(DEMO) --set probes=30000 --set processes=2
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a
 # browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,

@@ -32,6 +32,7 @@ from kgbias.io.text import shortened
 # name -> the line in --help, in the order of the work (a command's own help says more)
 SECTIONS = {
     "Map what a model says": {
+        "map": "Crawl, measure, find beliefs, and write both pages.",
         "models": "List the kinds of models, and what each allows.",
         "plugins": "List what installed packages add to kgbias.",
         "crawl": "Ask a model for stereotypes and keep them as a graph.",

@@ -135,7 +135,7 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
-    _print_verdicts(rows)
+    print_verdicts(rows)
     _print_floor(floor)
     _print_groups(groups or ())
     _print_agreements(agreement)
@@ -198,7 +198,7 @@ def _leaves_out_none(row: dict[str, Any]) -> bool:
     return bool(row["low"] > 0 or row["high"] < 0)
 
 
-def _print_verdicts(rows: Sequence[Evidence]) -> None:
+def print_verdicts(rows: Sequence[Evidence]) -> None:
     """Print the most telling statements of each verdict."""
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]

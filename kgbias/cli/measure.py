@@ -265,7 +265,7 @@ def measure(
         show.data(data)
         return
     published = any(model.settings.get("entropy") == "as_published" for model in topics)
-    _print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
+    print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
     if options["topics"] or options["preset"]:
         for model in topics:
             print_topics(model)
@@ -304,7 +304,7 @@ def _as_data(row: Any) -> dict[str, Any]:
     return data | {name: figure.as_dict() for name, figure in row.figures.items()}
 
 
-def _print_groups(groups: Any, hidden: str) -> None:
+def print_groups(groups: Any, hidden: str) -> None:
     """Print a line for each group in each arm, without the figure `hidden`."""
     there = {name for row in groups for name in row.figures} - {hidden}
     shown = headlines(there)

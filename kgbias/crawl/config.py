@@ -97,7 +97,8 @@ class CrawlConfig:
     for again; the crawl is given the judge. `strategy_prompts` says how many prompts strategies
     other than the two published ones ask about each group in a round, by the strategy's name
     (`kgbias.crawl.strategies.EXPANSIONS`). `series` names the run that this crawl repeats with
-    another `seed` (`kgbias.crawl.crawler`).
+    another `seed` (`kgbias.crawl.crawler`). `sized` says what the sizes followed from: a number of
+    `minutes`, and the `probes` that go with it (`kgbias.study.study.Study.map`).
     """
 
     seeds: tuple[SeedCategory, ...]
@@ -126,6 +127,7 @@ class CrawlConfig:
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
     series: str | None = None
+    sized: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
@@ -261,6 +263,7 @@ class CrawlConfig:
             **self._other_prompts(),
             **self._other_pack(),
             **({"series": self.series} if self.series else {}),
+            **({"sized": dict(self.sized)} if self.sized else {}),
         }
 
     def _other_prompts(self) -> dict[str, Any]:
@@ -294,7 +297,7 @@ _BESIDE = {"judge", "gauge"}  # stand in the record beside the configuration
 _AS_THEY_ARE = (
     "seed", "temperature", "top_k", "top_p", "min_p", "samples", "answers", "iterations",
     "predicate_prompts", "object_prompts", "shots", "form", "structured", "max_attempts", "redraw",
-    "until_coverage", "min_acceptability", "series",
+    "until_coverage", "min_acceptability", "series", "sized",
 )  # fmt: skip
 
 

@@ -45,6 +45,7 @@ class CrawlParameters(TypedDict, total=False):
     until_width: str | float | None
     min_acceptability: float
     strategy_prompts: Mapping[str, int]
+    sized: Mapping[str, int]
 
 
 class CrawlOptions(CrawlParameters, total=False):

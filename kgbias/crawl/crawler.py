@@ -13,6 +13,7 @@ would be made without repeating, so that any crawl can be repeated later and is 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
 from kgbias.crawl.parse import JSON_TOKENS, as_text, read_answer, schema
@@ -20,7 +21,7 @@ from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
-from kgbias.errors import Interrupted, UsageError
+from kgbias.errors import Interrupted, KgbiasError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
@@ -142,6 +143,31 @@ class CrawlResult:
         return read / answered if answered else float("nan")
 
 
+TRIAL = 64  # answers, after a few that load the model
+
+
+def trial(config: CrawlConfig, model: Completer, store: Store, progress: Progress) -> float:
+    """The seconds that an answer takes, from the first prompts about each group. The answers are in
+    the log, where the crawl finds them; 0 if the log has all of its first round."""
+    asker = LoggedModel(model, store, progress)
+    pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
+    plans = sorted((plan for pool in pools for plan in initialise(config, pool)), key=_number)
+    requests = _requests(config, answered(config, plans), 0)
+    progress.stage("trial", min(len(requests), TRIAL + 8))
+    asker.ask(requests[:8])
+    for start in range(8, len(requests), TRIAL):
+        asked, began = asker.asked, monotonic()
+        asker.ask(requests[start : start + TRIAL])
+        if (new := asker.asked - asked) > min(TRIAL, len(requests) - start) / 2:
+            return (monotonic() - began) / new
+    return 0.0
+
+
+def _number(plan: Plan) -> str:
+    """The number of a prompt among those for its group and predicate."""
+    return plan.path.rpartition("/")[2]
+
+
 def crawl(
     config: CrawlConfig,
     model: Completer,
@@ -228,12 +254,23 @@ def crawl(
         cut = _settle(config, run, plans, asker.recall, Silent(), judge)  # the round it stopped in
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
+    except KgbiasError:
+        _drop_empty(store, run, progress)
+        raise
     finally:
         watch.note(store, run.id, asker.asked)
         result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
     result.run = replace(run, status="complete")
     return result
+
+
+def _drop_empty(store: Store, run: Run, progress: Progress) -> None:
+    """Drop a run that failed before its first round was recorded: it would be the newest, and about
+    nothing. Answers that came are in the log all the same."""
+    if not store.summary(run.id).generations:
+        store.delete(run.id)
+        progress.note(f"run {run.name} is not kept: nothing was recorded")
 
 
 def _interrupted(stop: BaseException, asker: LoggedModel, held: str = "") -> Interrupted:

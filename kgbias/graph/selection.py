@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
-from kgbias.errors import UsageError, no_such
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
@@ -261,6 +261,11 @@ def scope(
     """The selected arms, all arms of the run, and the acceptability from which a statement counts.
     `said` are the arms that said anything; `measured` is whether any statement has an acceptability
     score. Raises as `select`."""
+    if not said:
+        state = "" if run.status == "complete" else f" ({run.status})"
+        raise DataError(
+            f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
+        )
     arms = all_arms = arms_of(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:

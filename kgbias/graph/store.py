@@ -78,7 +78,8 @@ class Store(Protocol):
     def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts
 
     def find_run(self, name: str | None = None) -> Run:
-        """The run of that name, or the newest. Raises RunNotFound, listing the store's runs."""
+        """The run of that name, or the newest of those with generations (of all, if none has any).
+        Raises RunNotFound, listing the store's runs."""
         ...
 
     def summaries(self) -> list[RunSummary]:

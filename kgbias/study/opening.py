@@ -74,6 +74,7 @@ def opened_completer(
     if not isinstance(model, str):
         yield model
         return
+    progress.note(f"opening {model.rpartition('/')[2]}")
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:

@@ -4,11 +4,12 @@ import html
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
-from kgbias.errors import UsageError
+from kgbias.errors import ModelError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
@@ -17,7 +18,7 @@ from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.models.spec import KINDS
+from kgbias.models.spec import KINDS, on_server, parse
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
 from kgbias.profiles.config import Form
@@ -25,7 +26,17 @@ from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
 from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
-from kgbias.study.opening import gauge_of, judge_of, opened_completer, parted, priced, spec_of
+from kgbias.study.opening import (
+    OPENING,
+    gauge_of,
+    judge_of,
+    opened_completer,
+    opened_scorer,
+    parted,
+    priced,
+    spec_of,
+)
+from kgbias.study.probed import BelievingOptions
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -35,9 +46,11 @@ from kgbias.study.tested import Tested
 if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
+    from kgbias.evidence import Evidence
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
     from kgbias.stories.write import StoriesPrice
+    from kgbias.study.mapping import Mapped
 
 
 def open(
@@ -127,6 +140,24 @@ def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
         if step.prompts:
             asked[step.name,] = Asked(step.name, step.prompts, config.answers)
     return asked
+
+
+def _believed(
+    run: Run, model: str, opening: Mapping[str, Any], asking: BelievingOptions
+) -> "tuple[Rows[Evidence] | tuple[()], str]":
+    """What the model believes; nothing, and a line that says so, if it gives no probabilities."""
+    why = f"{model} gives no probabilities"
+    if KINDS[parse(model).kind].scorer:
+        try:
+            return run.evidence(model, asking=asking, **opening), ""
+        except ModelError as error:
+            if not on_server(model):
+                raise
+            why = str(error)
+    return (), (
+        f"what {model} believes is left out ({why}): kgbias probe choice {run.name} --model "
+        f"{model} has it choose between groups instead"
+    )
 
 
 class ProfileOptions(TypedDict, total=False):
@@ -308,6 +339,82 @@ class Study(Compared, Tested, Checked):
             )
             runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
+
+    def map(
+        self,
+        model: str,
+        *,
+        name: str | None = None,
+        folder: PathLike = ".",
+        minutes: int | None = None,
+        asking: BelievingOptions | None = None,
+        **options: Unpack[CrawlSpending],
+    ) -> "Mapped":
+        """Crawl a model, measure what it says, find what it believes, and write the report and the
+        explorer. Repeat the call to continue where it stopped: what the store holds is neither
+        asked nor computed again; the pages are written again.
+
+        Args:
+            model: a spec, as for `crawl`.
+            name: a name for the run (None: a descriptive one).
+            folder: where to write report.html and explorer.html.
+            minutes: about how long all of it may take. The sizes of the crawl and the number of
+                probes are fixed before it begins, by a short trial whose answers count, and are
+                part of the run's configuration: the same call continues the same crawl.
+            asking: how to ask what the model believes, as for `Run.evidence`.
+            options: as for `crawl`.
+
+        Raises:
+            UsageError: also for too few minutes, with the number needed.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C; what was finished is kept.
+        """
+        from kgbias.study.mapping import Mapped
+
+        given: BelievingOptions = {**(asking or {})}
+        if minutes is not None:
+            name, sized = self._sized(model, name, minutes, options)
+            options |= sized
+            given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
+        run = self.crawl(model, name=name, **options)
+        opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
+        groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
+        rows, left_out = _believed(run, model, opening, given)
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        report, explorer = folder / "report.html", folder / "explorer.html"
+        self.report(run, report, explorer=explorer)
+        return Mapped(run, groups, rows, report, explorer, left_out)
+
+    def _sized(
+        self, model: str, name: str | None, minutes: int, options: CrawlSpending
+    ) -> tuple[str, dict[str, Any]]:
+        """The name of the run, and the sizes that were kept or that a trial gives."""
+        from kgbias.crawl.crawler import trial
+        from kgbias.study.mapping import kept_sizes, name_for, seconds_per_probe, sizes
+
+        began = monotonic()
+        opening, rest = parted(options)
+        config = configure(model, **budgeted(rest, model)[1])
+        if config.dynamic or config.until_coverage or config.until_width:
+            raise UsageError("`minutes` is for crawls of named groups and a fixed size")
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            name = name or name_for(config, asked, minutes)
+            if kept := kept_sizes(self._context.there, name, minutes):
+                return name, dict(kept)
+            answer = trial(config, asked, self._context.writable(), progress)
+            probe = None
+            if KINDS[parse(model).kind].scorer:
+                own: Any = {k: v for k, v in opening.items() if k in OPENING}
+                probe = seconds_per_probe(opened_scorer(model, own, progress))
+            found = sizes(config, minutes, monotonic() - began, answer, probe)
+            progress.note(
+                f"sizes for {minutes} minutes: {found['samples']} prompts per group and initial "
+                f"predicate, {found['iterations']} rounds of expansion"
+                + ("" if probe is None else f", {found['sized'].get('probes')} probes")
+            )
+        return name, found
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]

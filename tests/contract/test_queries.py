@@ -495,8 +495,9 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
     other = Run("other", MODEL, {"seed": 1}, GROUPS)
     middle.begin(other)
     middle.set_status(other.id, "complete")
-    assert ask(middle, "most_repeated") == []
-    assert len(ask(middle, "most_repeated", run="middle")) == len(SAID)
+    assert ask(middle, "most_repeated", run="other") == []
+    assert middle.find_run().name == "middle"  # the newest of those with generations
+    assert len(ask(middle, "most_repeated")) == len(SAID)
     with pytest.raises(RunNotFound, match="choose from middle, other"):
         ask(middle, "bridges", run="nowhere")
 

@@ -209,7 +209,11 @@ class Runs(Neo4jSession):
 
     def find_run(self, name: str | None = None) -> Run:
         names = [
-            row["name"] for row in self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
+            row["name"]
+            for row in self.read(
+                "MATCH (r:Run) RETURN r.name AS name "
+                "ORDER BY EXISTS {(r)<-[:IN]-(:Generation)}, r.seq"
+            )
         ]
         if not names:
             raise RunNotFound(f"{self.url} has no runs: crawl or import one first")

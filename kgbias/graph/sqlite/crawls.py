@@ -162,7 +162,8 @@ class Crawls(Database):
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
-            rows = self._rows(query + "ORDER BY seq DESC LIMIT 1")
+            answered = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id)"
+            rows = self._rows(f"{query}ORDER BY {answered} DESC, seq DESC LIMIT 1")
         else:
             rows = self._rows(query + "WHERE run.name = ?", (name,))
         row = next(rows, None)

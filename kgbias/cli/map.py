@@ -1,0 +1,124 @@
+"""`kgbias map`: the whole way from a model to the report in one command."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.evidence import print_verdicts
+from kgbias.cli.measure import print_groups
+from kgbias.cli.options import WRITERS, base_url_option, said, store_option, workers_settings
+from kgbias.cli.settings import fitting, setting, settings
+from kgbias.evidence.asked import PROBES
+from kgbias.graph.store import DEFAULT_STORE
+from kgbias.parallel import LOCAL
+
+_ASKING = ("probes", "executor", "processes")
+
+
+@click.command(
+    cls=Command,
+    examples=(
+        "kgbias map smollm2 --category gender",
+        "kgbias map smollm2 --groups trades.toml --minutes 10",
+    ),
+    epilog=f"A model is {WRITERS}.",
+)
+@click.argument("model", metavar="MODEL")
+@click.option(
+    "--category",
+    multiple=True,
+    metavar="NAME",
+    help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
+)
+@click.option(
+    "--group",
+    multiple=True,
+    metavar="NAME",
+    help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
+)
+@click.option(
+    "--groups", "seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file."
+)
+@click.option("--run", "name", metavar="NAME", help="A name for the run.")
+@click.option(
+    "--minutes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="About how long all of it may take; a short trial fixes the sizes (default: full size).",
+)
+@click.option(
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=".",
+    show_default=True,
+    help="The folder for report.html and explorer.html.",
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")
+@setting(
+    "probes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Maximum number of probes (default: 45,000; with --minutes as many as fit).",
+)
+@settings("device")
+@workers_settings
+@base_url_option
+@store_option
+def map(
+    model: str,
+    store_url: str,
+    name: str | None,
+    folder: Path,
+    minutes: int | None,
+    dry_run: bool,
+    **options: Any,
+) -> None:
+    """Crawl a model, measure what it says, find what it believes, and write the report and the
+    explorer. Run the same command again to continue where it stopped.
+
+    The steps are commands too: crawl, measure, evidence, report and explore.
+    """
+    if options["executor"] == LOCAL:
+        options["executor"] = None
+    asking: Any = said(**{name: options.pop(name) for name in _ASKING})
+    given = fitting(options, [model], "completer")
+    if dry_run:
+        return _print_price(kgbias.price(model, **given), asking.get("probes", PROBES), minutes)
+    show.say(f"mapping {model.rpartition('/')[2]}", err=True)
+    with kgbias.open(store_url, progress=True) as study:
+        found = study.map(
+            model, name=name, folder=folder, minutes=minutes, asking=asking, **said(**given)
+        )
+    _print(found, store_url)
+
+
+def _print(found: Any, store_url: str) -> None:
+    print_groups(found.groups, "relative_entropy_as_published")
+    show.say()
+    print_verdicts(found.evidence)
+    if found.left_out:
+        show.say(found.left_out)
+    store = "" if store_url == DEFAULT_STORE else f" --store {store_url}"
+    show.say(
+        f"report: {found.report.resolve()}",
+        f"explorer: {found.explorer.resolve()}",
+        f"to look around: kgbias serve {found.run.name}{store}",
+    )
+
+
+def _print_price(price: kgbias.Price, probes: int, minutes: int | None) -> None:
+    much = "at most " if minutes else ""
+    show.say(
+        f"{price.groups} groups: {much}{price.requests} answers, with repeated attempts at most "
+        f"{price.requests_at_most}; then at most {probes:,} probes, for a model that gives "
+        "probabilities; nothing was asked",
+        f"sizes are fixed by a trial, to end in about {minutes} minutes"
+        if minutes
+        else "how long that takes depends on the model and the machine: --minutes N bounds it",
+    )

@@ -1,0 +1,125 @@
+"""The whole way in one call: what it gives, and how large a crawl and its probes may be to end in
+time."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from kgbias.crawl.config import CrawlConfig
+from kgbias.errors import KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.graph.store import Store
+from kgbias.models.base import Completer
+from kgbias.study.records import GroupRow
+from kgbias.study.rows import Rows
+from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.evidence import Evidence
+    from kgbias.models.score.base import TextScorer
+
+PAGES = 45.0  # seconds for the figures and the two pages
+AGAIN = 1.4  # requests an answer that is kept takes, and scoring it
+FEWEST_PROBES = 500
+_CARRIERS = ("", "The people:\n")
+_NAMES = ("Anna", "Peter", "Maria", "John")
+_VERBS = ("are known for", "love", "should", "are seen as")
+_OBJECTS = ("their food", "hard work", "music and dance", "good at sports")
+_SAID = tuple(f"{verb} {what}" for verb in _VERBS for what in _OBJECTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """What `Study.map` made.
+
+    Attributes:
+        run: the crawl.
+        groups: its figures, as `Run.measure` returns them.
+        evidence: the rows of `Run.evidence`; empty if the model gives no probabilities.
+        report, explorer: the two pages.
+        left_out: what could not be done, and how to get it; "" if everything was.
+    """
+
+    run: Run
+    groups: Rows[GroupRow]
+    evidence: "Rows[Evidence] | tuple[()]"
+    report: Path
+    explorer: Path
+    left_out: str
+
+
+def kept_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, object] | None:
+    """The sizes that an earlier call with the same number of minutes fixed for the run of this
+    name, as parameters of a crawl; None if there is no such run. Raises RunConflict for a run that
+    was not made so."""
+    if store is None:
+        return None
+    try:
+        config = store.find_run(name).config
+    except RunNotFound:
+        return None
+    sized = config.get("sized", {})
+    if sized.get("minutes") != minutes:
+        made = f"for {sized['minutes']} minutes" if sized else "without a number of minutes"
+        raise RunConflict(f"run {name!r} was made {made}: give that, or another name")
+    return {"samples": config["samples"], "iterations": config["iterations"], "sized": sized}
+
+
+def sizes(
+    config: CrawlConfig, minutes: int, seconds: float, answer: float, probe: float | None
+) -> dict[str, object]:
+    """The largest sizes with which everything should end in time, as parameters of a crawl.
+
+    Args:
+        config: the crawl at its full size, which is never exceeded.
+        minutes: the time in all.
+        seconds: how much of it is gone.
+        answer: seconds an answer takes.
+        probe: seconds a probe takes; None if the model gives no probabilities.
+
+    Raises UsageError, with the number of minutes needed, if the smallest crawl takes longer.
+    """
+    left = 60 * minutes - seconds - PAGES
+    share = left if probe is None else left / 2
+
+    def takes(samples: int, rounds: int) -> float:
+        return replace(config, samples=samples, iterations=rounds).places * answer * AGAIN
+
+    tried = [(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
+    tried += [(samples, 0) for samples in range(config.samples - 1, 0, -1)]
+    fit = next(((s, i) for s, i in tried if takes(s, i) <= share), None)
+    probes = 0
+    if fit is not None and probe is not None:
+        probes = int((left - takes(*fit)) / max(probe, 1e-9))
+    if fit is None or (probe is not None and probes < FEWEST_PROBES):
+        least = takes(1, 0)
+        if probe is not None:
+            least = max(2 * least, least + FEWEST_PROBES * probe)
+        needed = math.ceil((least + seconds + PAGES) / 60) + 1
+        raise UsageError(
+            f"{minutes} minutes are too few for {len(config.groups)} groups: give about "
+            f"{needed} minutes, or fewer groups"
+        )
+    samples, rounds = fit
+    sized = {"minutes": minutes} | ({} if probe is None else {"probes": probes})
+    return {"samples": samples, "iterations": rounds, "sized": sized}
+
+
+def name_for(config: CrawlConfig, model: Completer, minutes: int) -> str:
+    """The default name of a run whose sizes follow from a number of minutes."""
+    asked = replace(config, sized={"minutes": minutes})
+    return asked.default_name(model.info, model.settings)
+
+
+def seconds_per_probe(scorer: "TextScorer") -> float | None:
+    """The seconds a probe takes, from a few; None if the model gives no probabilities."""
+    stems = [f"{carrier}{name}" for carrier in _CARRIERS for name in _NAMES]
+    try:
+        scorer.grid(stems[:2], _SAID[:2])  # loads the weights
+        began = monotonic()
+        scorer.grid(stems, _SAID)
+    except KgbiasError:
+        return None
+    return (monotonic() - began) / (len(stems) * len(_SAID))
