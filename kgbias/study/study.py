@@ -374,6 +374,7 @@ class Study(Compared, Tested, Checked):
 
         given: BelievingOptions = {**(asking or {})}
         if minutes is not None:
+            sized: Any
             name, sized = self._sized(model, name, minutes, options)
             options |= sized
             given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
@@ -408,7 +409,7 @@ class Study(Compared, Tested, Checked):
             if KINDS[parse(model).kind].scorer:
                 own: Any = {k: v for k, v in opening.items() if k in OPENING}
                 probe = seconds_per_probe(opened_scorer(model, own, progress))
-            found = sizes(config, minutes, monotonic() - began, answer, probe)
+            found: Any = sizes(config, minutes, monotonic() - began, answer, probe)
             progress.note(
                 f"sizes for {minutes} minutes: {found['samples']} prompts per group and initial "
                 f"predicate, {found['iterations']} rounds of expansion"
