@@ -177,7 +177,7 @@ def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
     store.begin(Run("empty", ModelInfo("m"), {}, THREE))
-    with pytest.raises(DataError, match="'empty' .* has no statements"):
+    with pytest.raises(DataError, match="has no statements"):
         save_figures(StoredRun.find(store, "empty"), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
 
