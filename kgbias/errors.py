@@ -14,7 +14,10 @@ backquotes, which the command line replaces with its options.
       Interrupted       stopped by Ctrl-C or a budget; nothing is lost (exit code 130)
 """
 
+from collections.abc import Iterable
+
 _LONGEST = 2_000  # characters of a message: a screen, whatever a file holds
+_MOST = 40  # names that a message lists
 
 
 class KgbiasError(Exception):
@@ -68,6 +71,34 @@ class Interrupted(KgbiasError):
     """Stopped by Ctrl-C or a budget. What was finished is kept; run it again to continue."""
 
     exit_code = 130
+
+
+def no_such(what: str, name: object, there: Iterable[object], where: str = "") -> str:
+    """The line for a name that is not there: "no run 'demoo' in demo.db (did you mean demo?);
+    choose from demo, other". `what` is the kind of thing that the name is of, `where` follows it.
+
+    The nearest name is one that differs in case, number or a few letters. A list too long for a
+    line is cut, and left out beside the nearest name."""
+    names = list(dict.fromkeys(str(each) for each in there))
+    written = repr(name if len(str(name)) <= 80 else f"{str(name)[:79]}…")
+    near = nearest(str(name), names)
+    meant = f" (did you mean {near}?)" if near else ""
+    if near and len(names) > _MOST:
+        return f"no {what} {written}{where}{meant}"
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    listed = f"choose from {', '.join(names[:_MOST])}{more}" if names else "there are none"
+    return f"no {what} {written}{where}{meant}; {listed}"
+
+
+def nearest(name: str, there: Iterable[str], least: float = 0.6) -> str:
+    """The name among these that somebody who wrote `name` most probably meant, "" if none is like
+    it: if all differ more than by `least`, in [0, 1] (difflib's ratio of letters in common, after
+    case-folding)."""
+    from difflib import get_close_matches
+
+    folded = {each.casefold(): each for each in reversed(list(there))}
+    near = get_close_matches(name.casefold()[:100], list(folded), 1, least)
+    return folded[near[0]] if near else ""
 
 
 def first_line(error: BaseException) -> str:

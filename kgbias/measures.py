@@ -12,7 +12,7 @@ says how likely a statement is to mean anything at all, whatever that is.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 WITHHELD = "withheld: "
 """The start of the method of a figure that has no value; the reason follows."""
+
+CORRECTED = "corrected "
+"""The start of the method of a figure that is corrected by labels."""
+BY_ALL = "of statements about all groups"
+"""Part of the method of one corrected by the labels of all groups, not by the group's own."""
 
 Over = Literal["all", "chosen", "standardised"]
 """The statements that a figure covers: all of a group's; those whose predicate the model chose, not
@@ -69,6 +74,7 @@ class Figure:
         interval: whether tables print its interval beside it.
         overview: whether the report's first table of groups has it.
         over: which statements it covers.
+        raw: for a figure corrected by labels, the name of the one that is not.
     """
 
     name: str
@@ -82,6 +88,7 @@ class Figure:
     interval: bool = True
     overview: bool = True
     over: Over = "all"
+    raw: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,10 +403,39 @@ _OTHER_FIGURES = {figure.name: figure for figure in (
 )}  # fmt: skip
 
 
+_CORRECTED = "_corrected"
+
+
+def corrected_figure(figure: Figure) -> Figure:
+    """The same figure, corrected by labels for what the scorer gets wrong: its own kind of figure,
+    since both are shown."""
+    return replace(
+        figure, name=f"{figure.name}{_CORRECTED}", title=f"{figure.title}, corrected by labels",
+        heading=f"{figure.heading}, corrected" if figure.heading else "", overview=False,
+        raw=figure.name,
+    )  # fmt: skip
+
+
+def labels_of(method: str, n: int) -> str:
+    """For a figure corrected by labels, how many there are: of the group's own statements, or "of
+    all", of those about all groups; "" for any other. `method` and `n` are the figure's."""
+    if not method.startswith(CORRECTED):
+        return ""
+    return f"{n} of all" if BY_ALL in method else str(n)
+
+
+def labelled_by(method: str) -> str:
+    """Who gave the labels of a corrected figure, in words, such as "by 2 people"; "" for any
+    other."""
+    _, found, rest = method.partition(" labels ") if method.startswith(CORRECTED) else ("", "", "")
+    return rest.partition(",")[0] if found else ""
+
+
 def measure_of(figure: str) -> Measure | None:
     """The measure that a figure of groups follows from, by the figure's name. None for a figure
     that follows from none, or from a measure that is not installed. The figures of other packages'
     measures begin with the measure's name."""
+    figure = figure.removesuffix(_CORRECTED)
     if figure in _OTHER_FIGURES:
         return None
     for measure in MEASURES.own.values():
@@ -417,18 +453,21 @@ def figures(present: Collection[str] = ()) -> dict[str, Figure]:
     found |= _OTHER_FIGURES
     for name in sorted(set(present) - found.keys()):
         if measure := measure_of(name):
-            found |= {figure.name: figure for figure in measure.figures if figure.name in present}
+            both = (f for own in measure.figures for f in (own, corrected_figure(own)))
+            found |= {figure.name: figure for figure in both if figure.name in present}
     return found
 
 
 def headlines(present: Collection[str]) -> list[Figure]:
     """The figures among those present, by name, that a table of groups shows: one for each column,
-    over the statements whose predicate the model chose if there is such a figure."""
+    over the statements whose predicate the model chose if there is such a figure, and corrected by
+    labels if that is present."""
     found: dict[str, Figure] = {}
     for figure in figures(present).values():
         if figure.column and figure.name in present:
             own = found.get(figure.column)
-            if own is None or figure.over == "chosen":
+            corrects = own is not None and figure.raw == own.name
+            if own is None or corrects or (figure.over == "chosen" and own.over != "chosen"):
                 found[figure.column] = figure
     return list(found.values())
 

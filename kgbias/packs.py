@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ids import content_id, normalise
 from kgbias.io.plugins import Table
 from kgbias.io.reading import only_files, read_text, read_toml
@@ -160,8 +160,7 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
     folder = Path(name)
     if not (folder / MANIFEST).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: choose from {', '.join(pack_names())}, or name a folder "
-            f"with a {MANIFEST}"
+            f"{no_such('prompts', str(name), pack_names())}, or name a folder with a {MANIFEST}"
         )
     return _read(folder)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 
 Names = str | Iterable[str]
 """One name or several, as parameters such as `category` and `group` take them."""
@@ -79,8 +79,8 @@ def check_applies(
     for parameter in given:
         takers = [name for name, names in takes.items() if parameter in names]
         if not takers:
-            there = ", ".join(sorted({name for names in takes.values() for name in names}))
-            raise UsageError(f"no parameter {parameter!r}; the parameters are {there}")
+            there = sorted({name for names in takes.values() for name in names})
+            raise UsageError(no_such("parameter", parameter, there))
         if not set(takers) & set(chosen):
             raise DoesNotApply(parameter, takers)
 

@@ -24,9 +24,11 @@ def measured_run(
     each: int = 20,
     *,
     measured: bool = True,
+    name: str = "by hand",
 ) -> Run:
     """A run in which each group says `each` statements with these objects, in turn."""
-    run = Run("by hand", ModelInfo("test <model>", "r1"), {"seed": 0, "note": "<i>"}, groups)
+    config = {"seed": 0, "note": "<i>"} | ({} if name == "by hand" else {"named": name})
+    run = Run(name, ModelInfo("test <model>", "r1"), config, groups)
     store.begin(run)
     rng = Random(0)
     generations: list[Generation] = []

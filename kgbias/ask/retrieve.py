@@ -17,7 +17,7 @@ from typing import Protocol
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
-from kgbias.language.words import ASIDE, ORDINARY, PERSONS, stem, words
+from kgbias.language.words import ASIDE, ORDINARY, PERSONS, lemma, words
 from kgbias.measure.figures import figures_of
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
@@ -264,12 +264,12 @@ def _by_topic(
     index: Index | None,
 ) -> tuple[list[Found], list[Found]]:  # fmt: skip
     """The statements that are about the topic and, of those that are not, the few nearest to it."""
-    held = {t.id: {stem(w) for w in topic_words(said_of(t))} for t in pool}
+    held = {t.id: {lemma(w) for w in topic_words(said_of(t))} for t in pool}
     rare = _rarity(read.topic, list(held.values()))
     near = index.nearest(" ".join(read.topic), pool) if index else {}
     ranked, others = [], []
     for t in pool:
-        shared = tuple(w for w in read.topic if stem(w) in held[t.id])
+        shared = tuple(w for w in read.topic if lemma(w) in held[t.id])
         cosine = near.get(t.id, math.nan)
         known = 0.0 if math.isnan(cosine) else cosine
         score = round(sum(rare[w] for w in shared) + known, 5)  # a server rounds to 32 bits
@@ -291,7 +291,7 @@ def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:
     """The weight of each word of the topic: its inverse document frequency as a share of the sum,
     so a statement with all the words has 1."""
     frequency = Counter(word for found in held for word in found)
-    weight = {w: math.log(1 + len(held) / (1 + frequency[stem(w)])) for w in topic}
+    weight = {w: math.log(1 + len(held) / (1 + frequency[lemma(w)])) for w in topic}
     whole = sum(weight.values()) or 1.0
     return {w: value / whole for w, value in weight.items()}
 

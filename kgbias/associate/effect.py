@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.stats.estimate import Estimate
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ def effect_size(x: Array, y: Array, spread: Spread = "sample") -> float:
     difference if the sets differ and neither varies.
     """
     if spread not in get_args(Spread):
-        raise UsageError(f"no spread {spread!r}; choose from {', '.join(get_args(Spread))}")
+        raise UsageError(no_such("spread", spread, get_args(Spread)))
     return float(effect_sizes(x[None], y[None], spread)[0])
 
 

@@ -11,7 +11,6 @@ import numpy as np
 
 from kgbias.associate.graph import (
     RegardAgreement,
-    find_group,
     group_associations,
     groups_test,
     regard_sets,
@@ -95,7 +94,7 @@ class Asked:
         with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
         pair can be."""
         if groups != "all":
-            x, y = (find_group(self.run.record, name) for name in groups)
+            x, y = (self.run.group(name) for name in groups)
             return [groups_test(*self.indicators.targets(x, y, self.targets), *self.pair)], []
         found: list[AssociationTest] = []
         left_out: dict[str, None] = {}

@@ -203,17 +203,6 @@ def find_topic(models: Sequence[TopicModel], name: str) -> Topic:
     )
 
 
-def find_group(run: Run, name: str) -> Group:
-    """A run's group by its name or a variant, ignoring case. Raises UsageError for a group that the
-    run does not have."""
-    for group in run.groups:
-        if node_id("group", name) in {node_id("group", n) for n in _names(group)}:
-            return group
-    raise UsageError(
-        f"run {run.name} has no group {name!r}; it has {', '.join(g.name for g in run.groups)}"
-    )
-
-
 def targets_of(
     run: Run, indicators: Indicators, kind: str | None = None
 ) -> tuple[dict[Group, WordSet], tuple[str, ...]]:

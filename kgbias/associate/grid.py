@@ -2,6 +2,7 @@
 embedded once, each prediction made once, and what a store holds is not computed again.
 """
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -19,7 +20,7 @@ from kgbias.associate.lpbs import Predictor
 from kgbias.associate.methods import Source, run_method
 from kgbias.associate.result import Association
 from kgbias.associate.sets import AssociationTest, WordSet, find_tests
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
@@ -35,7 +36,8 @@ TESTS = ("C1", "C3-name", "C3-term", "C6-name", "C6-term", "C9-name", "Dis", "Oc
          "I1-name", "I1-term", "I2-name", "I2-term")  # fmt: skip
 """The tests of the paper, without C9-term, which has fewer than 8 words per set."""
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
-WORDS = ("full", "reduced", "simplified")
+WORDS = ("full", "reduced", "simplified", "nouns")
+"""Word sets; "nouns" are the simplified ones without adjective forms, of LPBS alone (table 6)."""
 SENTENCE = "sentence"
 ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE)
 WINDOWS = (6, 12, 18)
@@ -119,10 +121,14 @@ def cells(
     """Every valid combination, model by model and test by test: s-SEAT takes sentences, w-SEAT
     words, CEAT both, and LPBS neither; simplified sets are those of Kurita et al. (2019)."""
     for model, test in product(models, tests):
-        sets = [each for each in words if each != "simplified" or test.simplified]
+        sets = [each for each in words if test.simplified or each not in ("simplified", "nouns")]
         for method, contexts, each in product(
             methods, ("templates", "corpus") if corpus else ("templates",), sets
         ):
+            if each == "nouns" and not (
+                method == "lpbs" and contexts == "templates" and test.a.adjectives
+            ):
+                continue
             for encoding in _OF[method]:
                 cell = Cell(model, test.name, method, contexts, encoding, each)
                 if (cell.targets and cell.targets not in targets) or (
@@ -338,7 +344,7 @@ def plan(
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in known:
-            raise UsageError(f"a grid has no {name} {value!r}; choose from {', '.join(known)}")
+            raise UsageError(no_such(name, value, known, " in a grid"))
     takes = encodings_of(tuple(methods) or METHODS)
     if encoding is not None and encoding not in takes:
         raise UsageError(f"`encoding` {encoding} has no effect with {', '.join(methods)}")
@@ -433,12 +439,14 @@ def run_grid(
                 missing += [f"{cell}: {error}" for cell in todo.values() if cell.encoding]
                 todo = {key: cell for key, cell in todo.items() if not cell.encoding}
             for key, cell in todo.items():
+                started = time.perf_counter()
                 try:
                     result = model.run(cell)
                 except (DataError, UsageError) as error:
                     missing.append(f"{cell}: {error}")
                 else:
-                    save(store, run.record if run else None, [result], [_row(result, cell, key)])
+                    row = _row(result, cell, key, time.perf_counter() - started)
+                    save(store, run.record if run else None, [result], [row])
                     keys.append(key)
                     computed += 1
                 progress.advance()
@@ -525,9 +533,12 @@ def _with_words(test: AssociationTest, words: str, model: Encoder) -> Associatio
     return replace(test, x=kept[0], y=kept[1], a=kept[2], b=kept[3])
 
 
-def _row(result: Association, cell: Cell, key: str) -> Row:
+def _row(result: Association, cell: Cell, key: str, seconds: float) -> Row:
+    """`seconds`: what the cell took once its texts were embedded. Predictions count, unless an
+    earlier cell of the call had made them."""
     p = {"p_test": result.test_p.value, "p_holm": float("nan"), "p_bh": float("nan")}
-    return result.record() | p | {"cell": asdict(cell), "key": key}
+    took = {"seconds": round(seconds, 3)}
+    return result.record() | p | {"cell": asdict(cell), "key": key} | took
 
 
 def _stored(store: Store | None) -> dict[str, str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.associate.sets import FEW, WordSet, find_tests, published, words_of
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.io.reading import read_toml
 
@@ -108,7 +108,7 @@ class Indicators:
         Raises UsageError, in one line that names the file to extend, if there is no such kind.
         """
         if kind is not None and kind not in KINDS:
-            raise UsageError(f"no kind of indicators {kind!r}; choose from {', '.join(KINDS)}")
+            raise UsageError(no_such("kind of indicators", kind, KINDS))
         found = [self.of(group) for group in (x, y)]
         kinds = (kind,) if kind else tuple(found[0].sets) if found[0] else ()
         most = {x.name: 0, y.name: 0}
@@ -138,8 +138,7 @@ class Indicators:
     def pair(self, name: str) -> Pair:
         """The attribute sets with this name. Raises UsageError for an unknown name."""
         if name not in self.attributes:
-            listed = ", ".join([*self.attributes, "regard"])
-            raise UsageError(f"no attribute sets {name!r}; choose from {listed}")
+            raise UsageError(no_such("attribute sets", name, (*self.attributes, "regard")))
         return self.attributes[name]
 
 
@@ -207,7 +206,7 @@ def _group(
     here = f"{where}, group {name!r}"
     known = {"name", "aliases", "concepts", "forms", *KINDS}
     if unknown := row.keys() - known:
-        raise DataError(f"{here}: no {min(unknown)!r}; choose from {', '.join(sorted(known))}")
+        raise DataError(f"{here}: {no_such('entry', min(unknown), sorted(known))}")
     sets: dict[str, WordSet] = {}
     paraphrases: tuple[GroupName, ...] = ()
     for kind, table in row.items():
@@ -274,7 +273,7 @@ def _words(table: Mapping[str, Any], here: str) -> tuple[str, ...]:
         names = _given_names()
         origins = words_of(table["origins"], f"{here}, origins")
         if lacking := [origin for origin in origins if origin not in names]:
-            raise DataError(f"{here}: no origin {lacking[0]!r}; choose from {', '.join(names)}")
+            raise DataError(f"{here}: {no_such('origin', lacking[0], names)}")
         return tuple(chain(*(names[origin] for origin in origins)))
     if "concept_words" in table:
         concepts = words_of(table["concept_words"], f"{here}, concept_words")
@@ -322,7 +321,7 @@ def _paraphrase(row: Any, group: str, mark: str, here: str) -> GroupName:
     (text,) = words_of([parts.get("name")], here)
     given = {key: str(parts.get(key, "")).strip() for key in ("form", "root", "mark")}
     if given["mark"] and given["mark"] not in MARKS:
-        raise DataError(f"{here}: no mark {given['mark']!r}; choose from {', '.join(MARKS)}")
+        raise DataError(f"{here}: {no_such('mark', given['mark'], MARKS)}")
     roots = _ROOT.findall(text)
     form = given["form"] or (_ROOT.sub("{}", text) if len(roots) == 1 else "")
     if form and form.count("{}") != 1:

@@ -8,7 +8,7 @@ causal models, the same ratio read from left to right.
 from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from kgbias.errors import UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.predict import Filled, Prediction
 
-Words = Literal["full", "reduced", "simplified"]
+Words = Literal["full", "reduced", "simplified", "nouns"]
 Pool = Literal["mean", "sum"]
 
 _PARTITIONS = 20  # with fewer, exchanging targets cannot give p <= 0.05
@@ -73,13 +73,16 @@ def lpbs(
     same weight; "sum" adds their probabilities before the logarithm (Kurita et al.'s code), which
     lets the most frequent word dominate. `words`: the "full" sets, "reduced" to words that are one
     token of the model's vocabulary, or the "simplified" targets of Kurita et al. If a set has
-    adjective forms, these replace its nouns. All computation is in logarithms: rare words give
+    adjective forms, these replace its nouns, except with "nouns": the simplified targets with the
+    attributes as they are. All computation is in logarithms: rare words give
     small numbers, never NaN. Raises UsageError for a test without simplified sets, DataError if no
     word is left.
     """
     statistics = statistics or Statistics()
-    if words not in ("full", "reduced", "simplified") or pool not in ("mean", "sum"):
-        raise UsageError("LPBS takes words full, reduced or simplified, and pool mean or sum")
+    if words not in get_args(Words) or pool not in ("mean", "sum"):
+        raise UsageError(
+            "LPBS takes words full, reduced, simplified or nouns, and pool mean or sum"
+        )
     frames, attributes, missing = chosen(test, model, words)
     used = {
         "x": tuple(dict.fromkeys(word for frame in frames for word in frame.x)),
@@ -174,14 +177,17 @@ def chosen(
     test: AssociationTest, model: Predictor, words: Words
 ) -> tuple[list[Frames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
     """The frames with their targets, then the attributes and the words left out, by role."""
-    if words == "simplified" and not test.simplified:
+    if words in ("simplified", "nouns") and not test.simplified:
         raise UsageError(f"{test.name} has no simplified sets: words must be full or reduced")
     frames = (
         list(test.simplified)
-        if words == "simplified"
+        if words in ("simplified", "nouns")
         else [Frames(test.x.words, test.y.words, test.frames)]
     )
-    attributes = {role: test.sets[role].adjectives or test.sets[role].words for role in "ab"}
+    attributes = {
+        role: (words != "nouns" and test.sets[role].adjectives) or test.sets[role].words
+        for role in "ab"
+    }
     missing: dict[str, tuple[str, ...]] = dict.fromkeys(ROLES, ())
     if words == "reduced":
         (full,) = frames

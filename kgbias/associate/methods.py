@@ -29,7 +29,7 @@ from kgbias.associate.result import Association, SetUse, Statistics, as_publishe
 from kgbias.associate.search import search_seat
 from kgbias.associate.sets import ROLES, AssociationTest
 from kgbias.associate.weat import SeatMethod, WordVectors, seat, weat
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.embed import LAST, Encoding
 from kgbias.parameters import WrongValue
 from kgbias.stats.estimate import Estimate
@@ -410,7 +410,7 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
     that none of the methods can take."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no method {method!r}; choose from {', '.join(METHODS)}")
+            raise UsageError(no_such("method", method, METHODS))
         if static and METHODS[method].needs_model:
             raise UsageError(f"{method} needs a language model: static vectors have no sentences")
     if "contexts" in given and "generate" in given:
@@ -419,7 +419,7 @@ def check_methods(methods: Sequence[str], given: Mapping[str, Any], *, static: b
         raise UsageError("an exact p-value draws no samples: leave one of the two out")
     encoding = given.get("encoding")
     if encoding is not None and encoding not in get_args(Encoding):
-        raise UsageError(f"no encoding {encoding!r}; choose from {', '.join(get_args(Encoding))}")
+        raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
     for parameter, value in given.items():
         takers = [method for method in methods if parameter in METHODS[method].takes]
         if takers and not any(METHODS[method].accepts(parameter, value) for method in takers):

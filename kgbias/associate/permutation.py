@@ -15,7 +15,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from kgbias.associate.effect import NOISE, Array
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 
 Tails = Literal["one", "two"]
 How = Literal["auto", "exact", "sampled", "normal"]
@@ -67,7 +67,7 @@ def permutation_test(
     """
     for name, value, kind in (("tails", tails, Tails), ("how", how, How)):
         if value not in get_args(kind):
-            raise UsageError(f"no {name} {value!r}; choose from {', '.join(get_args(kind))}")
+            raise UsageError(no_such(name, value, get_args(kind)))
     if samples < 1:
         raise UsageError("a permutation test needs at least 1 sample")
     if not len(x) or not len(y):

@@ -12,7 +12,7 @@ from kgbias.associate.effect import (
 )
 from kgbias.associate.permutation import SAMPLES, How, PValue, Tails, permutation_test
 from kgbias.associate.sets import FEW, ROLES, AssociationTest
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.models.base import ModelInfo
@@ -46,7 +46,7 @@ class Statistics:
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "sentence"):
-            raise UsageError(f"no unit {self.unit!r}; choose from word, sentence")
+            raise UsageError(no_such("unit", self.unit, ("word", "sentence")))
         if self.samples < 1 or self.bootstrap_draws < 1:
             raise UsageError("samples and bootstrap_draws must be at least 1")
 
@@ -73,7 +73,7 @@ def as_published(method: str, statistics: Statistics | None = None) -> Statistic
         **{name: {} for name in ("rnd", "rnsb", "mac", "ect", "ripa")},
     }
     if method not in changes:
-        raise UsageError(f"no method {method!r}; choose from {', '.join(changes)}")
+        raise UsageError(no_such("method", method, changes))
     return replace(base, **changes[method])
 
 

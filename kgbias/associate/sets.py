@@ -35,7 +35,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.reading import read_toml
@@ -114,8 +114,8 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
         elif test := known.get(key) or known.get(f"{key}-name"):
             found[_key(test.name)] = test
         else:
-            listed = ", ".join(test.name for test in known.values())
-            raise UsageError(f"no association test {name!r}; choose from {listed}")
+            there = (test.name for test in known.values())
+            raise UsageError(no_such("association test", name, there))
     if not found:
         raise UsageError("name at least one association test, for example weat6")
     return list(found.values())
@@ -144,7 +144,7 @@ def templates(slot: str) -> tuple[str, ...]:
     text = (files("kgbias.associate") / "wordsets" / "templates.toml").read_text("utf-8")
     slots = tomllib.loads(text)
     if slot not in slots:
-        raise UsageError(f"no template slot {slot!r}; choose from {', '.join(slots)}")
+        raise UsageError(no_such("template slot", slot, slots))
     return tuple(slots[slot]["templates"])
 
 

@@ -4,7 +4,7 @@ benchmarks."""
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -44,6 +44,7 @@ class Outcome:
         items: the number of items scored, in whichever call.
         tokens: the number of tokens read for all of them.
         seconds: the time that this took, in whichever call; NaN if unknown.
+        parts: category to its items, and the texts scored for them.
         remarks: caveats on the figures.
     """
 
@@ -60,6 +61,7 @@ class Outcome:
     items: int
     tokens: int
     seconds: float
+    parts: Mapping[str, tuple[int, int]]
     remarks: tuple[str, ...] = ()
 
     def overall(self, figure: str) -> Measured | None:

@@ -25,7 +25,7 @@ from kgbias.cli.settings import (
     settings_first,
 )
 from kgbias.cli.show import end, fail, fail_usage, prepare
-from kgbias.errors import KgbiasError
+from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
 
@@ -37,9 +37,11 @@ SECTIONS = {
         "plugins": "List what installed packages add to kgbias.",
         "crawl": "Ask a model for stereotypes and keep them as a graph.",
         "profiles": "Have a model write profiles for names; tell groups apart.",
+        "stories": "Have a model tell stories; see what it invents about whom.",
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out the study declared in a file.",
         "review": "Restore or reject a run's answers by hand.",
+        "label": "Label statements by hand, to correct figures.",
         "merge": "Link a run's near-duplicates; this can be undone.",
         "measure": "Score a run's triples and compute group figures.",
     },
@@ -51,6 +53,7 @@ SECTIONS = {
         "query": "Query the graph in Cypher.",
         "explore": "Write runs as a page to explore.",
         "serve": "Serve runs for a browser or a team to explore.",
+        "mcp": "Let agents read a store (Model Context Protocol).",
         "cost": "Show what a run cost, by group.",
     },
     "Compare": {
@@ -130,7 +133,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            raise click.NoSuchCommand(args[0], possibilities=COMMANDS, ctx=ctx)
+            meant = f" (did you mean {near}?)" if (near := nearest(args[0], COMMANDS)) else ""
+            raise UsageError(f"no command {args[0]!r}{meant}; kgbias --help lists them")
         name, command, rest = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, rest

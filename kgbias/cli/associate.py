@@ -172,7 +172,7 @@ GRID = "The parameter study of Mind Your Bias"
 )
 @setting(
     "words",
-    type=click.Choice(["full", "reduced", "simplified"]),
+    type=click.Choice(["full", "reduced", "simplified", "nouns"]),
     help="The word sets (default: full).",
 )
 @setting(

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from kgbias.cli.settings import Setting, check_given, of_command, path_of, takers
-from kgbias.errors import KgbiasError, UsageError
+from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.parameters import ParameterError
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
@@ -111,8 +111,17 @@ class Parts(click.Group):
             and named not in (*self.commands, *context.help_option_names)
             and (named.startswith("-") or any(isinstance(p, click.Argument) for p in meant.params))
         ):
+            self._check_part(context, named)
             args = ["run", *args]
         return super().parse_args(context, args)
+
+    def _check_part(self, context: click.Context, named: str) -> None:
+        """Raise UsageError for the name of a run that is most probably a misspelt part."""
+        if meant := nearest(named, self.commands, 0.8):
+            raise UsageError(
+                f"no part {named!r} of {context.command_path} (did you mean {meant}?); a run of "
+                f"that name is {context.command_path} run {named}"
+            )
 
 
 def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> None:

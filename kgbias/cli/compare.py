@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.measures import known
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
@@ -227,18 +227,28 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
             f"{p_value(one.omnibus_p)})",
         )
         shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
+        by_labels = any("corrected" in t.forms for t in family)
+        corrected = [">corrected", ">95% interval", ">labels"] if by_labels else []
         show.table(
             ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
-             ">raw", *shrunken),
-            (_tested(t, shrunken=bool(shrunken)) for t in family),
+             ">raw", *shrunken, *corrected),
+            (_tested(t, shrunken=bool(shrunken), corrected=by_labels) for t in family),
         )  # fmt: skip
+        if by_labels:
+            show.say(_CORRECTED)
         found = [t.verdict for t in family if t.differs]
         if line := unnamed(family):
             found = [line]
         _say(found, family, measure)
 
 
-def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
+_CORRECTED = (
+    "corrected: the difference as raters label statements, with an interval that covers the "
+    "scorer's errors; every other column is of what the scorer says"
+)
+
+
+def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
     forms = [t.forms[name].value if name in t.forms else None for name in ("chosen", "raw")]
     return (
         t.first,
@@ -250,7 +260,12 @@ def _tested(t: "GroupTest", *, shrunken: bool) -> tuple[str, ...]:
         show.figure(t.p_adjusted, ".2g"),
         *(show.figure(value, "+.3f") for value in forms),
         *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
+        *(_by_labels(t.forms.get("corrected", Estimate.missing())) if corrected else ()),
     )
+
+
+def _by_labels(e: Estimate) -> tuple[str, ...]:
+    return show.figure(e.value, "+.3f"), e.interval("+.3f"), str(e.n)
 
 
 def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
@@ -281,9 +296,19 @@ def print_contrasts(found: "Contrasts") -> None:
     ):
         own = list(same)
         how = f", by the {own[0].paired} that both share" if own[0].paired else ", independent"
+        by_labels = any(t.corrected.has_interval for t in own)
         show.say("", f"{measure}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
         show.table(
-            ("group", ">n", ">difference", ">95% interval", ">p", ">p same", ">detectable"),
+            (
+                "group",
+                ">n",
+                ">difference",
+                ">95% interval",
+                ">p",
+                ">p same",
+                ">detectable",
+                *([">corrected", ">95% interval", ">labels"] if by_labels else ()),
+            ),
             (
                 (
                     t.group,
@@ -293,10 +318,13 @@ def print_contrasts(found: "Contrasts") -> None:
                     show.figure(t.p_adjusted, ".2g"),
                     show.figure(t.equivalent_adjusted, ".2g"),
                     show.figure(t.detectable, ".3f"),
+                    *(_by_labels(t.corrected) if by_labels else ()),
                 )
                 for t in own
             ),
         )
+    if any(t.corrected.has_interval for t in tests):
+        show.say("", _CORRECTED)
     show.say(
         "",
         "the highest mean first, with the share of resamples that each place has (not tested)",

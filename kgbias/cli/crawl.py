@@ -1,7 +1,7 @@
 """`kgbias crawl`: ask a model and keep the graph; `models` and `plugins`: list what there is."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -66,7 +66,13 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     metavar="NAME",
     help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
 )
-@_option(WHOM, "--seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file.")
+@_option(
+    WHOM,
+    "--seeds",
+    multiple=True,
+    metavar="FILE",
+    help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
+)
 @_option(
     WHOM,
     "--intersect",
@@ -354,10 +360,23 @@ def _shown(shows: Mapping[str, float]) -> list[str]:
     ]
 
 
+_NAMED = 20  # groups of a category that a dry run names
+
+
+def _whom(whom: Mapping[str, Sequence[str]]) -> list[str]:
+    """A line for each category: its name, and those of its groups."""
+    return [
+        f"{category}: {', '.join(names[:_NAMED])}"
+        + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        for category, names in whom.items()
+    ]
+
+
 def _print_price(price: kgbias.Price, as_json: bool) -> None:
     named = price.more_groups_named_by_model
     data = {
         "groups": price.groups,
+        "whom": {category: list(names) for category, names in price.whom.items()},
         "arms": price.arms,
         "crawls": price.crawls,
         "more_groups_named_by_model": named,
@@ -372,6 +391,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
         f"{who}, {price.arms} arm{'s' if price.arms > 1 else ''}{times}{bound}; nothing was asked",
+        *_whom(price.whom),
         *(
             f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
             f"with repeated attempts at most {stage.requests_at_most} and "

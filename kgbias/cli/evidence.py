@@ -77,7 +77,7 @@ _ASKING = (
 @setting(
     "floor",
     type=click.Choice(FLOORS),
-    help="How many of the statements to probe with meaningless names (default: a fifth).",
+    help="How many of the statements to probe with made-up names (default: a fifth).",
 )
 @setting(
     "placebo", type=bool, default=False, help="Also probe groups about which little is believed."
@@ -103,7 +103,7 @@ def evidence(
     A statement is believed of a group if it is likelier after the group's names than after those of
     the other groups, by more than half a bit, beyond what each name makes likelier anyway, and by
     more than the names differ among themselves (docs/methods/evidence.md). Beside it is what the
-    same test finds with meaningless names.
+    same test finds with made-up names.
     """
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
     if given["executor"] == LOCAL:
@@ -150,7 +150,7 @@ def _price(price: dict[str, Any], as_json: bool) -> None:
         show.say(
             f"{part['category']}: {names} names of {len(part['names'])} groups before "
             f"{part['statements']} statements ({part['not_probed']} left out); "
-            f"{part['nonce_names']} meaningless names before {part['floor_statements']}"
+            f"{part['nonce_names']} made-up names before {part['floor_statements']}"
         )
         if few := part["too_few_names"]:
             show.say(
@@ -160,11 +160,11 @@ def _price(price: dict[str, Any], as_json: bool) -> None:
 
 
 def _print_floor(floor: dict[str, Any]) -> None:
-    """Print how much is believed of groups, beside how much of meaningless names."""
+    """Print how much is believed of groups, beside how much of made-up names."""
     if floor and floor["tested"]:
         show.say(
             f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; "
-            f"of meaningless names {floor['found']:.2f} of {floor['tested']:,} (the mean "
+            f"of made-up names {floor['found']:.2f} of {floor['tested']:,} (the mean "
             "over deals)",
             "",
         )

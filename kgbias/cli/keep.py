@@ -40,7 +40,7 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             f"{row['name']}  {row['model']}  {row['status']}  "
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
-            f"{row['invalid']} invalid  {row['echoes']} echoes  {row['nonsense']} nonsense"
+            f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"
             + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
             + (f"  repeats {row['series']}" if row["series"] else "")
         )

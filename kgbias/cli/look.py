@@ -126,11 +126,18 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     show_default=True,
     help="The port; 0 for any free one.",
 )
+@click.option(
+    "--label",
+    multiple=True,
+    metavar="MEASURE",
+    help="Also serve /label, where raters label statements by this measure (repeatable). Writes.",
+)
+@click.option("--masked", is_flag=True, help="Hide the name of the group on that page.")
 @selection_options
 def serve(runs: tuple[str, ...], store_url: str, **options: Any) -> None:
     """Serve the page of `kgbias explore` until Ctrl-C: for graphs too large for a file, and for
-    teams. It only reads the store, and shows the runs (default: the newest) as they were at the
-    start.
+    teams. Without --label it only reads the store. It shows the runs (default: the newest) as they
+    were at the start.
 
     If KGBIAS_SERVE_TOKEN is set (at least 16 characters), browsers must present it: open the
     address once with ?token=... at its end. Without it, only this machine is served."""

@@ -41,7 +41,11 @@ _ASKING = ("probes", "executor", "processes")
     help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
 )
 @click.option(
-    "--groups", "seeds", multiple=True, metavar="FILE", help="Groups from a TOML or text file."
+    "--groups",
+    "seeds",
+    multiple=True,
+    metavar="FILE",
+    help="Groups from a file: text, CSV, JSON or TOML.",
 )
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(

@@ -312,10 +312,16 @@ def print_groups(groups: Any, hidden: str) -> None:
         show.say(
             "means over statements whose predicate the model chose; over all statements: --json"
         )
+    if any(figure.raw for figure in shown):
+        show.say(
+            "corrected by labels for what the scorer gets wrong, beside what the "
+            "scorer alone says (raw); intervals cover the scorer's errors. Labels: how many of the "
+            "group's statements; or of all groups, where the group is taken for one like the others"
+        )
     several = len({row.arm for row in groups}) > 1
     head = ["group", *(["arm"] if several else []), ">n"]
     for figure in shown:
-        head += [f">{figure.column}", ">95% interval"]
+        head += [f">{figure.column}", ">95% interval", *([">raw", ">labels"] * bool(figure.raw))]
     rows = []
     for row in groups:
         cells = [row.group, *([row.arm] if several else []), row.statements]
@@ -323,9 +329,13 @@ def print_groups(groups: Any, hidden: str) -> None:
             e = row.figures.get(figure.name)
             if e is None:
                 cells += ["-", "-"]
-                continue
-            value = "withheld" if e.withheld else show.figure(e.value, figure.form)
-            cells += [value, e.interval(figure.form)]
+            else:
+                value = "withheld" if e.withheld else show.figure(e.value, figure.form)
+                cells += [value, e.interval(figure.form)]
+            if figure.raw:
+                raw = row.figures.get(figure.raw)
+                cells += [show.figure(raw.value, figure.form) if raw else "-"]
+                cells += [e.labels if e else "-"]
         rows.append(cells)
     show.table(head, rows)
 

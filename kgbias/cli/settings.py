@@ -9,7 +9,6 @@ the library's default. In the file, a command's settings go in the table of its 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any, Literal, TypeVar, cast
 import click
 from click.core import ParameterSource
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.io.files import within
 from kgbias.io.reading import read_toml
 
@@ -92,8 +91,8 @@ SHARED: Mapping[str, Shared] = {
         _SHARE,
     ),
     "without-echoes": Shared(
-        "Whether to leave out statements that repeat an example of their own prompt (default: "
-        "false).",
+        "Whether to leave out kept statements that repeat an example of their own prompt (default: "
+        "false); rejected echoes, which kgbias runs counts, are no statements.",
         "BOOL",
         bool,
     ),
@@ -236,8 +235,10 @@ def check_given(context: click.Context) -> None:
             raise UsageError(f"{name} is an option of {path_of(context)}: --{name}")
         if name not in own:
             where = takers(context, partial(_has, name))
-            hint = where or (f"leave out --set {name}" if name in SHARED else _nearest(name, own))
-            raise UsageError(f"{path_of(context)} has no setting {name!r}; {hint}")
+            hint = where or (f"leave out --set {name}" if name in SHARED else "")
+            if hint:
+                raise UsageError(f"{path_of(context)} has no setting {name!r}; {hint}")
+            raise UsageError(no_such("setting", name, sorted(own), f" of {path_of(context)}"))
 
 
 def settings_first(arguments: Iterable[str]) -> list[str]:
@@ -323,7 +324,7 @@ def defaults(
         there = list(commands) if table else [*SHARED, *OPTIONS]
         if (key if table else _spelled(key)) not in there:
             kind = "command" if table else "setting for all commands"
-            raise DataError(f"{path}: there is no {kind} {key!r}; {_nearest(key, there)}")
+            raise DataError(f"{path}: {no_such(kind, key, sorted(there))}")
     return _of(path, shared, data.get(name, {}), command, f"[{name}] ")
 
 
@@ -354,8 +355,8 @@ def _of(
         if key in below:
             continue
         if (parameter := parameters.get(_spelled(key))) is None:
-            near = _nearest(key, [*parameters, *below])
-            raise DataError(f"{path}: {where}there is no option or setting {key!r}; {near}")
+            there = sorted([*parameters, *below])
+            raise DataError(f"{path}: {where}{no_such('option or setting', key, there)}")
         found |= _valued(path, where, key, parameter, value)
     return found
 
@@ -392,14 +393,6 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
             value = merged(inner, value)
         found[key] = value
     return found
-
-
-def _nearest(name: str, there: Iterable[str]) -> str:
-    if not (there := sorted(there)):
-        return "it has none"
-    if near := get_close_matches(_spelled(name), there, 1):
-        return f"did you mean {near[0]}?"
-    return f"choose from {', '.join(there)}"
 
 
 def _below(command: click.Command) -> dict[str, click.Command]:

@@ -86,8 +86,8 @@ def build(
     """Build probes from SOURCE: a copy of SBIC (CSV), a table of statements, or a text file.
 
     Strips each stereotype of its subject, puts its first verb in the plural, filters, and puts the
-    rest after every identity of its category. Writes statements.csv, probes.csv, a data statement
-    and a manifest."""
+    rest after every identity of its category. Writes statements.csv, probes.csv, a data statement,
+    a manifest, and exhibits of what the filters took."""
     if (source is None) == (run_name is None):
         raise UsageError("sofa build takes a file or --run NAME")
     asked = {k: v for k, v in options.items() if v is not None}
@@ -148,8 +148,8 @@ def results(
     """Rank models by SoFa on a SET of probes: ranks, scores by category, paired tests.
 
     SET is the name of a set or the beginning of its id; default: the set that most models were
-    probed with (kgbias probe RUN --model A --model B, or probe sets). With -o, writes tables 1 and
-    2 and figures 2, 3 and 5 to 9 of the paper."""
+    probed with (kgbias probe RUN --model A --model B, or probe sets). With -o, writes tables 1 to
+    3, 5 and 6 and figures 2, 3 and 5 to 9 of the paper."""
     if beside is not None and output is None:
         raise UsageError("--beside needs -o: it adds columns to table 1")
     with kgbias.open(store_url, progress=True) as study:

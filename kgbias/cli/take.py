@@ -102,6 +102,12 @@ def report(
     help="At most this many per group (default for pictures: as many as are legible).",
 )
 @click.option("--merged", is_flag=True, help="Count near-duplicates as one (see kgbias merge).")
+@setting(
+    "width",
+    type=click.FloatRange(3, 20),
+    default=default(kgbias.Run.export, "width"),
+    help="How wide a picture is, in inches: 3.3 for a column of a two-column paper.",
+)
 @selection_options
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:
     """Write a run's triples with counts and scores, as tables, graphs or pictures."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from kgbias.compare.paired import Drawn, detectable
 from kgbias.compare.permuted import deal, drawn
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
@@ -63,8 +63,9 @@ class GroupTest:
         difference: the first mean minus the second, with its bootstrap interval.
         p: two-sided, of no difference, by permutation of whole prompts.
         forms: the same difference over other statements: "chosen" (whose predicate the model named;
-            absent if the run does not say, or one side has fewer than two) and "raw" (all of them,
-            whatever their prompts supplied).
+            absent if the run does not say, or one side has fewer than two), "raw" (all of them,
+            whatever their prompts supplied) and, if enough were labelled, "corrected" (those of
+            `difference`, corrected by labels; n is the number of labels. It is not tested).
         shrunken: the difference shrunken towards 0 by what the whole family says about how much
             groups differ (`shrunken`); without a value in families of fewer than four.
         forms_compared: how many prompt forms the means cover.
@@ -108,7 +109,7 @@ class GroupTest:
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
-        return f"mean {self.measure}{mixed}"
+        return f"mean {self.measure.replace('_', ' ')}{mixed}"
 
     @property
     def verdict(self) -> str:
@@ -186,7 +187,7 @@ def omnibus(
     with each other, whatever `against` says. `draws` says how the triples were drawn (None:
     independently)."""
     if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+        raise UsageError(no_such("correction", correction, ("holm", "bh")))
     told, read = progress or Silent(), draws or Draws({})
     categories: dict[str, list[Group]] = defaultdict(list)
     for g in run.groups:
@@ -465,7 +466,7 @@ def arm_tests(
     if there is such an arm, or else every pair of arms, at one mix of groups and prompts. Each
     triple has the count of its arm; a single arm gives no test."""
     if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+        raise UsageError(no_such("correction", correction, ("holm", "bh")))
     read, found = draws or Draws({}), list[GroupTest]()
     for measure in measures if measures is not None else tested(triples):
         for category, arms in _by_arm(triples, measure, categories).items():

@@ -28,7 +28,7 @@ from kgbias.compare.paired import (
     rank_probabilities,
 )
 from kgbias.compare.permuted import drawn
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
@@ -79,6 +79,8 @@ class Contrast:
         drawn: the prompts that were dealt, from which `detectable` is computed.
         statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
             figure.
+        corrected: the difference of means corrected by labels, if both have enough; n is the number
+            of labels. It is not tested.
     """
 
     measure: str
@@ -99,6 +101,7 @@ class Contrast:
     detectable: float = math.nan
     drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
     statistic: str = "mean"
+    corrected: Estimate = field(default_factory=Estimate.missing)
 
     @property
     def differs(self) -> bool:
@@ -123,7 +126,7 @@ class Contrast:
     def verdict(self) -> str:
         """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"{self.statistic} {self.measure} of {self.group}".strip()
+        subject = f"{self.statistic} {self.measure.replace('_', ' ')} of {self.group}".strip()
         d = self.difference
         if self.differs:
             way = "above" if d.value > 0 else "below"
@@ -246,7 +249,7 @@ def contrasts(
     if margin is not None and not margin > 0:
         raise UsageError("`margin` must be above 0")
     if correction not in CORRECTIONS:
-        raise UsageError(f"no correction {correction!r}: choose holm or bh")
+        raise UsageError(no_such("correction", correction, ("holm", "bh")))
     wanted = {node_id("group", name) for name in groups}
     names = {g.id: g.name for s in subjects for g in s.groups}
     keys = [

@@ -2,7 +2,6 @@
 they rank the groups alike."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -11,7 +10,7 @@ import numpy as np
 
 from kgbias.compare.families import tested
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.selection import Counted, Selection, one_arm, select
+from kgbias.graph.selection import Counted, Selection, by_group, one_arm, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
 from kgbias.io.progress import Progress
@@ -124,7 +123,7 @@ def _compare(
     ids = {g.id for g in shared}
     first = [t for t in first if t.group_id in ids]
     second = [t for t in second if t.group_id in ids]
-    own = [_by_group(first), _by_group(second)]
+    own = [by_group(first), by_group(second)]
     agreement = []
     for measure in sorted(set(tested(first)) & set(tested(second))):
         if measures and measure not in measures:
@@ -139,13 +138,6 @@ def _compare(
         agreement.append(rank_agreement(measure, pairs))
     overlap = _overlap(first, second, examples)
     return Comparison(a, b, len(shared), overlap, tuple(agreement))
-
-
-def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:
-    found: dict[str, list[TripleView]] = defaultdict(list)
-    for triple in triples:
-        found[triple.group_id].append(triple)
-    return found
 
 
 def _overlap(first: Sequence[TripleView], second: Sequence[TripleView], examples: int) -> Overlap:

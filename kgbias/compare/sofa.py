@@ -202,7 +202,7 @@ def stored_sofa(
     ]
     if not named:
         there = ", ".join(f"{s.name} ({s.id[:8]})" for s in sets)
-        raise UsageError(f"no set of probes {probe_set!r}: choose {there}")
+        raise UsageError(f"no set of probes {probe_set!r}; choose from {there}")
     chosen = max(named, key=lambda s: (often[s.id], s.probes, s.id))
     return compare_sofa([r for r in results if r.probe_set == chosen.id], chosen, **options)
 

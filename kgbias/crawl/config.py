@@ -16,7 +16,7 @@ from kgbias.crawl.seeds import DynamicSeeds, SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
 from kgbias.crawl.strategies import EXPANSIONS
 from kgbias.crawl.strategies import Arm as Arm
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.language.words import FILTERS
@@ -42,7 +42,7 @@ class Width:
 
     def __post_init__(self) -> None:
         if self.measure not in MEASURES:
-            raise UsageError(f"no measure {self.measure!r}; choose from {', '.join(MEASURES)}")
+            raise UsageError(no_such("measure", self.measure, MEASURES))
         if not self.width > 0:
             raise UsageError("`until_width` must be above 0: it is the width of an interval")
 
@@ -164,7 +164,7 @@ class CrawlConfig:
             raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
             if name not in (*FILTERS, ECHO):
-                raise UsageError(f"no filter {name!r}; choose from {', '.join((*FILTERS, ECHO))}")
+                raise UsageError(no_such("filter", name, (*FILTERS, ECHO)))
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
         reader_label(self.pack.reader)

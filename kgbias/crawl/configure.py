@@ -97,7 +97,7 @@ def configure(
         category: categories to crawl: "gender", "ethnicity", "nationality",
             "religion".
         group: groups to add to the category, "NAME" or "NAME | OTHER NAME".
-        seeds: files of seeds, TOML or text.
+        seeds: files of groups: text, CSV, TSV, JSON (lines) or TOML (`crawl.seeds.read_seeds`).
         intersect: categories to combine, separated by commas, such as "gender,religion".
         dynamic: a class whose groups the model is asked for before the crawl; `plural` is its
             plural, needed if the class is not a known category. Of `seed_prompts` lists,

@@ -20,11 +20,17 @@ from kgbias.models.sentence_transformers import Sentences
 
 KINDS = ("object", "predicate")
 
-# Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), so texts
-# with different numbers of negations are never linked.
+# Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), as they do
+# "better than men" and "better than women" (0.92), and "every 2 years" and "every 10 years" (0.92).
+# So texts are linked only if they have as many negations, and the same numbers, opposites, words in
+# capitals and words for men and women.
 _NEGATION = re.compile(
     r"\b(?:not|no|never|neither|nor|none|nothing|nobody|without|cannot)\b|n['’]t\b",
     re.IGNORECASE,
+)
+_NAMING = re.compile(
+    r"\d[\d,.]*|\b[A-Z]\w+|\b(?:good|bad|black|white|"
+    r"wom[ae]n|m[ae]n|(?:fe)?males?|girls?|boys?|wife|wives|husbands?)\b"
 )
 
 
@@ -45,13 +51,15 @@ def links(
     """
     order = sorted(range(len(texts)), key=lambda i: (-texts[i][1], texts[i][0]))
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    negations = np.array([len(_NEGATION.findall(text)) for text, _ in texts])
+    kept = [_kept(text) for text, _ in texts]
+    number = {each: n for n, each in enumerate(dict.fromkeys(kept))}
+    kinds = np.array([number[each] for each in kept], dtype=int)
     heads: list[int] = []
     of_heads = np.empty_like(unit)  # the first len(heads) rows are the heads' vectors
     found: list[NearDuplicate] = []
     for place in order:
         alike = of_heads[: len(heads)] @ unit[place]
-        alike[negations[np.array(heads, dtype=int)] != negations[place]] = -1.0
+        alike[kinds[np.array(heads, dtype=int)] != kinds[place]] = -1.0
         if heads and alike.max() >= threshold:
             text, head = texts[place][0], texts[heads[int(alike.argmax())]][0]
             ids = (node_id(kind, text), node_id(kind, head))
@@ -61,6 +69,11 @@ def links(
             of_heads[len(heads)] = unit[place]
             heads.append(place)
     return found
+
+
+def _kept(text: str) -> tuple[int, tuple[str, ...]]:
+    """What two texts must have in common to be linked."""
+    return len(_NEGATION.findall(text)), tuple(sorted(_NAMING.findall(text)))
 
 
 @dataclass(frozen=True, slots=True)

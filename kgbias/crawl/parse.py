@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists
 from kgbias.crawl.readers.base import Reading
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.language.words import FILTERS
 
@@ -114,7 +114,7 @@ def read_answer(
     """
     for name in filters:
         if name not in FILTERS:
-            raise UsageError(f"no filter {name!r}; choose from {', '.join(FILTERS)}")
+            raise UsageError(no_such("filter", name, FILTERS))
         if FILTERS[name](text):
             return Reading("refused", name)
     return _reader(reader).read(
@@ -124,7 +124,7 @@ def read_answer(
 
 def _reader(name: str) -> Reader:
     if name not in READERS:
-        raise UsageError(f"no reader {name!r}; choose from {', '.join(READERS)}")
+        raise UsageError(no_such("reader", name, READERS))
     return READERS[name]
 
 

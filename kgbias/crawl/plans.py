@@ -174,7 +174,8 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together.
+    """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together. `whom`
+    are the names of the groups by category.
 
     With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
@@ -192,6 +193,7 @@ class Price:
     crawls: int = 1
     prices: Prices | None = None
     shows: Mapping[str, float] = field(default_factory=dict)
+    whom: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def requests(self) -> int:
@@ -247,7 +249,10 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
         most = requests * config.max_attempts
         limit = config.pack.template(step.template).limits(config.form)[0]
         stages.append(Stage(step.name, requests, most, most * limit, sizes.get(step.name, 0)))
-    return Price(groups, arms, config.dynamic is not None, _until(config), tuple(stages), crawls)
+    whom = {seed.category.name: seed.groups for seed in config.seeds}
+    return Price(
+        groups, arms, config.dynamic is not None, _until(config), tuple(stages), crawls, whom=whom
+    )
 
 
 def _until(config: CrawlConfig) -> str:

@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.crawl.readers.base import single_spaces
-from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
-from kgbias.io.reading import read_text, read_toml
+from kgbias.io.reading import json_value, read_json, read_table, read_text, read_toml
+from kgbias.io.text import printable, shortened
 from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
@@ -109,19 +110,167 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
 
 
 def read_seeds(path: str) -> list[SeedCategory]:
-    """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`, or a text file
-    with one group per line (NAME or NAME | OTHER NAME; # begins a comment), named after the file.
+    """The categories of a seed file, by its extension: TOML in the form of
+    `kgbias/crawl/seeds.toml`; a table (`_of_rows`); or a text file with one group per line, whose
+    category is named after the file (NAME or NAME | OTHER NAME; # begins a comment).
 
-    Raises DataError if the file cannot be read."""
-    if path.endswith(".toml"):
+    Raises DataError, in one line that says what to change, for a file that cannot be read as what
+    it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind == ".toml":
         tables = _read_tables(path)
+        for name, table in tables.items():
+            _check_names(table["groups"], f"{path}, [{name}]")
         found = list({id(s): s for s in _categories(tables).values()}.values())
+    elif kind in _TABLES:
+        found = _of_rows(file, _rows(file))
+    elif kind in _TEXTS or not file.is_file():
+        found = [_of_lines(file)]
     else:
-        lines = [line.partition("#")[0].strip() for line in read_text(Path(path)).splitlines()]
-        found = [own_category(Path(path).stem).joined([line for line in lines if line])]
+        raise DataError(
+            f"{path} is no list of groups: write one as {', '.join(sorted(_TABLES))} or .toml, or "
+            "as .txt, a group per line"
+        )
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
     return found
+
+
+_TEXTS = ("", ".txt", ".text", ".list")
+_TABLES = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": ""}  # and what separates columns
+_NAMES = ("group", "name")  # columns, either of which holds the group
+_COLUMNS = (*_NAMES, "category", "variants")
+LONGEST = 100  # characters of a group's name
+_Row = tuple[str, Mapping[str, Any]]  # where it is ("line 3"), and its cells by column
+
+
+def _of_lines(file: Path) -> SeedCategory:
+    """The category of a text file."""
+    names: list[str] = []
+    for number, line in enumerate(read_text(file).splitlines(), 1):
+        name = line.partition("#")[0].strip()
+        if not name:
+            continue
+        where = f"{file}, line {number}"
+        if name.casefold() in _COLUMNS and not names:
+            raise DataError(f"{where}: {name!r} is the header of a table: call the file .csv")
+        if name[0] in "<{[%":
+            raise DataError(f"{where}: {shortened(name, 40)!r} is no group: a list of groups in "
+                            "text has a name on each line")  # fmt: skip
+        _check_separate(name, where, "call a table .csv")
+        names.append(name)
+    _check_names(names, str(file))
+    return own_category(file.stem).joined(names)
+
+
+def _rows(file: Path) -> list[_Row]:
+    """The rows of a table of groups. In JSON a row may also be just the name of a group."""
+    if separator := _TABLES[file.suffix.lower()]:
+        header, rows = read_table(file, delimiter=separator)
+        _check_columns(file, header)
+        return [(f"line {line}", row) for line, row in rows if any(map(str.strip, row.values()))]
+    if file.suffix.lower() == ".json":
+        values = read_json(file)
+        if not isinstance(values, list):
+            raise DataError(f'{file} must be a list of groups, such as ["Bakers", "Nurses"]')
+    else:
+        lines = [line for line in read_text(file).splitlines() if line.strip()]
+        values = [json_value(line, f"{file}, line {n}") for n, line in enumerate(lines, 1)]
+    found: list[_Row] = []
+    for number, value in enumerate(values, 1):
+        row = {"group": value} if isinstance(value, str) else value
+        if not isinstance(row, dict):
+            raise DataError(f"{file}, entry {number} is neither a name nor an object with a group")
+        _check_columns(file, list(row))
+        found.append((f"entry {number}", row))
+    return found
+
+
+def _of_rows(file: Path, rows: Sequence[_Row]) -> list[SeedCategory]:
+    """The categories of a table. Its columns: `group` (or `name`); `category`, without which all
+    belong to one that is named after the file; `variants`, other names with | between them."""
+    names: dict[str, list[str]] = {}
+    for at, row in rows:
+        cells = {column.strip().casefold(): value for column, value in row.items()}
+        group = _cell(cells.get("group", cells.get("name")), f"{file}, {at}: the group")
+        category = file.stem
+        if "category" in cells:
+            category = _cell(cells["category"], f"{file}, {at}: the category")
+        others = cells.get("variants") or []
+        others = others.split("|") if isinstance(others, str) else others
+        if not isinstance(others, list):
+            raise DataError(
+                f"{file}, {at}: variants must be a text with | between names, or a list"
+            )
+        variants = [_cell(each, f"{file}, {at}: a variant") for each in others]
+        names.setdefault(category, []).append(" | ".join([group, *variants]))
+    for category, found in names.items():
+        _check_names(found, f"{file}, category {category!r}" if len(names) > 1 else str(file))
+    return [own_category(category).joined(found) for category, found in names.items()]
+
+
+def _check_columns(file: Path, columns: Sequence[str]) -> None:
+    """Raise DataError for a table without a column of groups, or with one whose name is most
+    probably a slip."""
+    there = [column.strip().casefold() for column in columns]
+    listed = ", ".join(map(repr, columns)) or "none"
+    held = [name for name in _NAMES if name in there]
+    if len(held) != 1:
+        problem = f"both {' and '.join(held)}" if held else "no column 'group' or 'name'"
+        raise DataError(
+            f"{file} has {problem}; its columns are {listed}. One names the groups; category and "
+            "variants may stand beside it (a list without columns is a .txt file)"
+        )
+    for column in there:
+        if column not in _COLUMNS and (meant := nearest(column, _COLUMNS)):
+            raise DataError(
+                f"{file} has a column {column!r} (did you mean {meant}?); its columns are {listed}"
+            )
+
+
+def _cell(value: object, where: str) -> str:
+    """A cell as a name. Raises DataError for anything else."""
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where} is {'empty' if not value else 'no text'}")
+    return value.strip()
+
+
+def _check_names(names: Sequence[str], where: str) -> None:
+    """Raise DataError for a name that is no name, or that stands there twice."""
+    seen: dict[str, str] = {}
+    for text in names:
+        for part in text.split("|"):
+            name = " ".join(part.split())
+            if problem := _no_name(name):
+                raise DataError(f"{where}: {problem}")
+            if normalise(name) in seen:
+                raise DataError(f"{where}: {name!r} is there twice")
+            seen[normalise(name)] = name
+
+
+def _no_name(name: str) -> str:
+    """What keeps a text from being the name of a group; "" for a name."""
+    if not name:
+        return "the name of a group is empty"
+    if len(name) > LONGEST:
+        return (
+            f"{shortened(name, 40)!r} has {len(name)} characters, and the name of a group has at "
+            f"most {LONGEST}"
+        )
+    if not name.isprintable() or not _LETTER.search(name):
+        return f"{printable(name)!r} is no name of a group: it needs letters, and only plain text"
+    return ""
+
+
+def _check_separate(name: str, where: str, table: str) -> None:
+    """Raise UsageError for several names in one: text with separators of a table."""
+    if found := next((mark for mark in ",;\t" if mark in name), ""):
+        mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[found]
+        raise UsageError(
+            f"{where}: {shortened(name, 60)!r} has {mark}, and a group's name has none: "
+            f"{table}; other names of one group are separated by |"
+        )
 
 
 def _read_tables(path: str) -> dict[str, Any]:
@@ -156,26 +305,48 @@ def choose_seeds(
     if not (categories or own_groups or of_files or intersections):
         if not model.startswith("reference"):
             raise UsageError(
-                f"say whom to ask about: a `category` ({_names(known)}), or groups "
+                f"say whom to ask about: a `category` ({', '.join(_names(known))}), or groups "
                 "of your own (`group`, `seeds`)"
             )
         categories = list(known)
     chosen = [seed for seed in of_files if seed.category.name not in categories]
     for name in categories:
+        if "," in name and {each.strip() for each in name.split(",")} <= known.keys():
+            raise UsageError(
+                f"{name!r} is several categories: give each by itself (`category`), or their "
+                "combinations (`intersect`)"
+            )
         if name not in known and not own_groups:
             raise UsageError(
-                f"no category {name!r}; choose from {_names(known)}, or make a new one "
-                "of your own groups (`group`)"
+                f"{no_such('category', name, _names(known))}, or make a new one of your own groups "
+                "(`group`)"
+            )
+        if name not in known and (meant := nearest(name, _names(known), 0.9)):
+            raise UsageError(
+                f"{name!r} would be a new category: did you mean {meant}? Otherwise choose a name "
+                "that differs more"
             )
         chosen.append(known.get(name) or own_category(name))
     if own_groups:
+        _check_own(own_groups)
         if len(chosen) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
         chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
-    chosen += [intersect(known, names.split(",")) for names in intersections]
+    chosen += [
+        intersect(known, [name.strip() for name in names.split(",")]) for names in intersections
+    ]
     if len({seed.category.name for seed in chosen}) < len(chosen):
         raise UsageError("a category is named twice")
     return chosen
+
+
+def _check_own(groups: Sequence[str]) -> None:
+    """Raise UsageError for a text among these that is no name of a group."""
+    for text in groups:
+        for part in text.split("|"):
+            if problem := _no_name(" ".join(part.split())):
+                raise UsageError(problem)
+        _check_separate(text, "`group`", "give each group by itself")
 
 
 def choose_class(
@@ -203,7 +374,7 @@ def intersect(known: Mapping[str, SeedCategory], names: Sequence[str]) -> SeedCa
         )
     for name in names:
         if name not in known:
-            raise UsageError(f"no category {name!r} to intersect; choose from {_names(known)}")
+            raise UsageError(no_such("category", name, _names(known), " to intersect"))
     seeds = [known[name] for name in names]
     first, *others = seeds
     groups = []
@@ -276,8 +447,8 @@ def _check(table: Any, where: str) -> None:
         raise DataError(f"{where} names no groups")
 
 
-def _names(known: Mapping[str, SeedCategory]) -> str:
-    return ", ".join(dict.fromkeys(seed.category.name for seed in known.values()))
+def _names(known: Mapping[str, SeedCategory]) -> list[str]:
+    return list(dict.fromkeys(seed.category.name for seed in known.values()))
 
 
 MAX_WORDS = 5  # in a group's name; anything longer is a sentence

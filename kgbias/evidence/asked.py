@@ -27,7 +27,7 @@ _OURS: Mapping[str, tuple[str, ...]] = {
     "en": ("I think that", "People say that"),
     "de": ("Manche sagen:", "So ist das:"),
 }
-_FEWEST_NONCE = 12  # meaningless names, for groups that are compared only with these
+_FEWEST_NONCE = 12  # made-up names, for groups that are compared only with these
 _HEADING = (":", ".", "!", "?")
 
 Key = tuple[str, str]  # predicate id, object id
@@ -41,12 +41,12 @@ class Asking:
         probes: the largest number of probes.
         carriers: what stands before names, with one probe for each; "" is nothing. None: three
             (`default_carriers`).
-        floor: whether meaningless names are probed with a random "fifth" of the statements, or with
+        floor: whether made-up names are probed with a random "fifth" of the statements, or with
             all ("full").
         placebo: whether to probe groups in real words about which little should be believed.
         statements: statements besides those of the run, by category ("" for every category).
         marked: names with these marks take part ("narrower", "self-description", "slur").
-        seed: of the choice of statements and of meaningless names.
+        seed: of the choice of statements and of made-up names.
     """
 
     probes: int = PROBES
@@ -75,7 +75,7 @@ class Asked:
             than two have that many.
         few: the others; what is found for them is a belief about their names.
         names: those of every group, by its id.
-        nonce: meaningless names: one for each name of `groups`, of the same form; and for each of
+        nonce: made-up names: one for each name of `groups`, of the same form; and for each of
             the `few` groups.
         statements: the statements that the names are probed with.
         floor: the places of the statements that nonce names are probed with.
@@ -101,7 +101,7 @@ class Asked:
         return tuple(name for group in self.groups for name in self.names[group.id])
 
     def without_nonce(self) -> "Asked":
-        """The same without meaningless names, and without groups of few names."""
+        """The same without made-up names, and without groups of few names."""
         names = {group.id: self.names[group.id] for group in self.groups}
         return replace(self, few=(), names=names, nonce=(), floor=(), placebo={})
 

@@ -1,5 +1,5 @@
 """What a model believes about the groups of a run: probes by the groups' names, the test of each
-lift, and what the same test finds for meaningless names."""
+lift, and what the same test finds for made-up names."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -238,7 +238,7 @@ class _Held:
             yield from _edges(self.test, g, group.id, self.plan.statements, self.listed, len(own))
 
     def floors(self, asking: Asking) -> list[dict[str, Any]]:
-        """What is found for meaningless names, for residuals of real names and, if they were asked,
+        """What is found for made-up names, for residuals of real names and, if they were asked,
         for groups in real words."""
         design = Design(self.of_group, forms=self.forms)
         forms, seed = self.forms, asking.seed
@@ -308,7 +308,7 @@ class _Held:
 
 
 def _few(plan: Asked, group: Group, probes: _Probes) -> Iterator[BelievedEdge]:
-    """Edges of a group of few names, which is compared with meaningless names."""
+    """Edges of a group of few names, which is compared with made-up names."""
     names = plan.names[group.id]
     every = probes.of([*plan.against, *names], plan.floor)
     design = Design([0] * len(plan.against) + [1] * len(names), against=0)

@@ -4,16 +4,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from kgbias.evidence.names import FEWEST
+from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Believing
-from kgbias.probe.belief import BELIEVED
+from kgbias.graph.types import BelievedEdge, Believing, TripleView
+from kgbias.probe.belief import BELIEVED, Design, carried
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import Values, bootstrap_clusters
+from kgbias.stats.inference import Values, benjamini_hochberg, bootstrap_clusters
 
 Key = tuple[str, str]  # the id of a group, and the words of a statement
 
@@ -23,8 +25,8 @@ class Side:
     """What one model believes about the groups of a category; `label` tells it from the others.
 
     `edges` are for groups of five names or more, by group and words, wherever a crawl cut these in
-    two; `floor` is how many pairs the same test found for meaningless names, and out of how many;
-    `naming` has the ids of the statements that name a group.
+    two; `floor` is how many pairs the same test found for made-up names, and out of how many;
+    `naming` has the ids of the statements that name a group, `table` the lifts of each name.
     """
 
     label: str
@@ -33,12 +35,14 @@ class Side:
     texts: Mapping[str, str]
     floor: tuple[float, int]
     naming: frozenset[str] = frozenset()
+    table: NameTable | None = None
 
     @classmethod
     def of(
         cls, label: str, run: StoredRun, believing: Believing, edges: Sequence[BelievedEdge],
-        category: str,
+        category: str, triples: Sequence[TripleView] | None = None,
     ) -> "Side":  # fmt: skip
+        """The side of a model; `triples` are the run's, if its names are to be compared too."""
         names = {g.id: g.name for g in run.record.groups if g.category == category}
         asked = {s.key: s for s in (Statement(*words) for words in run.statements(believing.id))}
         parts = [
@@ -62,6 +66,7 @@ class Side:
                 if line["category"] == category
                 for id in line["naming"]
             ),
+            None if triples is None else name_tables(run, believing, triples).get(category),
         )
 
     @property
@@ -74,10 +79,12 @@ class Side:
 class Both:
     """Two models, by their places, and the pairs of group and statement that both were asked about:
     how many each believes, and how many both; among those that either believes, how many have lifts
-    of the same sign; and the correlation of the lifts (Pearson's r).
+    of the same sign; and the correlations of the lifts (Pearson's r) and of their ranks
+    (Spearman's).
 
-    Its interval is a bootstrap over statements with all their groups, in which statements with the
-    same predicate are drawn together; the names are the same for both models, and taken as given.
+    Their intervals are a bootstrap over statements with all their groups, in which statements with
+    the same predicate are drawn together; the names are the same for both models, and taken as
+    given.
     """
 
     first: int
@@ -87,10 +94,27 @@ class Both:
     both: int
     same_sign: int
     correlation: Estimate
+    rank: Estimate
+
+    @property
+    def alone(self) -> tuple[int, int]:
+        """How many pairs the test showed for the first model and not for the second, and the other
+        way round."""
+        return self.believed[0] - self.both, self.believed[1] - self.both
 
     @property
     def either(self) -> int:
         return sum(self.believed) - self.both
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """By how many bits the lifts of two models differ, over the names of a group, with its 95%
+    interval; and the two-sided p-value, corrected over all pairs of a group and a statement
+    (Benjamini and Hochberg 1995)."""
+
+    difference: Estimate
+    p: float
 
 
 @dataclass(frozen=True)
@@ -111,10 +135,12 @@ class Beside:
 
     @classmethod
     def of_run(
-        cls, run: StoredRun, category: str, there: Sequence[Believing] | None = None
-    ) -> "Beside | None":
+        cls, run: StoredRun, category: str, there: Sequence[Believing] | None = None,
+        triples: Sequence[TripleView] | None = None,
+    ) -> "Beside | None":  # fmt: skip
         """The models that one run was probed with by names, each by its first asking. `there` are
-        the run's askings, if already read. None as for `of`."""
+        the run's askings, if already read; `triples` its statements, if names are to be compared
+        too. None as for `of`."""
         first: dict[str, Believing] = {}
         for believing in run.believings() if there is None else there:
             first.setdefault(believing.model.name, believing)
@@ -124,7 +150,7 @@ class Beside:
             return None
         return cls.of(
             [
-                Side.of(label, run, own, run.beliefs(own.id), category)
+                Side.of(label, run, own, run.beliefs(own.id), category, triples)
                 for label, own in zip(labels, first.values(), strict=True)
             ]
         )
@@ -175,7 +201,47 @@ class Beside:
                 int((self.believed[a] & self.believed[b]).sum()),
                 int((x * y > 0)[held].sum()),
                 bootstrap_clusters(predicates, partial(_correlations, x, y)),
+                bootstrap_clusters(predicates, partial(_rank_correlations, x, y)),
             )  # fmt: skip
+
+    def apart(self, a: int, b: int) -> "Mapping[Key, Apart]":
+        """For each pair, how many bits more the first of two models ties the statement to the group
+        than the second, paired by name: the test of lifts (`kgbias.probe.belief.Design.test`) on
+        the differences of their log2 probabilities. Empty unless both were asked by the same names
+        after the same carriers."""
+        one, two = self.sides[a].table, self.sides[b].table
+        if one is None or two is None:
+            return {}
+        if (one.groups, one.carriers) != (two.groups, two.carriers):
+            return {}
+        places = [
+            {Statement(*words).words: n for n, words in enumerate(table.statements)}
+            for table in (one, two)
+        ]
+        shared = [words for words in places[0] if words in places[1]]
+        if len(shared) < 2:
+            return {}
+        first, second = (
+            table.each[:, :, [place[words] for words in shared]]
+            for table, place in zip((one, two), places, strict=True)
+        )
+        design, every = Design(one.places, forms=one.forms), first - second
+        if np.allclose(every, every.mean(axis=2, keepdims=True)):  # one model twice
+            none = Apart(Estimate(0.0, 0.0, 0.0, len(one.places)), 1.0)
+            return dict.fromkeys(self.keys, none)
+        found = design.test(every.mean(axis=0), shared=carried(design, every), margin=0.0)
+        sided = 2 * np.minimum(found.p_zeros, 1 - found.p_zeros)
+        corrected = benjamini_hochberg(sided.ravel().tolist()).reshape(sided.shape)
+        ids = {name: id for id, name in self.sides[a].names.items()}
+        return {
+            (ids[group], words): Apart(
+                Estimate(float(found.lift[g, s]), float(found.low[g, s]), float(found.high[g, s]),
+                         len(names)),
+                float(corrected[g, s]),
+            )
+            for g, (group, names) in enumerate(one.groups)
+            for s, words in enumerate(shared)
+        }  # fmt: skip
 
 
 def _correlations(x: Values, y: Values, weights: Values) -> Values:
@@ -187,3 +253,20 @@ def _correlations(x: Values, y: Values, weights: Values) -> Values:
     found = np.full(len(norm), np.nan)
     np.divide(products, norm, where=norm > 1e-12, out=found)
     return found
+
+
+def _rank_correlations(x: Values, y: Values, weights: Values) -> Values:
+    """Spearman's correlation of x and y [n] under weights [draws, n], each draw ranked anew."""
+    places = [np.unique(values, return_inverse=True)[1] for values in (x, y)]
+    found = np.empty(len(weights))
+    for n, often in enumerate(weights):
+        first, second = (_ranked(place, often) for place in places)
+        found[n] = _correlations(first, second, often[None, :])[0]
+    return found
+
+
+def _ranked(place: "np.ndarray[Any, np.dtype[np.intp]]", often: Values) -> Values:
+    """The ranks of values that occur this often, from their places in order; those that are equal
+    share their mean rank."""
+    counts = np.bincount(place, often)
+    return np.asarray((np.cumsum(counts) - counts / 2)[place], dtype=np.float64)

@@ -200,7 +200,7 @@ class Evidence:
         leaning: whether the lift is shown to be above 0, but not to be a belief.
         bound: whether the lift is shown, but rests on one name or on the names of one root.
         of_name: whether it is believed for a group of fewer than five names: it is a belief about
-            these names, compared with meaningless names, and nothing is said about the group.
+            these names, compared with made-up names, and nothing is said about the group.
         found_again: the share of halves of the group's names that show it alone, if that was
             tried (`Run.replicate`); otherwise NaN.
         least: the smallest lift with one of the names left out, and `swayed_by` that name.
@@ -308,7 +308,7 @@ class Joint:
 
     @property
     def floor(self) -> Mapping[str, Any]:
-        """What the same test finds for meaningless names, dealt at random to the groups: pairs
+        """What the same test finds for made-up names, dealt at random to the groups: pairs
         `tested`, the mean `found`, the pairs of the real groups `of` and those `believed`, `p` of
         this many by chance: the share of deals in which as many are believed of as many pairs; and
         by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without probes."""

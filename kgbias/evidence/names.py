@@ -1,7 +1,7 @@
 """The names of a group, invented names beside them, and names that say little about anybody.
 
 A belief about a group is replicated over the group's names: those of its seed (NAME | OTHER NAME),
-and its paraphrases among the declared indicators. What a model believes about meaningless names is
+and its paraphrases among the declared indicators. What a model believes about made-up names is
 the floor.
 """
 
@@ -106,7 +106,7 @@ def _world() -> Indicators:
 
 
 def nonce_names(names: Sequence[GroupName], seed: int) -> tuple[GroupName, ...]:
-    """A meaningless name for each name: the same form, with an invented root ("people from
+    """A made-up name for each name: the same form, with an invented root ("people from
     Orunthia" for "people from Mexico"), capitalised if the name's own root is.
 
     A name that is all root (men) gives a plain plural. No two share a root, nor the beginning of a

@@ -92,7 +92,8 @@ class NameTable:
         after: in bits, [carriers, names, statements], names in the order of `groups`: how much
             likelier a statement is after the carrier and the name than after the carrier and the
             other groups' names, beyond what the name makes likelier anyway.
-        bits: log2 p(statement | carrier, name), the mean over carriers, [names, statements].
+        each: log2 p(statement | carrier, name), [carriers, names, statements].
+        forms: the form of each name, as `kgbias.probe.belief.Design` takes it.
     """
 
     category: str
@@ -100,7 +101,18 @@ class NameTable:
     statements: Sequence[tuple[str, str]]
     carriers: Sequence[str]
     after: Values
-    bits: Values
+    each: Values
+    forms: Sequence[str]
+
+    @cached_property
+    def bits(self) -> Values:
+        """The mean of `each` over carriers, [names, statements]."""
+        return np.asarray(self.each.mean(axis=0))
+
+    @property
+    def places(self) -> list[int]:
+        """The place of each name's group."""
+        return [n for n, (_, names) in enumerate(self.groups) for _ in names]
 
     @cached_property
     def lifts(self) -> Values:
@@ -146,6 +158,7 @@ def name_tables(
             [texts[s] for s in asked],
             believing.record.get("carriers", ()),
             np.stack([name_lifts(design, part) for part in np.moveaxis(table, 2, 0)]),
-            table.mean(axis=2),
+            np.moveaxis(table, 2, 0),
+            [name.form for name in listed],
         )
     return found

@@ -4,10 +4,12 @@ It keeps the columns of the statements in memory, compressed; prompts, answers a
 the store and are read statement by statement.
 
 It answers only GET, from memory and from the store by statement number; no part of an address
-becomes a path or a query. Without a token it answers only requests addressed to this machine by a
-local name, so that nobody else's page can point its own name here (DNS rebinding). With a token,
-every request must show it: as a bearer token, or once in the address, after which the browser keeps
-a cookie that is worthless once the server has stopped.
+becomes a path or a query. Only a server that was asked for labels writes: it takes POST requests of
+its own page to label on (`kgbias.explore.labelling`), and needs a token. Without
+a token it answers only requests addressed to this machine by a local name, so that nobody else's
+page can point its own name here (DNS rebinding). With a token, every request must show it: as a
+bearer token, or once in the address, after which the browser keeps a cookie that is worthless once
+the server has stopped.
 
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
 the next server of the same runs need not read them again. The file is a digest of 32 bytes followed
@@ -43,7 +45,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
-from kgbias.explore import beliefs, statements, units
+from kgbias.explore import beliefs, labelling, statements, units
+from kgbias.explore.labelling import Desk
 from kgbias.explore.origins import origin_of
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.statements import Placed, Source
@@ -53,6 +56,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
+from kgbias.measure.labelling import Labelling
 
 AT_ONCE = 50_000  # statements; more than this are not processed all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
@@ -211,19 +215,28 @@ class Application:
         self._read = read
         self._token = token
         self._session = secrets.token_urlsafe(32)
+        self._labels = False
+        self._label_headers: list[tuple[bytes, bytes]] = []
         self._app: ASGIApp = PlainTextResponse(
             "The statements are being read; this page opens by itself.", 503,
             {"Retry-After": "2", "Refresh": "2"},
         )  # fmt: skip
         self._headers = _fenced("default-src 'none'")
 
-    def show(self, view: ServedPage) -> None:
-        """Answer with this page, its columns and its statements from now on."""
+    def show(self, view: ServedPage, desk: Desk | None = None) -> None:
+        """Answer with this page, its columns and its statements from now on; with a desk, also with
+        the page to label on."""
         self._headers = _fenced(view.policy)
-        self._app = _pages(view, self._read)
+        extra: list[Route] = []
+        if desk is not None:
+            extra, policy = labelling.routes(desk, self._read)
+            self._label_headers = _fenced(policy)
+        self._labels = desk is not None
+        self._app = _pages(view, self._read, extra)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = self._headers
+        own = self._labels and scope.get("path") == labelling.PATH
+        headers = self._label_headers if own else self._headers
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -235,15 +248,17 @@ class Application:
 
     def _first(self, request: Request) -> Response | None:
         """The answer to a request that must not reach the application."""
-        if request.method not in ("GET", "HEAD"):
+        writes = self._labels and request.url.path == labelling.PATH and request.method == "POST"
+        if request.method not in ("GET", "HEAD") and not writes:
             return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
             if _HERE.fullmatch(request.headers.get("host", "")):
                 return None
             return PlainTextResponse("this view can only be opened on its own machine", 403)
         shown = request.query_params.get("token")
-        if request.url.path == "/" and shown is not None and _same(shown, self._token):
-            inside = RedirectResponse("/", 303)  # so that no address holds the token
+        path = request.url.path
+        if path in ("/", labelling.PATH) and shown is not None and _same(shown, self._token):
+            inside = RedirectResponse(path, 303)  # so that no address holds the token
             inside.set_cookie(
                 COOKIE, self._session, httponly=True, samesite="lax",
                 secure=request.url.scheme == "https",
@@ -261,8 +276,8 @@ class Application:
         )  # fmt: skip
 
 
-def _pages(view: ServedPage, read: Read[object]) -> ASGIApp:
-    """The routes: the page, a block of columns by name, a statement by number."""
+def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) -> ASGIApp:
+    """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
     page_tag = _tag(page)
@@ -295,6 +310,7 @@ def _pages(view: ServedPage, read: Read[object]) -> ASGIApp:
         Route("/", whole),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
+        *extra,
     ]
     return Starlette(routes=routes)
 
@@ -383,9 +399,12 @@ class Server:
         *,
         selection: Selection | None = None,
         progress: Progress | None = None,
+        labellings: Sequence[Labelling] = (),
     ) -> None:
-        """Read the runs, and show them from then on."""
-        self._app.show(render_served(runs, selection=selection, progress=progress))
+        """Read the runs, and show them from then on; with `labellings`, one for each measure, also
+        the page to label on."""
+        desk = Desk(labellings) if labellings else None
+        self._app.show(render_served(runs, selection=selection, progress=progress), desk)
 
     def stop(self) -> None:
         """Stop listening; `work` then ends."""

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.crawl import merge
 from kgbias.graph.between import Named
@@ -21,6 +21,9 @@ from kgbias.graph.types import (
 )
 from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
+
+if TYPE_CHECKING:
+    from kgbias.evidence.picture import Pair
 
 _TOPIC = """
 MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
@@ -82,12 +85,15 @@ class Filters:
 @dataclass(frozen=True)
 class Content:
     """The triples of a run that an export writes, and what else it may need. `counted` says what
-    was left out before filtering; long work reports to `progress`."""
+    was left out before filtering; long work reports to `progress`. A picture is `width` inches
+    wide; `pair` is what a picture of two groups shows."""
 
     run: StoredRun
     triples: Collection[TripleView]
     counted: Counted
     progress: Progress = field(default_factory=Silent)
+    width: float = 7.0
+    pair: "Pair | None" = None
 
     @property
     def heading(self) -> list[str]:

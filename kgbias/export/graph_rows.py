@@ -20,6 +20,7 @@ class GraphRows(Passes):
         run = self.run
         self.corpus = run.corpus()
         self.sofa = run.sofa()
+        self.labels = run.store.labels()
         of_results = {r.probe_set for r in self.sofa}
         self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
 
@@ -41,6 +42,7 @@ class GraphRows(Passes):
         yield "Run", [values("Run", run.record, **beside)]
         yield "Metric", [values("Metric", m, uid=m.id) for m in self.metrics.values()]
         yield "Answer", self._answers()
+        yield as_graph.raters(x for x in self.labels if self.keeps(x.triple_id))
         yield as_graph.tests(self.tests)
         yield from as_graph.topic_models(run.id, self.topic_models)
         yield "Statement", self._statements_asked()
@@ -74,6 +76,7 @@ class GraphRows(Passes):
         yield from as_graph.places(run.id, self.places)
         yield from as_graph.of_topic_models(run.id, run.name, self.topic_models)
         yield as_graph.attributions(run.attributions())
+        yield as_graph.labelled(x for x in self.labels if self.keeps(x.triple_id))
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
         yield from as_graph.of_tests(self.tests)
         yield from as_graph.asked(run.id, run.name, self.asked)

@@ -11,10 +11,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations, pairwise
 from pathlib import Path
-from uuid import NAMESPACE_URL, uuid5
 
 from kgbias.export.content import Content
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation, relation, uuid_of
 from kgbias.graph.types import TripleView, node_id
 from kgbias.ingest.ragas import as_graph
 
@@ -52,14 +51,14 @@ def as_corpus(content: Content) -> Corpus:
             parts.append(chunk)
             chunks.append((chunk, group, objects))
         passages += [document, *parts]
-        relations += [_relation("child", document, chunk) for chunk in parts]
-        relations += [_relation("next", a, b) for a, b in pairwise(parts)]
+        relations += [relation("child", document, chunk) for chunk in parts]
+        relations += [relation("next", a, b) for a, b in pairwise(parts)]
     for (a, group, objects), (b, other, others) in combinations(chunks, 2):
         shared = [[objects[id], others[id]] for id in objects if id in others]
         if group != other and shared:
             size = len(a.properties["entities"]) * len(b.properties["entities"])
             relations.append(
-                _relation(
+                relation(
                     "entities_overlap",
                     a,
                     b,
@@ -77,16 +76,4 @@ def _passage(
     properties: dict[str, object],
 ) -> Passage:
     text = " ".join(t.sentence for t in said)
-    return Passage(_id(kind, content.run.id, name), kind, text, properties)
-
-
-def _relation(
-    kind: str, source: Passage, target: Passage, properties: dict[str, object] | None = None
-) -> Relation:
-    id = _id(kind, source.id, target.id)
-    return Relation(id, kind, source.id, target.id, False, properties or {})
-
-
-def _id(kind: str, *parts: str) -> str:
-    """A UUID, which ragas requires, computed from content."""
-    return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))
+    return Passage(uuid_of(kind, content.run.id, name), kind, text, properties)

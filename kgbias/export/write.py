@@ -7,16 +7,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
+from kgbias.evidence.joint import read_beliefs
+from kgbias.evidence.picture import MOST, MOST_EDGES, PAGE, Beliefs, Pair, too_many
 from kgbias.export.content import Content, Filters
 from kgbias.export.cypher_script import write_script
-from kgbias.export.figures import MOST_EDGES, write_dot, write_figure, write_tikz
+from kgbias.export.figures import write_dot, write_figure, write_tikz
 from kgbias.export.graph_passes import counted
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
 from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
-from kgbias.graph.selection import Selection, Stream, of_one_arm, select
+from kgbias.graph.selection import Counted, Selection, Stream, of_one_arm, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
@@ -37,12 +39,14 @@ class Format:
         kind: what it writes: a "text" or "binary" file, "several" files side by side, or a
             "folder" of them.
         picture: whether it is a picture: of one arm, and of no more than can be read.
+        beside: whether the picture has two groups beside each other (`Pair`).
         streams: whether it takes one statement at a time, so that not all need be in memory."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
     kind: str = "text"
     picture: bool = False
+    beside: bool = False
     streams: bool = False
 
 
@@ -56,9 +60,10 @@ FORMATS: Table[Format] = Table("export", Format, {
     "node-link": Format(write_node_link, ("json",)),
     "turtle": Format(write_turtle, ("ttl",)),
     "dot": Format(write_dot, ("dot", "gv"), picture=True),
-    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True),
-    "svg": Format(write_figure, ("svg",), picture=True),
-    "pdf": Format(write_figure, ("pdf",), "binary", picture=True),
+    "tikz": Format(write_tikz, ("tex", "tikz"), picture=True, beside=True),
+    "svg": Format(write_figure, ("svg",), picture=True, beside=True),
+    "pdf": Format(write_figure, ("pdf",), "binary", picture=True, beside=True),
+    "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder", streams=True),
@@ -74,12 +79,13 @@ def write_export(
     *,
     selection: Selection | None = None,
     progress: Progress | None = None,
+    width: float = PAGE,
 ) -> int:
     """Write a run's triples to a file (csv-pair: to two files; neo4j-admin: to a folder) with a
     manifest at OUTPUT.manifest.json, or to a text stream. Returns the number of triples. Without
     `format_name`, the file's extension chooses the format, and a stream gets jsonl. `selection`
     says which statements count; `progress` is told what was left out and, by neo4j-admin, how far
-    the export has come.
+    the export has come. A picture is `width` inches wide.
 
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
     DataError if a file cannot be written."""
@@ -87,6 +93,7 @@ def write_export(
     name = chosen_format(output, format_name)
     form = FORMATS[name]
     triples: Collection[TripleView]
+    pair = None
     if form.streams:
         triples = stream = Stream(run, selection)
         counted = stream.counted
@@ -95,10 +102,14 @@ def write_export(
         triples = counted.triples
     if form.picture:
         of_one_arm(run, counted)
-        filters = _readable(filters, counted.triples)
-    if filters != Filters():
+        pair = _pair(run, filters, counted) if form.beside else None
+        if pair is None:
+            filters = _readable(filters, counted.triples)
+        else:
+            triples = pair.triples
+    if filters != Filters() and pair is None:
         triples = filters.apply(run, triples)
-    content = Content(run, triples, counted, progress or Silent())
+    content = Content(run, triples, counted, progress or Silent(), width, pair)
     if isinstance(output, Path):
         _to_path(form, content, name, output)
     else:
@@ -133,12 +144,30 @@ def _readable(filters: Filters, triples: Sequence[TripleView]) -> Filters:
     return replace(filters, per_group=max(1, MOST_EDGES // max(1, len(groups))))
 
 
+def _pair(run: StoredRun, filters: Filters, counted: Counted) -> Pair | None:
+    """What a picture of two groups shows; None for any other number. Unless the filters set a
+    number, as many statements as one picture has room for."""
+    triples = filters.apply(run, counted.triples) if filters != Filters() else counted.triples
+    about = {t.group_id for t in triples}
+    groups = [(g.id, g.name) for g in run.groups if g.id in about]
+    if len(groups) != 2:
+        return None
+    named = [node_id("group", name) for name in filters.groups]
+    groups.sort(key=lambda g: named.index(g[0]) if g[0] in named else len(named))
+    own = filters.limit is not None or filters.per_group is not None
+    beliefs = Beliefs.of(run, read_beliefs(run))
+    pair = Pair.of_groups(groups, triples, counted.triples, beliefs, None if own else MOST)
+    if len(pair.triples) > MOST_EDGES:
+        raise UsageError(too_many(len(pair.triples)))
+    return pair
+
+
 def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     """The format of an export: `name`, or the one of the file's extension; jsonl for a stream.
     Raises UsageError for a format that does not exist."""
     if name is not None:
         if name not in FORMATS:
-            raise UsageError(f"no export format {name!r}; the formats are {', '.join(FORMATS)}")
+            raise UsageError(no_such("export format", name, FORMATS))
         return name
     if not isinstance(output, Path):
         return "jsonl"
@@ -147,7 +176,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
         for name, form in formats.items():
             if extension in form.extensions:
                 return name
-    raise UsageError(f"no export format {extension!r}: `format_name` can be {', '.join(FORMATS)}")
+    raise UsageError(no_such("export format", extension, FORMATS))
 
 
 def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> None:
@@ -174,6 +203,7 @@ def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
         selection=content.counted.as_dict(),
         filters=filters.as_dict(),
         triples=len(content.triples),
+        **({"picture": content.pair.caption} if content.pair is not None else {}),
         reviewed=counted(content.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),

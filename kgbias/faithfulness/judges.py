@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.faithfulness.rules import content, negations, says
 from kgbias.graph.prompted import Prompted
 from kgbias.io.templates import Template
@@ -196,7 +196,7 @@ class ModelJudge:
 def local_judge(name: str, embed: Callable[[], Embed]) -> LocalJudge:
     """An offline judge by name."""
     if name not in LOCAL:
-        raise UsageError(f"no judge {name!r}; choose from {', '.join(LOCAL)}, or a model's spec")
+        raise UsageError(f"{no_such('judge', name, LOCAL)}, or a model's spec")
     return LocalJudge(embed() if name == "minilm" else None)
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kgbias.language.words import stem, words
+from kgbias.language.words import words
 
 Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
 
@@ -130,3 +130,16 @@ def _place(text: str, own: list[str]) -> int:
         if stem(match[0].lower()) in own:
             return match.start()
     return 0
+
+
+_ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ers", "er", "ed", "es", "ly", "s")
+
+
+def stem(word: str) -> str:
+    """A word without its inflection and derivation, roughly: "working", "works" and "worker" give
+    "work". A claim may turn a verb into a noun and say the same."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            word = word.removesuffix(ending)
+            break
+    return word.removesuffix("e") if len(word) > 3 else word

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from kgbias.graph import shape
 from kgbias.graph.keeping import Corpus, passage_uid
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.record import in_graph
 from kgbias.graph.sofa import ProbeSet, SofaResult
@@ -104,6 +105,16 @@ def of_topic_models(run_id: str, run: str, found: Sequence[TopicModel]) -> Itera
 def attributions(found: Iterable[Attribution]) -> Edges:
     own = ((a.triple_id, a.metric.id, values("ATTRIBUTED", a)) for a in found)
     return "ATTRIBUTED", "Triple", "Metric", own
+
+
+def raters(labels: Iterable[Label]) -> Nodes:
+    found = {x.by.id: x.by for x in labels}
+    return "Rater", [values("Rater", found[id], uid=id) for id in sorted(found)]
+
+
+def labelled(labels: Iterable[Label]) -> Edges:
+    own = [(x.by.id, x.triple_id, values("LABELLED", x)) for x in labels]
+    return "LABELLED", "Rater", "Triple", own
 
 
 def tests(found: Iterable[AssociationNode]) -> Nodes:

@@ -80,8 +80,8 @@ def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """The measures whose scorer may react to a name but costs too much to be asked about every
     name, each with a line that says so. Groups are not tested by them."""
     return {
-        measure: f"{measure} by {metric.scorer} is left out of the tests of groups: it may react "
-        "to a group's name, and asking it about every name would cost too much"
+        measure: f"{measure.replace('_', ' ')} by {metric.scorer} is left out of the tests of "
+        "groups: it may react to a group's name, and asking it about every name would cost too much"
         for measure, metric in metrics.items()
         if metric.scorer.startswith(TOO_DEAR)
     }
@@ -101,8 +101,8 @@ def _scores_without_names(
         if (own := swapped(metric, run.groups)) in there:
             found[measure] = run.store.scores(own, sorted({t.id for t in triples}))
             remarks.append(
-                f"{measure} by {metric.scorer} reacts to a group's name: its scores here are means "
-                "over the names of the category's groups"
+                f"{measure.replace('_', ' ')} by {metric.scorer} reacts to a group's name: its "
+                "scores here are means over the names of the category's groups"
             )
     return found, remarks
 
@@ -123,13 +123,9 @@ class Named:
         self._groups = derived | own  # a group's own name wins over a form derived from another's
         self._names = {group.id: group.name for group in groups}
         longest_first = sorted(self._groups, key=lambda form: (-len(form), form))
-        self._pattern = (
-            re.compile(
-                rf"(?<![\w-])(?:{'|'.join(map(_spaced, longest_first))})(?![\w-])", re.IGNORECASE
-            )
-            if len(groups) > 1
-            else None
-        )
+        any_name = "|".join(map(_spaced, longest_first)) or r"(?!)"  # which matches nothing
+        self._names_of_all = re.compile(rf"(?<![\w-])(?:{any_name})(?![\w-])", re.IGNORECASE)
+        self._pattern = self._names_of_all if len(groups) > 1 else None
 
     def __call__(self, text: str) -> Iterator[set[str]]:
         """The ids of the groups of each name in a text; several if they share the name."""
@@ -138,6 +134,10 @@ class Named:
                 yield self._groups.get(normalise(match[0].replace("-", " ")), set()) | (
                     self._groups.get(normalise(match[0]), set())
                 )
+
+    def masked(self, text: str, word: str) -> str:
+        """The text with this word in the place of every name of a group."""
+        return self._names_of_all.sub(lambda _: word, text)
 
     def others(self, triple: TripleView | Triple) -> tuple[str, ...]:
         """The names of the groups, other than its own, that a statement names in its predicate or

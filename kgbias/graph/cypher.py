@@ -77,7 +77,9 @@ _FUNCTIONS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class Token:
+    """A piece of a query. `kind` is the name of its part of the grammar (`_TOKEN`)."""
+
     kind: str
     text: str
 
@@ -93,18 +95,18 @@ def only_the_graph(
     anything. The result has no comments and no escapes: a text that contains a backslash or a quote
     becomes a parameter. So every server reads the same words, whatever it takes for the end of a
     line, a comment or a text."""
-    tokens = _tokens(text)
-    _check([token for token in tokens if token.kind not in ("space", "comment")])
+    found = tokens(text)
+    _check([token for token in found if token.kind not in ("space", "comment")])
     values = dict(parameters or {})
-    taken = values.keys() | {token.text[1:] for token in tokens if token.kind == "parameter"}
+    taken = values.keys() | {token.text[1:] for token in found if token.kind == "parameter"}
     free = (name for n in count() if (name := f"text_{n}") not in taken)
     parts = []
-    for token in tokens:
+    for token in found:
         if token.kind == "comment":
             parts.append(" ")
         elif token.kind == "text" and _odd(token.text):
             values[name := next(free)] = _ESCAPED.sub(
-                lambda found: _ESCAPES[found[1]], token.text[1:-1]
+                lambda escape: _ESCAPES[escape[1]], token.text[1:-1]
             )
             parts.append(f"${name}")
         else:
@@ -115,11 +117,13 @@ def only_the_graph(
 def without_comments(text: str) -> str:
     """The query without its comments, for display. Raises UsageError for characters and escapes
     that `only_the_graph` refuses."""
-    parts = [" " if token.kind == "comment" else token.text for token in _tokens(text)]
+    parts = [" " if token.kind == "comment" else token.text for token in tokens(text)]
     return "\n".join(line.rstrip() for line in "".join(parts).splitlines() if line.strip())
 
 
-def _tokens(text: str) -> list[_Token]:
+def tokens(text: str) -> list[Token]:
+    """The pieces of a query, which make the whole of it. Raises UsageError for characters and
+    escapes that `only_the_graph` refuses."""
     text = text.replace("\r\n", "\n")
     for character in text:
         hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
@@ -136,7 +140,7 @@ def _tokens(text: str) -> list[_Token]:
                 f"{rest!r} cannot be read: put names with other letters in backticks, and texts "
                 "in quotes"
             )
-        found.append(_Token(match.lastgroup or "", match[0]))
+        found.append(Token(match.lastgroup or "", match[0]))
         at = match.end()
     for token in found:
         if token.kind == "text":
@@ -151,7 +155,7 @@ def _odd(text: str) -> bool:
     return any(c in inside for c in "\\'\"`\n\t") or "//" in inside or "/*" in inside
 
 
-def _check(tokens: Sequence[_Token]) -> None:
+def _check(tokens: Sequence[Token]) -> None:
     """Raise UsageError unless each word is a name, or a keyword, function or procedure that reads.
 
     Two names are never adjacent in Cypher: in any unknown clause, LOAD CSV or one from a later
@@ -182,11 +186,11 @@ def _check(tokens: Sequence[_Token]) -> None:
         )
 
 
-def _at(tokens: Sequence[_Token], place: int) -> _Token:
-    return tokens[place] if 0 <= place < len(tokens) else _Token("", "")
+def _at(tokens: Sequence[Token], place: int) -> Token:
+    return tokens[place] if 0 <= place < len(tokens) else Token("", "")
 
 
-def _begins(tokens: Sequence[_Token], place: int, word: str) -> bool:
+def _begins(tokens: Sequence[Token], place: int, word: str) -> bool:
     """Whether a query or subquery begins here, with something other than a pattern."""
     before = _at(tokens, place - 1)
     if place == 0:
@@ -200,7 +204,7 @@ def _begins(tokens: Sequence[_Token], place: int, word: str) -> bool:
     return before.text == "{" and bool(word) and _at(tokens, place + 1).text not in (",", "}", "=")
 
 
-def _check_call(tokens: Sequence[_Token], place: int) -> None:
+def _check_call(tokens: Sequence[Token], place: int) -> None:
     """Check what CALL calls: a subquery in braces, with or without variables before it, or a
     procedure."""
     first = _at(tokens, place)
@@ -218,7 +222,7 @@ def _check_call(tokens: Sequence[_Token], place: int) -> None:
         raise _refused(f"it cannot call {name or 'that'}, only {', '.join(sorted(PROCEDURES))}")
 
 
-def _check_function(tokens: Sequence[_Token], place: int) -> None:
+def _check_function(tokens: Sequence[Token], place: int) -> None:
     name = tokens[place].text
     while _at(tokens, place - 1).text == ".":
         place -= 2

@@ -132,6 +132,21 @@ class Draws:
         values = np.array([labels[t.id] for t in own for _ in said[t.id]], dtype=np.float64)
         return Sample(values, np.ones(len(values), dtype=np.int64), self._design(key), places)
 
+    def numbered(self, triples: Sequence[TripleView]) -> Asked:
+        """The triples of one arm and group, each time that they were said: the values are their
+        numbers, from 0 in the order given."""
+        if not self.known or not triples:
+            counts = np.array([t.count for t in triples], dtype=np.int64)
+            return Asked(Sample(np.arange(len(triples), dtype=np.float64), counts))
+        key = triples[0].arm, triples[0].group_id
+        said = self._places[key].said
+        places = np.array([place for t in triples for place in said[t.id]], dtype=np.int64)
+        values = np.array([n for n, t in enumerate(triples) for _ in said[t.id]], dtype=np.float64)
+        ones = np.ones(len(values), dtype=np.int64)
+        forms, blocks = self._forms(key)
+        sample = Sample(values, ones, self._design(key), places)
+        return Asked(sample, forms[places], blocks[places])
+
     def asked(
         self, triples: Sequence[TripleView], measure: str, *, by_group: bool = False
     ) -> Asked:

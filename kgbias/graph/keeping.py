@@ -10,8 +10,10 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
+from uuid import NAMESPACE_URL, uuid5
 
 from kgbias.graph.decisions import COLUMNS, decision_of
+from kgbias.graph.labels import Rater, label_id
 from kgbias.graph.record import Called, InOrder, read_settings
 from kgbias.graph.types import (
     Metric,
@@ -123,6 +125,8 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Descriptor": lambda text: node_id("descriptor", text),
     "Name": name_id,
     "Profile": lambda run, path: content_id("profile", run, path),
+    "Rater": lambda name, kind: Rater(name, kind).id,
+    "Label": label_id,
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }
 
@@ -141,3 +145,16 @@ def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:
             wrong, example = wrong + 1, example or str(id)
     if wrong:
         yield Fault("id", f"{label} whose id does not match its content", wrong, example)
+
+
+def relation(
+    kind: str, source: Passage, target: Passage, properties: dict[str, object] | None = None
+) -> Relation:
+    """The relation of two passages, under an id by content."""
+    id = uuid_of(kind, source.id, target.id)
+    return Relation(id, kind, source.id, target.id, False, properties or {})
+
+
+def uuid_of(kind: str, *parts: str) -> str:
+    """A UUID, which ragas requires, computed from content."""
+    return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

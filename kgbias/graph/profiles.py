@@ -1,8 +1,8 @@
-"""Profiles: characters that a model wrote for given names.
+"""Profiles: characters that a model wrote for given names, or in stories about a person.
 
 A profile is made of statements like any others, each yielded by a generation of its run. The
 profile adds which of them belong to one character, under which attribute, and for whom it was
-written.
+written. The character of a story is a profile too, which keeps where the story says what.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,29 +16,33 @@ from kgbias.ids import content_id
 @dataclass(frozen=True, slots=True)
 class Part:
     """PART_OF: an attribute of a profile, the generation that said it, and the value as said. On
-    writing, the value is "": a store reads it from the generation, as review left it."""
+    writing, the value is "": a store reads it from the generation, as review left it. `begins` and
+    `ends` are the place in the answer that it was read from; None if it is the whole answer."""
 
     attribute: Annotated[str, "such as hobbies"]
     generation_id: str
     value: str = ""
+    begins: Annotated[int | None, "where a story says it: the first character, from 0"] = None
+    ends: Annotated[int | None, "the character after the last"] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A character that a model wrote for a given name.
+    """A character that a model wrote for a given name, or in a story about a person.
 
     Attributes:
+        name: the given name; for a story, what the prompt called the person ("a nurse").
         group_id: the group of the run that the name stands for.
-        labels: by kind: "group", "ethnicity", "gender".
+        labels: by kind: "group", "ethnicity", "gender"; for a story "group" and "category".
         parts: its values, in the order they were said.
     """
 
     run_id: str
     path: Annotated[str, "its place in the run"]
-    name: Annotated[str, "the given name"]
+    name: Annotated[str, "the given name, or what a prompt called the person"]
     group_id: str
     labels: Annotated[
-        Mapping[str, str], "what the name stands for (group, ethnicity, gender), as JSON"
+        Mapping[str, str], "what the name stands for (group, ethnicity, gender, category), as JSON"
     ] = field(default_factory=dict)
     parts: tuple[Part, ...] = ()
 

@@ -19,7 +19,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
     topics, probes, forced choices, beliefs, SoFa, near-duplicates, the places of its nodes,
-    profiles). Returns the number of generations that the target did not have.
+    profiles), and the labels of its triples. Returns the number of generations that the target did
+    not have.
 
     Generations are streamed: a few thousand of an import are in memory at a time, or one round of
     any other run, which the target replaces as a whole. Raises RunConflict if the target has
@@ -52,6 +53,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         progress.stage(measure, len(scores))
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
+    said = {t.id for t in triples}
+    target.label([x for x in source.labels() if x.triple_id in said])
     target.save_group_scores(run.id, source.group_scores(run.id))
     target.save_topics(run.id, source.topics(run.id))
     target.save_associations(run.id, source.associations(run.id))

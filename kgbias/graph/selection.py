@@ -4,12 +4,12 @@ Everything computed, drawn or written from a run reads its statements here. Arms
 if no arm is named, each arm that said a triple has a row of its own.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, TypedDict
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
@@ -266,12 +266,10 @@ def scope(
         raise DataError(
             f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
         )
-    arms = all_arms = _arms(run, said)
+    arms = all_arms = arms_of(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:
-            raise UsageError(
-                f"run {run.name!r} has no arm {selection.arm!r}; it has {', '.join(arms)}"
-            )
+            raise UsageError(no_such("arm", selection.arm, arms, f" in run {run.name!r}"))
         arms = (selection.arm,)
     return arms, all_arms, _threshold(run, selection, measured)
 
@@ -334,7 +332,15 @@ def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:
     return selection.min_acceptability
 
 
-def _arms(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
+def arms_of(run: StoredRun, said: Collection[str]) -> tuple[str, ...]:
     """The arms of a run in the order of its configuration, then any others by name."""
     configured = [arm for arm in run.config.get("arms", ()) if isinstance(arm, str)]
     return tuple(dict.fromkeys([*configured, *sorted(said)])) or ("none",)
+
+
+def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
+    """The statements about each group, by the group's id."""
+    found: dict[str, list[TripleView]] = defaultdict(list)
+    for triple in triples:
+        found[triple.group_id].append(triple)
+    return found

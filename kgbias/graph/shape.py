@@ -12,6 +12,7 @@ from functools import cache
 
 from kgbias.graph.decisions import PROPERTIES as DECISION
 from kgbias.graph.keeping import Passage, Relation
+from kgbias.graph.labels import Label, Rater
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.record import Property, properties
 from kgbias.graph.sofa import (
@@ -135,7 +136,7 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Run",
-        "a crawl, an import or profiles",
+        "a crawl, an import, profiles or stories",
         "uid",
         "name",
         (
@@ -198,6 +199,7 @@ NODES: tuple[Node, ...] = (
         (*_UID, *properties(GroupName, "text", "form", "root", "nonce"), *_NAME),
     ),
     Node("Decision", "what a person decided about an answer", "uid", "verdict", (*_UID, *DECISION)),
+    Node("Rater", "who labels statements", "uid", "name", (*_UID, *properties(Rater))),
     Node(
         "Passage",
         "a document or a chunk that a run was read from",
@@ -207,14 +209,14 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "GivenName",
-        "a given name that profiles were written for",
+        "a given name, or words for a person, that profiles or stories were written for",
         "uid",
         "name",
         (*_UID, *_text(name="the name")),
     ),
     Node(
         "Profile",
-        "a character that a model wrote for a given name",
+        "a character that a model wrote for a given name, or in a story about a person",
         "uid",
         "name",
         (*_UID, *properties(Profile)),
@@ -344,6 +346,13 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
     Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
+    Edge(
+        "LABELLED",
+        "what a rater says of a statement",
+        (("Rater", "Triple"),),
+        properties(Label, first=("uid",)),
+        ("uid",),
+    ),
     Edge(
         "TESTED",
         "a test of the run, or a result of probing its statements",

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Fault
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.sofa import ProbeSet, SofaResult
@@ -127,6 +128,16 @@ class Store(Protocol):
 
     def decisions(self, run_id: str) -> list[Decision]:
         """All decisions about the run's generations, oldest first."""
+        ...
+
+    def label(self, labels: Sequence[Label]) -> None:
+        """Add labels, with their raters, in one transaction. They are durable when this returns. A
+        label that exists changes nothing; one of a triple that the store lacks is left out."""
+        ...
+
+    def labels(self, measure: str | None = None) -> list[Label]:
+        """All labels, or those of a measure, oldest first, including those no longer in effect
+        (`kgbias.graph.labels.in_effect`)."""
         ...
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
@@ -572,8 +583,8 @@ class StoredRun:
         for group in self.groups:
             if wanted in (group.id, *(node_id("group", other) for other in group.variants)):
                 return group
-        there = ", ".join(group.name for group in self.groups)
-        raise UsageError(f"run {self.name!r} has no group {name!r}; it has {there}")
+        there = (group.name for group in self.groups)
+        raise UsageError(no_such("group", name, there, f" in run {self.name!r}"))
 
     # What was said
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations, pairwise
 from pathlib import Path
-from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 
 from kgbias.crawl.parse import read_answer
 from kgbias.crawl.seeds import as_groups, published
 from kgbias.errors import DataError
-from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.keeping import Corpus, Passage, Relation, relation, uuid_of
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, storable
 from kgbias.ids import content_id
@@ -210,17 +209,17 @@ def build(texts: dict[str, str], embed: Embed, groups: Sequence[Group] | None = 
     relations: list[Relation] = []
     found: list[Passage] = []
     for name, text in texts.items():
-        document = Passage(_id("document", name, text), "document", text,
+        document = Passage(uuid_of("document", name, text), "document", text,
                            {"document_metadata": {"source": name}})  # fmt: skip
         own = [
-            Passage(_id("chunk", document.id, str(n)), "chunk", chunk,
+            Passage(uuid_of("chunk", document.id, str(n)), "chunk", chunk,
                     {"entities": entities(chunk, groups)})
             for n, chunk in enumerate(chunks(text))
         ]  # fmt: skip
         passages += [document, *own]
         found += own
-        relations += [_relation("child", document, chunk) for chunk in own]
-        relations += [_relation("next", a, b) for a, b in pairwise(own)]
+        relations += [relation("child", document, chunk) for chunk in own]
+        relations += [relation("next", a, b) for a, b in pairwise(own)]
     return Corpus(tuple(passages), (*relations, *overlaps(found, embed)))
 
 
@@ -275,21 +274,9 @@ def overlaps(chunks: Sequence[Passage], embed: Embed) -> Iterator[Relation]:
         shared = [[one[i], other[j]] for i, j in np.argwhere(near)]
         if shared:
             score = len(shared) / (len(one) * len(other))
-            yield _relation(
+            yield relation(
                 "entities_overlap",
                 a,
                 b,
                 {"entities_overlap_score": score, "overlapped_items": shared},
             )
-
-
-def _relation(
-    kind: str, source: Passage, target: Passage, properties: dict[str, object] | None = None
-) -> Relation:
-    id = _id(kind, source.id, target.id)
-    return Relation(id, kind, source.id, target.id, False, properties or {})
-
-
-def _id(kind: str, *parts: str) -> str:
-    """A UUID, which ragas requires, computed from content."""
-    return str(uuid5(NAMESPACE_URL, "\0".join(("kgbias", kind, *parts))))

@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
 from kgbias.ingest.tables import Columns, Statement, format_of, read_triples
 from kgbias.parameters import Names, as_names
@@ -55,7 +55,7 @@ def read_file(
     """
     name = format or format_of(path)
     if name not in TABLES:
-        raise UsageError(f"no format {name!r}; the formats are {', '.join(FORMATS)}")
+        raise UsageError(no_such("format", name, FORMATS))
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
     attributes = as_names(attribute)

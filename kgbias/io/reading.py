@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError
+from kgbias.errors import DataError, no_such
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
 _MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
@@ -106,7 +106,7 @@ def table(
         raise DataError(f"cannot read {where}: {error}") from error
     check_header(header, where)
     if missing := [name for name in needed if name not in header]:
-        raise DataError(f"{where} has no column {missing[0]}")
+        raise DataError(no_such("column", missing[0], header, f" in {where}"))
     return header, _rows(reader, header, where)
 
 

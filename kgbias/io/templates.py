@@ -2,14 +2,14 @@
 one for chat models. The rendered text is exactly what the model reads.
 
 A template is a stranger's file like any other (`kgbias crawl --prompts FOLDER`). It may print, test
-and loop over the values it is given; anything that could take time or memory beyond its size (other
-loops, arithmetic, calls, assignments) is refused before it runs. It is rendered in Jinja's sandbox,
-and a name without a value is an error, not an empty text.
+and loop over the values it is given; calls, assignments and all else that could reach out are
+refused before it runs. It is rendered in Jinja's sandbox, in a separate process with little time
+and memory (`kgbias.io.aside`). A name without a value is an error, not an empty text.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,12 +19,15 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
+from kgbias.io.aside import Aside, serve
 from kgbias.io.reading import read_text, read_toml
 
 Form = Literal["completion", "chat"]
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     autoescape=False, keep_trailing_newline=False, undefined=jinja2.StrictUndefined
 )
+_ENVIRONMENT.globals.clear()  # a template has what it is given, the same at each call
+_renderer = Aside("kgbias.io.templates")
 _PARTS = (
     nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice,
     nodes.Const, nodes.Tuple, nodes.List, nodes.If, nodes.CondExpr, nodes.For, nodes.Not,
@@ -97,56 +100,34 @@ class Template:
 
 def render(text: str, values: Mapping[str, Any]) -> str:
     """The text of a template with these values. Raises DataError for a faulty template."""
-    try:
-        return _compiled(text).render(values)
-    except (jinja2.TemplateError, ArithmeticError, AttributeError, LookupError, TypeError,
-            ValueError, RecursionError, MemoryError, SyntaxError) as error:  # fmt: skip
-        raise DataError(f"a prompt template cannot be rendered: {error}") from error
+    return _renderer.rendered({"template": text, "values": values}, DataError, "a prompt template")
 
 
-@cache
+def _answer(question: Mapping[str, Any]) -> str:
+    return _compiled(question["template"]).render(question["values"])
+
+
+@lru_cache(256)
 def _compiled(text: str) -> jinja2.Template:
-    _check(_ENVIRONMENT.parse(text), frozenset())
+    _check(_ENVIRONMENT.parse(text))
     return _ENVIRONMENT.from_string(text)
 
 
-def _check(node: nodes.Node, own: frozenset[str]) -> None:
-    """Raise a TemplateError for anything that a template may not contain. `own` are the names of
-    the enclosing loop: a loop inside it must go over part of one of these, so that all loops
-    together are no longer than the values given."""
+def _check(node: nodes.Node) -> None:
+    """Raise a TemplateError for anything that a template may not contain."""
     for part in node.iter_child_nodes():
-        line = f"line {part.lineno}: "
-        what = type(part).__name__
         if isinstance(part, nodes.Filter | nodes.Test):
             known = _FILTERS if isinstance(part, nodes.Filter) else _TESTS
             if part.name not in known:
                 raise jinja2.TemplateError(
-                    f"{line}it may not use {part.name!r}, only {', '.join(sorted(known))}"
+                    f"line {part.lineno}: it may not use {part.name!r}, only "
+                    f"{', '.join(sorted(known))}"
                 )
         elif not isinstance(part, _PARTS):
-            raise jinja2.TemplateError(f"{line}it may not use {_called(what)}")
-        inside = own
-        if isinstance(part, nodes.For):
-            inside = _looped(part, own)
-        _check(part, inside)
-
-
-def _looped(loop: nodes.For, own: frozenset[str]) -> frozenset[str]:
-    """The names of a loop."""
-    through: nodes.Node | None = loop.iter
-    while isinstance(through, nodes.Getattr | nodes.Getitem | nodes.Filter):
-        if isinstance(through, nodes.Filter) and (through.args or through.kwargs):
-            break
-        through = through.node
-    given = isinstance(through, nodes.Name) and (not own or through.name in own)
-    if loop.recursive or not given:
-        raise jinja2.TemplateError(
-            f"line {loop.lineno}: a loop must go over a value that the template is given, and a "
-            "nested loop over part of the outer loop's current item"
-        )
-    return frozenset(name.name for name in loop.target.find_all(nodes.Name)) | (
-        frozenset({loop.target.name}) if isinstance(loop.target, nodes.Name) else frozenset()
-    )
+            raise jinja2.TemplateError(
+                f"line {part.lineno}: it may not use {_called(type(part).__name__)}"
+            )
+        _check(part)
 
 
 def _called(node: str) -> str:
@@ -196,3 +177,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
 
 
 _KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
+
+
+if __name__ == "__main__":
+    serve(_answer)

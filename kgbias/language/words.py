@@ -1,4 +1,4 @@
-"""What can be told from words without a model: English stems, echoes of an example, refusals.
+"""What can be told from words without a model: English lemmas, echoes of an example, refusals.
 
 An echo is an answer that repeats an example from its own prompt. The crawler repeats such a request
 (outcome "echo"); `kgbias.graph.selection` leaves out the echoes of older runs. Both use the rule
@@ -33,7 +33,28 @@ ASIDE = frozenset(
     toward towards triple triples us very view views was way we were what when where whether which
     who whom whose why will with would you your""".split()
 )
-ENDINGS = ("ingly", "edly", "ings", "ing", "ies", "ers", "er", "ed", "es", "ly", "s")
+# Forms that the rules of `lemma` would get wrong.
+_FORMS = """
+    ache: aches; begin: began begun; break: broke broken; bring: brought;
+    build: built; buy: bought; catch: caught; change: changing changed; child: children;
+    choose: chose chosen; dance: dancing; die: dying; drink: drank drunk; drive: drove driven;
+    earring: earring earrings; eat: ate eaten; evening: evening; fall: fell fallen; feel: felt;
+    fight: fought; foot: feet; give: gave; go: went gone; grow: grew grown;
+    half: halves; hear: heard; hold: held; keep: kept; knife: knives; know: knew known;
+    lead: led; leave: left; lie: lying; life: lives; lose: lost; make: made; man: men;
+    morning: morning; mouse: mice; movie: movies; pay: paid; person: people; run: ran;
+    see: saw seen; sell: sold; send: sent; shoe: shoes; sing: sang sung; sit: sat;
+    sleep: slept; speak: spoke spoken; spend: spent; stand: stood; steal: stole stolen;
+    swim: swam swum; take: took taken; taste: tasting tasted; teach: taught; tell: told;
+    thief: thieves; think: thought; tie: tying; tooth: teeth; understand: understood;
+    waste: wasting wasted; wear: wore worn; wife: wives; win: won; wolf: wolves; woman: women;
+    write: wrote written
+"""
+IRREGULAR = {
+    form: base
+    for base, _, forms in (entry.strip().partition(": ") for entry in _FORMS.split(";"))
+    for form in forms.split()
+}
 
 
 def words(text: str) -> list[str]:
@@ -41,13 +62,35 @@ def words(text: str) -> list[str]:
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
-def stem(word: str) -> str:
-    """A word without its inflection, roughly: "working" and "works" both give "work"."""
-    for ending in ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word.removesuffix(ending)
-            break
-    return word.removesuffix("e") if len(word) > 3 else word
+_DOUBLED = re.compile(r"([bdgmnprt])\1$")  # "stopping", but not "falling" or "kissing"
+# What lost an e before -ing and -ed: a vowel between single consonants in one syllable ("hating"),
+# and endings that English words do not have without one ("lov", "danc", "struggl", "manag").
+_SHORT = re.compile(r"^[^aeiouy]*[aeiouy][^aeiouywx]$")
+_BARE = re.compile(r"(?:[vcuz]|[aeiou]s|[bptdgk]l|[dr]g|[aeiouy].*[^aeiouy](?:at|ag|ir))$")
+
+
+def lemma(word: str) -> str:
+    """The dictionary form of an English word in lower case, by rule: "hates" and "hating" give
+    "hate", "hats" gives "hat". Only what nouns and verbs add is taken off (-s, -ed, -ing), so
+    "worker" is not "work". A rule does not know all words ("focused" gives "focuse"), but forms of
+    one word mostly meet, and those of two words do not."""
+    word = word.removesuffix("'s").removesuffix("'")
+    if found := IRREGULAR.get(word):
+        return found
+    for ending in ("ies", "ied"):
+        if word.endswith(ending):
+            return word[:-3] + "y" if len(word) > 4 else word[:-1]
+    if re.search(r"(?:ss|sh|ch|x|zz|[^aeiou]o)es$", word):
+        return word[:-2]
+    if re.search(r"[^sui]s$", word) and len(word) > 3:
+        return word[:-1]
+    inflected = re.match(r"(.*[aeiouy].*)(?:ing|(?<!e)ed)$", word)
+    if inflected is None or len(inflected[1]) < 2:
+        return word
+    base = inflected[1]
+    if _DOUBLED.search(base):
+        return base[:-1]
+    return base + "e" if _SHORT.search(base) or _BARE.search(base) else base
 
 
 _ARTICLES = {

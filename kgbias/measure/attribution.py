@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
-from kgbias.measure.scorers import Scorer, require_language
+from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
@@ -138,7 +138,7 @@ def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
         if method not in METHODS:
-            raise UsageError(f"no `method` {method!r}: choose {', '.join(METHODS)}")
+            raise UsageError(no_such("`method`", method, METHODS))
         if method != "occlusion" and not isinstance(scorer, Readable):
             raise UsageError(
                 f"{scorer.name} gives no gradients of {scorer.measure}: use `method` occlusion"
@@ -257,6 +257,7 @@ def chosen(
         counted = {t.id for t in select(run).triples}
         triples = telling([t for t in triples if t.id in counted], measure, top)
     if not triples:
+        check_measure(measure)
         raise UsageError(f"run {run.name!r} has no {measure}: measure it first")
     return triples
 
@@ -322,6 +323,86 @@ def word_effects(
         ]
         rows += sorted(words, key=lambda w: (-abs(w.total), w.word))[:top]
     return rows
+
+
+PARTS = ("group", "predicate", "object, word 1", "word 2", "word 3", "later words")
+"""The places of a mean map: the parts of a statement, and the object's words by their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanMap:
+    """The mean effect of each part of the statements of one cell: a label, a group, or a cell of a
+    confusion.
+
+    Attributes:
+        measure, method: which effects; their unit is the method's.
+        cell: which statements.
+        statements: how many of them.
+        parts: by `PARTS`, the mean over the statements that have the part, with a bootstrap
+            interval over them, or an `Estimate` without a value if none has it. Above 0: words
+            there raise the score.
+    """
+
+    measure: str
+    method: str
+    cell: str
+    statements: int
+    parts: tuple[Estimate, ...]
+
+    def distance(self, other: "MeanMap") -> float:
+        """The root mean square difference of two maps over the parts that both have, in the unit of
+        the effects; 0 if they are alike."""
+        both = np.array([[a.value, b.value] for a, b in zip(self.parts, other.parts, strict=True)])
+        x, y = both[~np.isnan(both).any(axis=1)].T
+        return float(np.sqrt(np.mean((x - y) ** 2)))
+
+
+def mean_maps(
+    attributions: Sequence[Attribution],
+    triples: Mapping[str, TripleView],
+    cells: Mapping[str, str],
+    *,
+    seed: int = 0,
+) -> list[MeanMap]:
+    """The mean maps of cells, by measure, method and cell: class-level activation maps (James et
+    al. 2024, section 3.4), by any method. `cells` maps triples to cells. A statement is left out if
+    its words cannot be told apart into parts (`part_effects`)."""
+    found: dict[tuple[str, str, str], list[list[float]]] = defaultdict(list)
+    for a in attributions:
+        own = part_effects(a, triples[a.triple_id]) if a.triple_id in cells else None
+        if own is not None:
+            method = a.method.partition("@")[0]
+            found[a.metric.measure, method, cells[a.triple_id]].append(own)
+    maps = []
+    for (measure, method, cell), rows in sorted(found.items()):
+        columns = np.array(rows).T
+        parts = [column[~np.isnan(column)] for column in columns]
+        estimates = [
+            bootstrap(part, lambda v: v.mean(axis=-1), seed=seed) if len(part) else
+            Estimate.missing() for part in parts
+        ]  # fmt: skip
+        maps.append(MeanMap(measure, method, cell, len(rows), tuple(estimates)))
+    return maps
+
+
+def part_effects(a: Attribution, triple: TripleView) -> list[float] | None:
+    """The summed effects of the words of each of `PARTS`; NaN for a part that the statement lacks.
+    The object's words are the last, the predicate's stand before them, and the group is what
+    remains. None if the words do not end as the statement does."""
+    ends = f"{triple.predicate} {triple.object}".split()
+    said = [word.casefold().strip(_PUNCTUATION) for word in a.tokens]
+    start = len(said) - len(triple.object.split())
+    verb = start - len(triple.predicate.split())
+    plain = [word.casefold().strip(_PUNCTUATION) for word in ends]
+    # The scorer may read the verb in another number ("loves" as "love").
+    if verb < 1 or said[start:] != plain[start - verb :]:
+        return None
+    found = [float("nan")] * len(PARTS)
+    found[0], found[1] = sum(a.effects[:verb]), sum(a.effects[verb:start])
+    for n, effect in enumerate(a.effects[start:]):
+        place = min(2 + n, len(PARTS) - 1)
+        found[place] = effect if np.isnan(found[place]) else found[place] + effect
+    return found
 
 
 @dataclass(frozen=True, slots=True)

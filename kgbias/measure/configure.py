@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, TypedDict, Unpack
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import Selecting
 from kgbias.measure.scorers import OWN, check_measure
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
@@ -132,7 +132,7 @@ def configure(
     A preset sets everything as in a paper; explicit options override it, scorer by scorer. Raises
     UsageError for an unknown preset or parameter."""
     if preset is not None and preset not in PRESETS:
-        raise UsageError(f"no preset {preset!r}: choose {', '.join(PRESETS)}")
+        raise UsageError(no_such("preset", preset, PRESETS))
     known = {option.name for option in fields(MeasureConfig)}
     if strange := given.keys() - known - Selecting.__annotations__.keys():
         raise TypeError(f"measure() got an unexpected keyword argument {min(strange)!r}")

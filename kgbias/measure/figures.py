@@ -1,6 +1,5 @@
 """The figures of a run's groups, over the statements that count."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -8,11 +7,12 @@ import numpy as np
 
 from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
-from kgbias.graph.selection import SENSE, Counted, Selection, select
+from kgbias.graph.selection import SENSE, Counted, Selection, by_group, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
+from kgbias.measure.corrected import corrected_figures
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import Figure, Measure, among, figures, measures_of
+from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
@@ -28,7 +28,7 @@ def update_figures(run: StoredRun) -> Counted:
     """Write the figures of each group in each arm, over the statements that count by default,
     replacing those that the run has. Return these statements."""
     counted = select(run)
-    found = [*_of_measures(run, between(run, counted)), *entropies(run, counted)]
+    found = [*_of_measures(run, between(run, counted), Selection()), *entropies(run, counted)]
     there = {s.measure for s in (*run.group_scores(), *found)}
     run.save_group_scores(found, replacing=_computed(there))
     return counted
@@ -45,7 +45,8 @@ def figures_of(
     run: StoredRun, selection: Selection | None = None, counted: Counted | None = None
 ) -> list[GroupScore]:
     """The figures of each group in each arm, over the statements that count: as stored for the
-    default selection, or else computed. A run that was not measured has none.
+    default selection, or else computed. A run that was not measured has none. Those corrected by
+    labels are always computed: labels may be newer than what is stored.
 
     `counted` are the selection's statements, if they have been read already.
     """
@@ -59,13 +60,18 @@ def figures_of(
         (own if s.measure in computed else rest).append(s)
     if replace(selection, arm=None) == Selection():
         labels = set(map(counted.label, counted.arms))
-        if found := [s for s in own if s.arm in labels]:
+        if found := [s for s in own if s.arm in labels and not s.method.startswith(CORRECTED)]:
+            if run.store.labels():
+                counts = between(run, counted)
+                draws = Draws.of(run, counts)
+                found += corrected_figures(run, counts, selection, draws)
             return [*found, *rest]
-    return [*_of_measures(run, between(run, counted)), *entropies(run, counted), *rest]
+    return [*_of_measures(run, between(run, counted), selection), *entropies(run, counted), *rest]
 
 
-def _of_measures(run: StoredRun, counted: Counted) -> list[GroupScore]:
-    found, draws = [], Draws.of(run, counted)
+def _of_measures(run: StoredRun, counted: Counted, selection: Selection) -> list[GroupScore]:
+    draws = Draws.of(run, counted)
+    found = corrected_figures(run, counted, selection, draws)
     for arm in counted.arms:
         own, every = counted.of(arm), [t for t in counted.every if t.arm == arm]
         found += group_figures(run.record, own, draws, every=every, arm=counted.label(arm))
@@ -85,7 +91,7 @@ def group_figures(
     are the triples before any was left out for its acceptability, which the figures of
     acceptability cover; `arm` is the arm of all of them."""
     every = triples if every is None else every
-    said = [(draws or Draws({}), _by_group(triples), _by_group(every))]
+    said = [(draws or Draws({}), by_group(triples), by_group(every))]
     return _figures(run, said, arm)
 
 
@@ -100,7 +106,7 @@ def pooled_figures(
     found = []
     for arm in counted[0].arms:
         said = [
-            (d, _by_group(c.of(arm)), _by_group([t for t in c.every if t.arm == arm]))
+            (d, by_group(c.of(arm)), by_group([t for t in c.every if t.arm == arm]))
             for d, c in zip(draws, counted, strict=True)
         ]
         found += _figures(runs[0].record, said, counted[0].label(arm))
@@ -214,7 +220,7 @@ def means_by_form(
     counted = between(run, select(run, selection))
     draws, found = Draws.of(run, counted), []
     for arm in counted.arms if draws.known else ():
-        said = _by_group(counted.of(arm))
+        said = by_group(counted.of(arm))
         for measure in among(measures or measures_of(counted.of(arm))):
             for group in run.groups:
                 asked = draws.asked(said[group.id], measure.name)
@@ -224,13 +230,6 @@ def means_by_form(
                         FormMean(e.value, e.low, e.high, e.n, measure.name, group.category,
                                  group.name, counted.label(arm), form)
                     )  # fmt: skip
-    return found
-
-
-def _by_group(triples: Sequence[TripleView]) -> dict[str, list[TripleView]]:
-    found: dict[str, list[TripleView]] = defaultdict(list)
-    for triple in triples:
-        found[triple.group_id].append(triple)
     return found
 
 

@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import named
 from kgbias.models.base import Completer, Notify
 from kgbias.models.load import Loaded, unload
@@ -92,7 +92,7 @@ def open_model(
     given = {name: value for name, value in options.items() if value is not None}
     takes = options_of(spec, "completer")
     if wrong := sorted(given.keys() - takes):
-        raise UsageError(f"{spec} has no option {wrong[0]}; it has {', '.join(sorted(takes))}")
+        raise UsageError(no_such("option", wrong[0], sorted(takes), f" for {spec}"))
     completer: Completer = opened(
         parsed, revision=revision, notify=notify or (lambda _: None), **given
     )

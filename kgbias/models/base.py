@@ -41,6 +41,11 @@ class ModelInfo:
     def id(self) -> str:
         return content_id("model", self.name, self.revision)
 
+    def opened(self, settings: Settings) -> str:
+        """The model and how it was opened, which workers must have in common, as a text."""
+        how = ", ".join(f"{name} {value}" for name, value in settings)
+        return f"{self.name} {self.revision} ({how})"
+
     @property
     def title(self) -> str:
         """Its name wherever it is shown: the spec or, for a file or folder on disk, the last part

@@ -15,12 +15,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, ModelError, UsageError, first_line
+from kgbias.errors import DataError, ModelError, UsageError, first_line, no_such
 from kgbias.ids import content_id
 from kgbias.io.reading import read_json
 from kgbias.models.base import Notify, Settings
 from kgbias.models.gguf import cache_folder
 from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.pretrained import is_token
 from kgbias.models.spec import Files, weights
 from kgbias.models.vectors import Found
 
@@ -120,7 +121,7 @@ class Encoder:
         notify: Notify | None = None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+            raise UsageError(no_such("dtype", dtype, DTYPES))
         self.spec = spec
         self.info = files.info
         self.settings: Settings = (("dtype", dtype),)
@@ -150,8 +151,7 @@ class Encoder:
         places = list(dict.fromkeys(wanted))
         for encoding, _ in places:
             if encoding not in get_args(Encoding):
-                listed = ", ".join(get_args(Encoding))
-                raise UsageError(f"no encoding {encoding!r}; choose from {listed}")
+                raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
         rounded = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(
@@ -218,8 +218,7 @@ class Encoder:
 
     def known(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
-        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
-        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+        return is_token(self._tokenizer, word)
 
     @property
     def _tokenizer(self) -> Any:

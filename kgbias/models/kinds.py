@@ -5,11 +5,12 @@ from functools import cache
 from importlib.util import find_spec
 from typing import Literal, get_type_hints
 
-from kgbias.errors import UsageError
+from kgbias.errors import ModelError, UsageError
 from kgbias.io.plugins import named
 from kgbias.models.base import Abilities, Can, Form
+from kgbias.models.load import called
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, Kind, forms, parse
+from kgbias.models.spec import KINDS, Kind, Spec, file_of, forms, on_the_hub, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,20 @@ def check_structured(model: str) -> None:
     if able is None or able.structured == "no":
         takers = forms(lambda kind: _abilities(kind).structured != "no")
         raise UsageError(f"`structured` is for models that take a schema: {takers}")
+
+
+def check_completes(spec: str | Spec) -> None:
+    """Raise what opening a model to complete text would raise, as far as that is known without
+    reading or reaching anything: UsageError for an unknown spec, or a model that cannot complete
+    text; ModelError for a file or folder that does not exist."""
+    parsed = parse(spec) if isinstance(spec, str) else spec
+    kind = KINDS[parsed.kind]
+    if not kind.completes:
+        raise UsageError(
+            f"{parsed} is {called(kind.trained_as)} and cannot complete text; "
+            f"{forms(lambda other: other.completes)} can"
+        )
+    if parsed.file:
+        file_of(parsed)
+    elif parsed.name[:1] in (".", "/", "~") and on_the_hub(parsed):
+        raise ModelError(f"there is no folder {parsed.name}")

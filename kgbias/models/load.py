@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
-from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.pretrained import pretrained, quiet, untrained
 from kgbias.models.spec import Files, resolve, weights
@@ -118,9 +118,9 @@ def load(
             transformers would fill with random numbers.
     """
     if dtype not in DTYPES:
-        raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+        raise UsageError(no_such("dtype", dtype, DTYPES))
     if as_ not in get_args(As):
-        raise UsageError(f"no kind {as_!r}; choose from {', '.join(get_args(As))}")
+        raise UsageError(no_such("kind", as_, get_args(As)))
     files = weights(spec, revision) if isinstance(spec, str) else spec
     place = find_device(device)
     if dtype in QUANTISED:

@@ -1,17 +1,20 @@
 """Causal language models that complete prompts on this machine, through transformers."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
-from kgbias.errors import KgbiasError, ModelError, UsageError, first_line
+from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
+from kgbias.io.aside import Aside, serve
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
-from kgbias.models.chat import rendered
-from kgbias.models.load import DTYPES, Loaded, called, load
-from kgbias.models.spec import KINDS, Files, Spec, forms, resolve
+from kgbias.models.kinds import check_completes
+from kgbias.models.load import DTYPES, Loaded, load
+from kgbias.models.spec import Files, Spec, resolve
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
+
+_renderer = Aside("kgbias.models.local")
 
 
 class LocalModel:
@@ -35,12 +38,7 @@ class LocalModel:
         device: str = "auto",
     ) -> Self:
         """The completer of a local spec; see `kgbias.models.open_model`."""
-        kind = KINDS[spec.kind]
-        if not kind.completes:
-            raise UsageError(
-                f"{spec} is {called(kind.trained_as)} and cannot complete text; "
-                f"{forms(lambda other: other.completes)} can"
-            )
+        check_completes(spec)
         files = resolve(spec, revision)
         return cls(files, batch_size=batch_size, dtype=dtype, device=device, notify=notify)
 
@@ -54,7 +52,7 @@ class LocalModel:
         notify: Notify = lambda _: None,
     ) -> None:
         if dtype not in DTYPES:
-            raise UsageError(f"no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+            raise UsageError(no_such("dtype", dtype, DTYPES))
         if batch_size < 1:
             raise UsageError("batch_size must be positive")
         self.info = files.info
@@ -108,9 +106,33 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
         return ids
     if not tokenizer.chat_template:
         raise ModelError(f"{model} has no chat template: ask it in the completion form")
-    messages = [{"role": role, "content": text} for role, text in request.prompt]
-    text = rendered(tokenizer, messages, model)
+    question = {
+        "template": tokenizer.get_chat_template(),
+        "tokens": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
+        "messages": [{"role": role, "content": text} for role, text in request.prompt],
+    }
+    text = _renderer.rendered(question, ModelError, f"the chat template of {model}")
     chat: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if not chat:
         raise ModelError(f"the chat template of {model} makes an empty text of a prompt")
     return chat
+
+
+def _answer(question: Mapping[str, Any]) -> str:
+    """The messages in a chat template, up to where the answer begins, as transformers renders it:
+    a model reads what it would read from there."""
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    found: Any = render_jinja_template(
+        conversations=[question["messages"]],
+        chat_template=question["template"],
+        add_generation_prompt=True,
+        **question["tokens"],
+    )
+    return str(found[0][0])
+
+
+if __name__ == "__main__":
+    import transformers.utils.chat_template_utils  # noqa: F401  # before memory is limited
+
+    serve(_answer)

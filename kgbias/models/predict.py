@@ -8,9 +8,10 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import As, called, float64, load, trained_for
+from kgbias.models.pretrained import is_token
 from kgbias.models.spec import KINDS, parse, weights
 
 _PIECE = 1024  # sentences read together, wherever they are read: sums depend on the batch
@@ -61,8 +62,7 @@ class _Predictor(ABC):
 
     def known(self, word: str) -> bool:
         """Whether the word, after a space, is one token of the vocabulary."""
-        ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
-        return len(ids) == 1 and ids[0] != self._tokenizer.unk_token_id
+        return is_token(self._tokenizer, word)
 
     def predict(self, sentences: Sequence[Filled]) -> list[Prediction]:
         """One prediction per sentence, in order."""
@@ -242,7 +242,7 @@ def open_predictor(
         ModelError: the model cannot be loaded.
     """
     if kind not in ("auto", "masked", "causal"):
-        raise UsageError(f"no kind {kind!r}; choose from auto, masked, causal")
+        raise UsageError(no_such("kind", kind, ("auto", "masked", "causal")))
     parsed = parse(spec)
     files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)

@@ -77,3 +77,9 @@ def _codeless(location: str) -> Iterator[None]:
                 "transformers knows"
             ) from error
         raise
+
+
+def is_token(tokenizer: Any, word: str) -> bool:
+    """Whether the word, after a space, is one token of the tokenizer's vocabulary."""
+    ids = tokenizer(" " + word, add_special_tokens=False)["input_ids"]
+    return len(ids) == 1 and ids[0] != tokenizer.unk_token_id

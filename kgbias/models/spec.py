@@ -19,7 +19,7 @@ from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from kgbias.errors import MissingExtra, ModelError, UsageError
+from kgbias.errors import MissingExtra, ModelError, UsageError, no_such
 from kgbias.io.plugins import Table
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
@@ -106,7 +106,8 @@ def parse(text: str) -> Spec:
     kind, colon, rest = text.partition(":")
     packaged = kind in KINDS and KINDS[kind].forms == (kind,)
     if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
-        raise UsageError(f"no model {text!r}; choose from {forms()}")
+        there = (form for known in KINDS.sound().values() for form in known.forms)
+        raise UsageError(no_such("model", text, there))
     if kind not in _HUGGING_FACE or Path(rest).is_dir():
         return Spec(kind, rest)
     folder, _, file = rest.rpartition(":")
@@ -161,7 +162,7 @@ def resolve(spec: str | Spec, revision: str | None = None) -> Files:
     if find is None:
         able = forms(lambda kind: kind.loads)
         raise UsageError(f"{parsed} is on a server and cannot be loaded here; {able} can")
-    if revision and _on_the_hub(parsed):
+    if revision and on_the_hub(parsed):
         return _hub(parsed.name, revision)
     files = find(parsed)
     if revision and files.info.revision != revision:
@@ -180,7 +181,7 @@ def weights(spec: str | Spec, revision: str | None = None) -> Files:
     return resolve(parsed, revision)
 
 
-def _on_the_hub(spec: Spec) -> bool:
+def on_the_hub(spec: Spec) -> bool:
     return spec.kind in _HUGGING_FACE and not spec.file and not Path(spec.name).is_dir()
 
 
@@ -208,14 +209,19 @@ def _minilm(spec: Spec) -> Files:
 
 def _hf(spec: Spec) -> Files:
     if spec.file:
-        file = Path(spec.name) / spec.file
-        if not file.is_file():
-            raise ModelError(f"there is no file {file}")
+        file = file_of(spec)
         key = digest(file)[:16]
         return Files(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)
     if Path(spec.name).is_dir():
         return _folder(str(spec), Path(spec.name))
     return _hub(spec.name, spec.revision or None)
+
+
+def file_of(spec: Spec) -> Path:
+    file = Path(spec.name) / spec.file
+    if not file.is_file():
+        raise ModelError(f"there is no file {file}")
+    return file
 
 
 def _vllm(spec: Spec) -> Files:

@@ -164,7 +164,8 @@ class _Asked:
 
     def __init__(self, spec: str, opening: Mapping[str, Any]) -> None:
         self._spec, self._opening = spec, dict(opening)
-        self.version, self.threads = _version(open_encoder(spec, **opening)), own_threads()
+        encoder = open_encoder(spec, **opening)
+        self.version, self.threads = encoder.info.opened(encoder.settings), own_threads()
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -174,7 +175,8 @@ class _Asked:
     def open(self) -> str:
         if "_model" not in vars(self):
             self._model = LanguageModel(self._spec, cache=False, **self._opening)
-        return _version(self._model.encoder)
+        encoder = self._model.encoder
+        return encoder.info.opened(encoder.settings)
 
     def __call__(self, piece: tuple[str | None, str, Sequence[Any]]) -> Any:
         predictor, name, arguments = piece
@@ -184,8 +186,3 @@ class _Asked:
             return said(*arguments) if callable(said) else said
         except (DataError, UsageError) as error:
             return error
-
-
-def _version(encoder: Encoder) -> str:
-    how = ", ".join(f"{name} {value}" for name, value in encoder.settings)
-    return f"{encoder.info.name} {encoder.info.revision} ({how})"

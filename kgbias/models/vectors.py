@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.errors import DataError, MissingExtra, UsageError, no_such
 from kgbias.models.base import ModelInfo
 
 FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
@@ -80,7 +80,7 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     except ModuleNotFoundError as error:
         raise MissingExtra("gensim", extra="vectors") from error
     if format != "auto" and format not in FORMATS:
-        raise UsageError(f"no vector format {format!r}; choose from auto, {', '.join(FORMATS)}")
+        raise UsageError(no_such("vector format", format, ("auto", *FORMATS)))
     kind = format
     try:
         size = _unpacked(path)

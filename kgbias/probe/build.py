@@ -307,6 +307,7 @@ WARNING = (
     "Content warning: this holds stereotypes of groups of people, most of them false, offensive or "
     "hurtful. They are not anyone's findings."
 )
+_ROUNDING = 1 + 1e-12  # so that rounding takes nothing that lies on the edge
 _AT_ONCE = 1024  # stereotypes between two progress reports
 _FILES = ("statements.csv", "probes.csv", "data-statement.md", "manifest.json")
 
@@ -332,6 +333,18 @@ class Filter:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The mean perplexities that the last filter cut by, as a histogram of their natural logarithms
+    (the paper's figure 4): the `edges` of its bins, the `counts` of distinct statements in them,
+    the edge where it was cut (`most`), and how many statements lay beyond (`taken`)."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    most: float
+    taken: int
+
+
 @dataclass(frozen=True)
 class SofaSet:
     """Probes in the form of SoFa: every identity of a category before every one of its statements.
@@ -342,6 +355,9 @@ class SofaSet:
         statements: the statements, by category and text.
         filters: what each filter did, in order.
         settings: how it was made.
+        came: category to stereotypes of the source, whether or not it has identities; "" for those
+            of every category.
+        spread: the perplexities that were cut by; None if no model was asked.
     """
 
     source: str
@@ -349,6 +365,8 @@ class SofaSet:
     statements: tuple[Kept, ...]
     filters: tuple[Filter, ...]
     settings: Mapping[str, Any]
+    came: Mapping[str, int] = field(default_factory=dict)
+    spread: Spread | None = None
 
     @property
     def count(self) -> int:
@@ -379,7 +397,9 @@ class SofaSet:
             "identities": sum(map(len, self.identities.values())),
             "statements": len(self.statements),
             "probes": self.count,
+            "came": dict(self.came),
             "filters": [asdict(taken) for taken in self.filters],
+            "perplexities": None if self.spread is None else asdict(self.spread),
             "settings": dict(self.settings),
         }
 
@@ -506,12 +526,13 @@ def construct(
         texts = [text for text in texts if sense[text] >= threshold]
         filters.append(_filter("acceptability", distinct, texts))
     surprise: dict[str, float] = {}
+    spread = None
     if scorers and texts:
         before = [row for row in distinct if row[1] in set(texts)]
         means = _mean_perplexities(texts, scorers, told)
         surprise = dict(zip(texts, map(float, means), strict=True))
-        most = _most(means, cut)
-        texts = [text for text in texts if surprise[text] <= most]
+        spread = _spread(means, cut)
+        texts = [text for text in texts if surprise[text] <= np.exp(spread.most) * _ROUNDING]
         filters.append(_filter("perplexity", before, texts))
     left = set(texts)
     statements = tuple(Kept(c, t, surprise.get(t), sense.get(t)) for c, t in distinct if t in left)
@@ -519,7 +540,10 @@ def construct(
         raise UsageError(f"no statement of {found.name} is left after the filters")
     whom = {c: tuple(groups) for c, groups in identities.items()
             if any(kept.category == c for kept in statements)}  # fmt: skip
-    return SofaSet(found.name, whom, statements, tuple(filters), dict(settings or {}))
+    brought = Counter(c for c, _ in found.rows) + Counter(found.unmapped)
+    return SofaSet(
+        found.name, whom, statements, tuple(filters), dict(settings or {}), dict(brought), spread
+    )
 
 
 def _filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[str]) -> Filter:
@@ -565,9 +589,11 @@ def _mean_perplexities(
     return np.asarray(np.mean(each, axis=0), dtype=np.float64)
 
 
-def _most(perplexities: Array, cut: float) -> float:
-    """The upper edge of the histogram's bin that holds the 1 - `cut` quantile."""
+def _spread(perplexities: Array, cut: float) -> Spread:
+    """The histogram, cut at the upper edge of the bin that holds the 1 - `cut` quantile."""
     logs = np.log(perplexities)
-    edges = np.histogram_bin_edges(logs, bins=BINS)
+    counts, edges = np.histogram(logs, bins=BINS)
     place = int(np.searchsorted(edges, np.quantile(logs, 1 - cut), side="left"))
-    return float(np.exp(edges[min(max(place, 1), len(edges) - 1)]) * (1 + 1e-12))
+    most = edges[min(max(place, 1), len(edges) - 1)]
+    taken = int((perplexities > np.exp(most) * _ROUNDING).sum())
+    return Spread(tuple(edges.tolist()), tuple(counts.tolist()), float(most), taken)

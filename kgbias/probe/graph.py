@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -367,9 +367,7 @@ def categories_of(run: Run, names: Sequence[str]) -> dict[str, tuple[Group, ...]
     for group in run.groups:
         found.setdefault(group.category, []).append(group)
     if unknown := [name for name in names if name not in found]:
-        raise UsageError(
-            f"run {run.name} has no category {unknown[0]!r}; it has {', '.join(found)}"
-        )
+        raise UsageError(no_such("category", unknown[0], found, f" in run {run.name!r}"))
     return {name: tuple(groups) for name, groups in found.items() if not names or name in names}
 
 
@@ -450,7 +448,7 @@ def gather_sets(
     if not groups or not said:
         raise UsageError("sets need groups (identities or a run) and statements (a file or a run)")
     if unknown := [c for c in categories if c not in groups]:
-        raise UsageError(f"no category {unknown[0]!r}; choose from {', '.join(groups)}")
+        raise UsageError(no_such("category", unknown[0], groups))
     sets = {}
     for category, members in groups.items():
         own = dict.fromkeys((*said.get(category, ()), *said.get("", ())))

@@ -29,7 +29,7 @@ class GroupFigure:
         statements: how many have the score.
         p_value: of a figure of 0, two-sided; `q_value` is corrected over groups and scores
             (Benjamini and Hochberg 1995).
-        floor: the absolute size that 95% of the figures of equally many meaningless names stay
+        floor: the absolute size that 95% of the figures of equally many made-up names stay
             below, on `floor_statements`; NaN without such names.
     """
 
@@ -49,7 +49,7 @@ class GroupFigure:
 
 @dataclass(frozen=True, slots=True)
 class Nonce:
-    """Meaningless names before some of the statements: `bits` [names, statements], one name for
+    """Made-up names before some of the statements: `bits` [names, statements], one name for
     each name of the design, at the places `statements`."""
 
     bits: Array
@@ -163,7 +163,7 @@ def _centred(values: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -> GroupFigure:
-    """The figure with its floor: that of meaningless names, drawn into groups of equal size."""
+    """The figure with its floor: that of made-up names, drawn into groups of equal size."""
     own = scores[nonce.statements]
     kept: Flags = ~np.isnan(own)
     if kept.sum() < FEWEST_STATEMENTS or np.ptp(own[kept]) == 0:

@@ -57,6 +57,15 @@ class Items(ABC):
     def texts(self) -> int:
         return sum(self.sizes)
 
+    @property
+    def parts(self) -> dict[str, tuple[int, int]]:
+        """Category to its items, and the texts scored for them."""
+        found: dict[str, tuple[int, int]] = {}
+        for one, size in zip(self.items, self.sizes, strict=True):
+            items, texts = found.get(one.category, (0, 0))
+            found[one.category] = (items + 1, texts + size)
+        return found
+
     def held(self, model: ModelInfo, store: Store) -> Held:
         """How much the store holds of a model, for the way of asking that it holds most of."""
         ids = [one.id for one in self.items]

@@ -9,7 +9,7 @@ et al. 2021): use them to compare with published figures. Each function takes a 
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.score.spread import Scoring
@@ -100,4 +100,4 @@ def _figures(
 
 def _known(convention: str) -> None:
     if convention not in CONVENTIONS:
-        raise UsageError(f"no convention {convention!r}; choose from {', '.join(CONVENTIONS)}")
+        raise UsageError(no_such("convention", convention, CONVENTIONS))

@@ -150,15 +150,17 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class ScoredBy:
-    """The model that scored, and the settings it was asked with."""
+    """The model that scored, the settings it was asked with, and the number of its parameters; None
+    if unknown."""
 
     info: ModelInfo
     settings: Settings
     convention: Convention
+    parameters: int | None = None
 
     @classmethod
     def of(cls, scorer: Scoring) -> "ScoredBy":
-        return cls(scorer.info, scorer.settings, scorer.convention)
+        return cls(scorer.info, scorer.settings, scorer.convention, scorer.parameters)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -420,7 +422,12 @@ def sofa_result(
         measure or measure_for(model.convention.kind),
         bias.score,
         tuple(_as_kept(part, statements[part.category]) for part in bias.categories),
-        {"tier": model.convention.tier, "seed": seed, **_taken(took)},
+        {
+            "tier": model.convention.tier,
+            "seed": seed,
+            **({} if model.parameters is None else {"parameters": model.parameters}),
+            **_taken(took),
+        },
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.score.base import Grid
 from kgbias.stats.inference import DRAWS, Estimate
 
@@ -65,7 +65,7 @@ def normalised(grid: Grid, measure: str = "sofa") -> Array:
         per_token = grid.statement.log_likelihoods / grid.statement.tokens
         return np.asarray(-per_token / np.log(10), dtype=np.float64)
     if measure not in MEASURES:
-        raise UsageError(f"no measure {measure!r}; choose from {', '.join(MEASURES)}")
+        raise UsageError(no_such("measure", measure, MEASURES))
     whole = grid.whole.log_likelihoods / grid.whole.tokens
     if measure == "whole":
         return np.asarray(-whole / np.log(10), dtype=np.float64)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
 from kgbias.io.progress import Progress, Silent
 from kgbias.profiles.classify import (
@@ -183,11 +183,11 @@ def analyse(
     told = progress or Silent()
     _check(repeats, permutations, draws)
     if kernel not in KERNELS:
-        raise UsageError(f"no kernel {kernel!r}; choose from {', '.join(KERNELS)}")
+        raise UsageError(no_such("kernel", kernel, KERNELS))
     profiles = _of_groups(profiles, groups)
     there = attributes_of(profiles)
     if missing := [a for a in attributes if a not in there]:
-        raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
+        raise UsageError(no_such("attribute", missing[0], there))
     chosen = tuple(attributes) or there
     features = encode(profiles, chosen)
     kinds = [k for k in KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
@@ -295,7 +295,7 @@ def _of_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profi
     there = {label.casefold(): label for label in labels_of(profiles, "group")}
     for name in groups:
         if name.casefold() not in there:
-            listed = ", ".join(sorted(there.values()))
-            raise UsageError(f"no group {name!r} among the profiles; choose from {listed}")
+            listed = sorted(there.values())
+            raise UsageError(no_such("group", name, listed, " among the profiles"))
     wanted = {name.casefold() for name in groups} or set(there)
     return [p for p in profiles if p.labels["group"].casefold() in wanted]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
@@ -61,8 +61,9 @@ def named_groups(names: Iterable[Named], groups: Sequence[str]) -> list[Named]:
     wanted = {g.casefold() for g in groups}
     there = {text.casefold() for n in names for text in (n.label, n.group)}
     if missing := sorted(wanted - there):
-        listed = ", ".join(dict.fromkeys(n.group for n in names))
-        raise UsageError(f"the list of names has no group {missing[0]!r}; it has {listed}")
+        raise UsageError(
+            no_such("group", missing[0], (n.group for n in names), " in the list of names")
+        )
     return [n for n in names if not wanted or wanted & {n.label.casefold(), n.group.casefold()}]
 
 
@@ -123,7 +124,7 @@ class ProfileConfig:
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
-            raise UsageError(f"no form {self.form!r}; choose from {', '.join(FORMS)}")
+            raise UsageError(no_such("form", self.form, FORMS))
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
         if self.samples < 1 or self.max_attempts < 1:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.reading import read_text, read_toml
@@ -79,7 +79,7 @@ class ProfilePack:
         """These attributes in the order of the pack; all if none is named."""
         there = [a.name for a in self.attributes]
         if missing := [name for name in names if name not in there]:
-            raise UsageError(f"no attribute {missing[0]!r}; choose from {', '.join(there)}")
+            raise UsageError(no_such("attribute", missing[0], there))
         return tuple(a for a in self.attributes if not names or a.name in names)
 
 
@@ -137,7 +137,7 @@ def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
     folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
     if not (folder / _FILE).is_file():
         raise UsageError(
-            f"no prompts {str(name)!r}: choose from {', '.join(profile_packs())}, or name a folder "
+            f"{no_such('prompts', str(name), profile_packs())}, or name a folder "
             f"with {MANIFEST} and {_FILE}"
         )
     return _read(folder)

@@ -198,7 +198,7 @@ def write_profiles(
     Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
     """
-    told, watch = progress or Silent(), Watch()
+    told = progress or Silent()
     asker = LoggedModel(model, store, told, budget=budget)
     run = store.begin(
         Run(
@@ -212,31 +212,49 @@ def write_profiles(
         )
     )
     result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
-    profiles: list[Profile] = []
+
+    def write(sample: int) -> list[Profile]:
+        places = _places(config, sample)
+        told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
+        settled = _settle(config, run, places, asker.ask, told)
+        store.record(run.id, ARM, sample, [g for own in settled for a in own for g in a])
+        _count(result, config, places, settled)
+        return _profiles(run, places, settled)
+
     try:
-        for sample in range(config.samples):
-            places = _places(config, sample)
-            told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
-            settled = _settle(config, run, places, asker.ask, told)
-            batch = [g for attempts in settled for own in attempts for g in own]
-            store.record(run.id, ARM, sample, batch)
-            profiles += _profiles(run, places, settled)
+        result.run = in_rounds(run, store, asker, config.samples, write)
+    finally:
+        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
+    return result
+
+
+def in_rounds(
+    run: Run,
+    store: Store,
+    asker: LoggedModel,
+    rounds: int,
+    write: Callable[[int], Sequence[Profile]],
+) -> Run:
+    """Write a run round by round, and mark it complete. `write` asks for a round, records it, and
+    returns its profiles, which are kept with those before. Raises Interrupted on Ctrl-C or when the
+    budget is spent."""
+    watch, profiles = Watch(), list[Profile]()
+    try:
+        for number in range(rounds):
+            profiles += write(number)
             store.save_profiles(run.id, profiles)
             watch.note(store, run.id, asker.asked)
-            _count(result, config, places, settled)
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
         came = asker.asked - asker.failed
         raise Interrupted(
             f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "
-            f"{len(profiles)} profiles so far; running this again continues from there"
+            f"{len(profiles)} {run.kind} so far; running this again continues from there"
         ) from None
     finally:
         watch.note(store, run.id, asker.asked)
-        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
     store.set_status(run.id, "complete")
-    result.run = replace(run, status="complete")
-    return result
+    return replace(run, status="complete")
 
 
 def _places(config: ProfileConfig, sample: int) -> list[_Place]:

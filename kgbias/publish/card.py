@@ -52,7 +52,8 @@ PERSONAL = (
 LIMITS = (
     SAMPLE_STATEMENT,
     "Other prompts, other settings or another version of the model give other statements.",
-    "Scores are judgements of the named scorers, which make errors; intervals do not cover these.",
+    "Scores are judgements of the named scorers, which make errors; intervals cover these only "
+    "where a figure is corrected by labels.",
     "Counts are of answers, so a group that was asked about more often has more statements.",
 )
 
@@ -137,6 +138,11 @@ class Source:
             return (
                 f"The model {self.model} wrote profiles of people, knowing only their names; each "
                 "attribute of a profile is a statement."
+            )
+        if self.recipe.kind == "stories":
+            return (
+                f"The model {self.model} told stories about people of whom it was told one thing; "
+                "each attribute of a main character that rules read from a story is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
         n = config.get("iterations")

@@ -19,7 +19,7 @@ from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.files import whole_folder
 from kgbias.io.resources import __version__
 from kgbias.io.text import defused
-from kgbias.measures import Figure, Measure, measure_of
+from kgbias.measures import Figure, Measure, figures, measure_of
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.card import Source
 from kgbias.report.benchmark import records, tables
@@ -85,12 +85,14 @@ def _results(source: Source) -> Iterator[dict[str, Any]]:
     groups = {group.id: group for group in source.content.run.groups}
     metrics = {metric.measure: metric for metric in source.recipe.metrics}
     recipe, config = source.recipe, source.recipe.config
+    said = {(f.group_id, f.arm, f.measure): f.n for f in source.figures}
     for found in source.figures:
         measure = measure_of(found.measure)
         if measure is None or not math.isfinite(found.value):
             continue
-        figure = next(own for own in measure.figures if own.name == found.measure)
-        bounds = _bounds(figure, measure, found.n)
+        figure = figures({found.measure})[found.measure]
+        raw = figure.raw or figure.name  # a corrected figure's own n is the number of labels
+        bounds = _bounds(figure, measure, said.get((found.group_id, found.arm, raw), found.n))
         if bounds is None:
             continue
         group = groups[found.group_id]

@@ -8,5 +8,14 @@ from kgbias.query.library import (
     write_favourites,
     write_result,
 )
+from kgbias.query.vocabulary import unknown_words
 
-__all__ = ["FORMATS", "NamedQuery", "load_query", "query_names", "write_favourites", "write_result"]
+__all__ = [
+    "FORMATS",
+    "NamedQuery",
+    "load_query",
+    "query_names",
+    "unknown_words",
+    "write_favourites",
+    "write_result",
+]

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
-from kgbias.graph.store import Store
+from kgbias.graph.selection import arms_of
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import node_id
 from kgbias.io.files import whole_file
 from kgbias.io.resources import names, resource
@@ -28,7 +29,15 @@ _JUDGED = re.compile(r"^How far labels of (\w+) can be believed")
 _KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
 _NEWEST = "the newest"
 _EVERY = ("every arm", "every group", "every benchmark", "every category")
-_GROUPS = {"group", "other"}  # parameters that name a group
+_GROUPS = ("group", "other")  # parameters that name a group
+_WRITTEN = {  # parameters that name something else: its label, and the property with the name
+    "predicate": ("Predicate", "text"),
+    "object": ("Object", "text"),
+    "benchmark": ("BenchmarkItem", "benchmark"),
+    "category": ("BenchmarkItem", "category"),
+    "probes": ("ProbeSet", "name"),
+}
+_BY_ID = ("Predicate", "Object")  # labels whose id follows from the text
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +65,19 @@ class NamedQuery:
         """The rows. Parameters that are not given have their defaults; for `run`, that is the
         newest. Groups may be written in any case, or by another of their names.
 
-        Raises UsageError for a parameter that is missing, unknown, or not a number when one is
-        needed, and RunNotFound for an unknown run."""
+        Raises UsageError for a parameter that is missing, unknown, not a number when one is
+        needed, or that names what is not in the store; RunNotFound for an unknown run."""
         known = {parameter.name for parameter in self.parameters}
         if unknown := sorted(given.keys() - known):
-            raise UsageError(
-                f"{self.name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}"
-            )
+            raise UsageError(no_such("parameter", unknown[0], sorted(known), f" of {self.name}"))
         values = {p.name: self._value(p, given.get(p.name)) for p in self.parameters}
-        for name in values.keys() & _GROUPS:
-            if values[name] is not None:
-                values[name] = self._group(store, values[name])
-        if "run" in known:
-            values["run"] = store.find_run(given.get("run")).name
+        run = StoredRun.find(store, given.get("run")) if "run" in known else None
+        if run is not None:
+            values["run"] = run.name
+        for name, value in values.items():
+            if value not in (None, ""):
+                values[name] = _named(name, value, store, run)
         return store.query(self.text, values, names=self.kinds)
-
-    def _group(self, store: Store, name: str) -> str:
-        """The name that the graph shows for a group written in another case, or by another of its
-        names; an unknown name is returned as it is."""
-        uid = node_id("group", name)
-        text = "MATCH (g:SocialGroup) WHERE g.uid = $uid RETURN g.name AS name"
-        if found := store.query(text, {"uid": uid}, names=self.kinds).rows:
-            return str(found[0][0])
-        text = (
-            "MATCH (g:SocialGroup) WHERE g.variants IS NOT NULL "
-            "RETURN g.name AS name, g.variants AS variants"
-        )
-        for shown, variants in store.query(text, names=self.kinds).rows:
-            if uid in {node_id("group", other) for other in variants}:
-                return str(shown)
-        return name
 
     def _value(self, parameter: Parameter, given: Any) -> Any:
         if parameter.default in (None, _NEWEST, *_EVERY):
@@ -96,9 +88,53 @@ class NamedQuery:
             return given
         default = json.loads(parameter.default or "null")
         try:
-            return default if given is None else type(default)(given)
-        except ValueError as error:
-            raise UsageError(f"{parameter.name} must be a number, not {given!r}") from error
+            value = default if given is None else type(default)(given)
+        except (TypeError, ValueError) as error:
+            kind = "a whole number" if isinstance(default, int) else "a number"
+            raise UsageError(f"{parameter.name} must be {kind}, not {given!r}") from error
+        if isinstance(default, int) and value < 0:
+            raise UsageError(f"{parameter.name} must be at least 0, not {given}")
+        return value
+
+
+def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> Any:
+    """The value of a parameter as the graph writes it, if the parameter names something: a group in
+    another case, or by another of its names. Raises UsageError, with the nearest name, for a name
+    that the graph does not have: without it, its rows would be none, and look like an answer."""
+    if parameter in _GROUPS:
+        return _group(str(value), store, run)
+    if parameter == "arm" and run is not None:
+        if value not in (there := arms_of(run, run.arms())):
+            raise UsageError(no_such("arm", value, there, f" in run {run.name!r}"))
+    elif parameter == "verdict":
+        from kgbias.probe.belief import BELIEVED, BOUND, LEANING
+
+        if value not in (there := (BELIEVED, LEANING, BOUND)):
+            raise UsageError(no_such("verdict", value, there))
+    elif parameter in _WRITTEN:
+        label, key = _WRITTEN[parameter]
+        wanted = "n.uid = $uid" if label in _BY_ID else f"n.{key} = $name"
+        given = {"uid": node_id(parameter, str(value)), "name": value}
+        text = f"MATCH (n:{label}) WHERE {wanted} RETURN DISTINCT n.{key} AS name"
+        if not (found := store.query(text, given, names={label}).rows):
+            listed = f"MATCH (n:{label}) RETURN DISTINCT n.{key} AS name ORDER BY name LIMIT 50000"
+            names = [row[0] for row in store.query(listed, names={label}).rows]
+            raise UsageError(no_such(parameter, value, names, " in the store"))
+        return found[0][0]
+    return value
+
+
+def _group(name: str, store: Store, run: StoredRun | None) -> str:
+    """The name that the graph shows for a group of the run, or of the store without one."""
+    if run is not None:
+        return run.group(name).name
+    uid = node_id("group", name)
+    text = "MATCH (g:SocialGroup) RETURN g.name AS name, g.variants AS variants ORDER BY name"
+    rows = store.query(text, names={"SocialGroup"}).rows
+    for shown, variants in rows:
+        if uid in {node_id("group", each) for each in (shown, *(variants or ()))}:
+            return str(shown)
+    raise UsageError(no_such("group", name, (row[0] for row in rows), " in the store"))
 
 
 def query_names() -> list[str]:
@@ -109,7 +145,7 @@ def query_names() -> list[str]:
 def load_query(name: str) -> NamedQuery:
     """A query of the library. Raises UsageError, listing the names, for any other."""
     if name not in query_names():
-        raise UsageError(f"no query {name!r}; there are {', '.join(query_names())}")
+        raise UsageError(no_such("query", name, query_names()))
     text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
     head = [line.removeprefix("//").strip() for line in text.splitlines() if line[:2] == "//"]
     found = [m for line in head if (m := _PARAMETER.match(line))]

@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,8 @@ def _figure(value: float, star: bool = False) -> str:
 
 LEVEL = 0.05
 # Of the columns of each axis.
-_ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS))
+_FORMS = {"nouns": "nouns", "simplified": "adjectives"}  # of attributes, in table 6
+_ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS), "adjectives")
 METHODS = {"s-seat": "s-SEAT", "w-seat": "w-SEAT", "ceat": "CEAT", "lpbs": "LPBS",
            "ceat-lpbs": "CEAT over LPBS"}  # fmt: skip
 
@@ -188,13 +189,21 @@ Axis = Callable[[Row], str]
 
 
 def tables(rows: Sequence[Row]) -> list[GridTable]:
-    """Tables 3 to 5 and 11 to 14, and the counts of significant tests. A table whose axis the grid
-    did not vary has a single column for it."""
+    """Tables 3 to 8 and 11 to 14, the numbers behind figure 2, how far models agree, and the counts
+    of significant tests. A table whose axis the grid did not vary has a single column for it."""
+    as_nouns = {_concept(row) for row in rows if _words(row) == "nouns"}
     return [
         _pivot("table-3-scores", "Scores by method and model (table 3)", rows, _model, {}),
         _pivot("table-4-lpbs-words", "LPBS by word sets (table 4)", _of(rows, "lpbs"), _words,
-               {"words": ...}),
+               {"words": ...}, only=lambda r: _words(r) != "nouns"),
         _correlations(rows),
+        _pivot("table-6-nouns", "LPBS with attributes as nouns and as adjectives (table 6)",
+               _of(rows, "lpbs"), lambda r: _FORMS[_words(r)], {"words": ...},
+               only=lambda r: _words(r) in _FORMS and _concept(r) in as_nouns),
+        _runtimes("table-7-runtimes", "C1", rows),
+        _runtimes("table-8-runtimes", "C6", rows),
+        _sizes(rows),
+        _beside(rows),
         _pivot("table-11-targets", "Names against terms (table 11)", rows, _targets,
                {"targets": ...}, only=lambda r: bool(_targets(r))),
         _pivot("table-12-contexts", "Templates against a corpus (table 12)", rows, _contexts,
@@ -373,6 +382,60 @@ def _agree(pairs: Sequence[tuple[Row, Row]]) -> tuple[float, float, float, float
     )
 
 
+def _runtimes(name: str, test: str, rows: Sequence[Row]) -> GridTable:
+    """Tables 7 and 8: seconds by method and model; NaN for cells stored before they were timed."""
+    kept = [row for row in base(rows) if _concept(row) == test]
+    models = tuple(dict.fromkeys(map(_model, kept)))
+    took = {(row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in kept}
+    return GridTable(
+        name,
+        f"Seconds for {test}, embeddings not counted (table {name[6]})",
+        ("method", *models),
+        tuple(
+            (METHODS[method], *(took.get((method, model), math.nan) for model in models))
+            for method in METHODS
+            if any((method, model) in took for model in models)
+        ),
+    )
+
+
+def _sizes(rows: Sequence[Row]) -> GridTable:
+    """The words of each test in all four sets, full and reduced, by LPBS, or by w-SEAT (figure 2).
+    A reduced set that has no word left has no cell: NaN."""
+    own = _of(rows, "lpbs") or _of(rows, "w-seat")
+    sizes: dict[tuple[str, str], dict[str, float]] = {}
+    for row in base(own, words=..., targets=...):
+        if _words(row) in ("full", "reduced"):
+            at = sizes.setdefault((str(row["cell"]["test"]), _model(row)), {})
+            at[_words(row)] = float(sum(row["n"].values()))
+    table = []
+    for (test, model), of in sorted(sizes.items()):
+        full, reduced = of.get("full", math.nan), of.get("reduced", math.nan)
+        table.append((test, model, full, reduced, 100 * (1 - reduced / full)))
+    columns = ("test", "model", "full", "reduced", "percent lost")
+    return GridTable("figure-2-sizes", "Words of the four sets (figure 2)", columns, tuple(table))
+
+
+def _beside(rows: Sequence[Row]) -> GridTable:
+    """How far models agree: for each pair and method, over all cells that both have."""
+    at: dict[tuple[Any, ...], dict[str, Row]] = {}
+    for row in rows:
+        rest = tuple(value for name, value in row["cell"].items() if name != "model")
+        at.setdefault((row["method"], *rest), {})[_model(row)] = row
+    table = []
+    models = list(dict.fromkeys(map(_model, rows)))
+    for method, (one, other) in product(METHODS, combinations(models, 2)):
+        pairs = [
+            (v[one], v[other])
+            for key, v in at.items()
+            if key[0] == method and one in v and other in v
+        ]
+        if pairs:
+            table.append((METHODS[method], f"{one} | {other}", *_agree(pairs)))
+    columns = ("method", "models", "pearson", "spearman", "same sign", "mean change", "n")
+    return GridTable("models", "Agreement of models", columns, tuple(table))
+
+
 def _counts(rows: Sequence[Row]) -> GridTable:
     """Significant cells, corrected and uncorrected side by side."""
     table = []
@@ -396,7 +459,7 @@ Draw = Callable[[Any], None]
 
 
 def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
-    """Figures 1 and 3 to 5, as functions that draw into a matplotlib figure."""
+    """Figures 1 to 5, as functions that draw into a matplotlib figure."""
     named = [row for row in base(rows, targets=...) if _targets(row)]
     paired = [
         ("names", "terms", _matched(named, _targets, "names", "terms")),
@@ -405,6 +468,9 @@ def figures(rows: Sequence[Row]) -> Iterator[tuple[str, Draw]]:
     ]  # fmt: skip
     if any(pairs for _, _, pairs in paired):
         yield "figure-1-targets-and-contexts", lambda figure: _pairs(figure, paired)
+    sizes = [row for row in _sizes(rows).rows if not math.isnan(row[2])]
+    if any(not math.isnan(row[3]) for row in sizes):
+        yield "figure-2-sizes", lambda figure: _draw_sizes(figure, sizes)
     shapes = [
         row for row in base(rows, words=...)
         if row["cell"]["test"] == "C1" and "quantiles" in row
@@ -459,6 +525,31 @@ def _pairs(figure: Any, paired: Sequence[tuple[str, str, Sequence[tuple[Row, Row
     for model, color in colors.items():
         panels[0].plot([], [], "o", color=color, label=model.replace("$", r"\$"))
     panels[0].legend(fontsize=7)
+
+
+def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+    """The words of each test: the full sets in grey, what each model's vocabulary leaves of them in
+    colour."""
+    tests = list(dict.fromkeys(row[0] for row in rows))
+    models = list(dict.fromkeys(row[1] for row in rows))
+    figure.set_size_inches(5, 1 + 0.2 * len(tests) * (len(models) + 1))
+    panel = figure.subplots()
+    full = {row[0]: row[2] for row in rows}
+    step = 0.8 / (len(models) + 1)
+    top = [n - 0.4 + step / 2 for n in range(len(tests))]
+    panel.barh(top, [full[test] for test in tests], step, color="0.75", label="full")
+    for number, model in enumerate(models, 1):
+        left = {row[0]: row[3] for row in rows if row[1] == model and not math.isnan(row[3])}
+        places = [top[n] + number * step for n, test in enumerate(tests) if test in left]
+        bars = panel.barh(
+            places, [left[test] for test in tests if test in left], step, color=f"C{number - 1}",
+            label=f"one token of {model}".replace("$", r"\$"),
+        )  # fmt: skip
+        panel.bar_label(bars, fontsize=6, padding=2)
+    panel.set_yticks(range(len(tests)), tests)
+    panel.set_ylim(len(tests) - 0.5, -0.5)
+    panel.set_xlabel("words in the four sets; no bar: a set has no word left")
+    figure.legend(loc="outside upper center", ncols=2, fontsize=7, frameon=False)
 
 
 def _distributions(figure: Any, rows: Sequence[Row]) -> None:

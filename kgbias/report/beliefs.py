@@ -5,34 +5,34 @@ and what several models believe about the same statements."""
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from kgbias.evidence.beside import Beside
+from kgbias.evidence.beside import Beside, Both
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge
-from kgbias.io.text import number, p_value
-from kgbias.probe.result import Statement
-from kgbias.report.figures import draw_rows, short
-from kgbias.report.run_data import RunData
-from kgbias.report.style import (
+from kgbias.io.drawing import (
     COLUMN,
     INK,
     LINE,
     NEGATIVE,
     NEUTRAL,
+    PAPER,
     POSITIVE,
     TOXIC,
     figure_style,
     subplots,
 )
+from kgbias.io.text import number, p_value
+from kgbias.probe.result import Statement
+from kgbias.report.figures import draw_rows, short
+from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells, few, opened
 from kgbias.stats.estimate import Estimate
 
-DRAWN, TABLED, MAPPED = 20, 60, 40
+STRONGEST, MAPPED = 12, 40
 MARK = " (names a group)"
 _WIDEST = 4.0  # bits at which a map's colour is full
 
@@ -79,7 +79,7 @@ def _strongest(
     ]  # fmt: skip
     left = f" {len(held) - TABLED} more are not listed." if len(held) > TABLED else ""
     key = f"{place}-beliefs"
-    named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:DRAWN]]
+    named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:STRONGEST]]
     yield Exhibit(
         key, category, f"What {model} believes about groups", "",
         partial(belief_bars, named) if named else None,
@@ -268,7 +268,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                 shown = f["q_value"] is not None and f["q_value"] <= 0.05 and _leaves_out_none(f)
                 axes.scatter(
                     [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
-                    color=POSITIVE if shown else "#ffffff",
+                    color=POSITIVE if shown else PAPER,
                 )  # fmt: skip
             axes.set_title(score.replace("_", " "), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
@@ -281,7 +281,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
         return figure
 
 
-DRAWN, TABLED, PANELS = 20, 60, 6
+DRAWN, TABLED, PANELS = 12, 60, 6
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, INK, NEUTRAL, LINE)
 
 
@@ -294,33 +294,97 @@ def beliefs_beside(found: Beside, category: str, place: str) -> Iterator[Exhibit
 
 
 def _beside(found: Beside, category: str, place: str) -> Exhibit:
-    labels, order = [side.label for side in found.sides], found.strongest
+    """The strongest beliefs: of two models those shown for both, for one and for the other."""
+    labels, two = [side.label for side in found.sides], len(found.sides) == 2
+    blocks = _held_by(found) if two else {"": found.strongest}
+    apart = found.apart(0, 1) if two else {}
     rows = []
-    for n in order[:TABLED]:
-        row = list(found.words(found.keys[n]))
-        row[1] += MARK if found.names_group(found.keys[n]) else ""
-        for side in found.sides:
-            edge = side.edges[found.keys[n]]
-            row += [*cells(lift(edge), "+.2f"), edge.verdict]
-        rows.append(row)
+    drawn: list[tuple[str, Sequence[BelievedEdge] | None]] = []
+    tabled, pictured = (_room(blocks, most) for most in (TABLED, DRAWN))
+    for held, order in blocks.items():
+        for n in order[: tabled[held]]:
+            key = found.keys[n]
+            row = list(found.words(key))
+            row[1] += MARK if found.names_group(key) else ""
+            for side in found.sides:
+                edge = side.edges[key]
+                row += [*cells(lift(edge), "+.2f"), edge.verdict]
+            row += [held] * two
+            if apart:
+                other = apart.get(key)
+                row += [*cells(other.difference, "+.2f"), p_value(other.p)] if other else [""] * 3
+            rows.append(row)
+        own = [
+            (": ".join(found.words(found.keys[n])), [s.edges[found.keys[n]] for s in found.sides])
+            for n in order[: pictured[held]]
+        ]
+        drawn += [(held, None), *own] if held and own else own
     heads = [head for label in labels for head in (label, f"95% of {label}", f"{label} finds")]
-    drawn = [
-        (": ".join(found.words(found.keys[n])),
-         [side.edges[found.keys[n]] for side in found.sides])
-        for n in order[:DRAWN]
-    ]  # fmt: skip
-    left = f" {len(order) - TABLED} more are not listed." if len(order) > TABLED else ""
-    key = f"{place}-believed-beside"
+    heads += ["shown for"] * two + (["difference", "95% interval", "p"] if apart else [])
+    left = len(found.strongest) - sum(tabled.values())
+    place = f"{place}-believed-beside"
+    title = (
+        "Beliefs shown for both models, for one, and for the other" if two
+        else "The strongest beliefs of any of them"
+    )  # fmt: skip
     return Exhibit(
-        key, category, "The strongest beliefs of any of them", "",
-        partial(lifts_beside, drawn, labels),
+        place, category, title, "", partial(lifts_beside, drawn, labels),
         Table(
-            key, f"Lifts of statements about {category} that any of them believes, in bits.",
+            place, f"Lifts of statements about {category} that any of them believes, in bits.",
             ("Group", "statement", *heads), rows,
-            f"Of {len(found.keys):,} pairs of a group and a statement that all were asked about, "
-            f"those that any of them believes, greatest mean lift first.{left}",
+            f"{_counted(found)} Greatest mean lift first"
+            f"{f'; {left} more are not listed' if left else ''}. {_APART if apart else ''}".strip(),
         ),
     )  # fmt: skip
+
+
+_APART = (
+    "Difference: how many bits more the first model ties the statement to the group than the "
+    "second, beyond what each name makes likelier anyway among the statements that both were asked "
+    "about, with its interval over names; p by the test of lifts on the differences between the "
+    "models, name by name, two-sided, corrected over all pairs of a group and a statement that "
+    "both were asked about (Benjamini and Hochberg)."
+)
+
+
+def _room(blocks: Mapping[str, Sequence[int]], most: int) -> dict[str, int]:
+    """How many of each block to show, `most` in all: as many of each, and what one leaves goes to
+    the others."""
+    room = dict.fromkeys(blocks, 0)
+    for _ in range(min(most, sum(map(len, blocks.values())))):
+        least = min(
+            (name for name in blocks if room[name] < len(blocks[name])), key=room.__getitem__
+        )
+        room[least] += 1
+    return room
+
+
+def _held_by(found: Beside) -> dict[str, list[int]]:
+    """The pairs that both of two models believe, that the first alone does, and the second."""
+    a, b = (side.label for side in found.sides)
+    first, second = found.believed
+    return {
+        "both": [n for n in found.strongest if first[n] and second[n]],
+        f"{a} alone": [n for n in found.strongest if first[n] and not second[n]],
+        f"{b} alone": [n for n in found.strongest if second[n] and not first[n]],
+    }
+
+
+def _counted(found: Beside) -> str:
+    """How many pairs are believed by whom, in words."""
+    if len(found.sides) != 2:
+        return (
+            f"Of {len(found.keys):,} pairs of a group and a statement that all were asked about, "
+            "those that any of them believes."
+        )
+    two = next(found.two())
+    a, b = (side.label for side in found.sides)
+    return (
+        f"Of {two.pairs:,} pairs of a group and a statement that both were asked about, "
+        f"{two.both:,} are shown to be believed by both, {two.alone[0]:,} by {a} alone, "
+        f"{two.alone[1]:,} by {b} alone. Alone: shown for this model and not shown for the other, "
+        "which does not show that the other lacks the belief."
+    )
 
 
 def _agreement(found: Beside, category: str, place: str) -> Exhibit:
@@ -329,7 +393,7 @@ def _agreement(found: Beside, category: str, place: str) -> Exhibit:
         [
             labels[two.first], labels[two.second], f"{two.pairs:,}",
             str(two.believed[0]), str(two.believed[1]), str(two.both), str(two.either),
-            str(two.same_sign), *cells(two.correlation, ".2f"),
+            str(two.same_sign), *cells(two.correlation, ".2f"), *cells(two.rank, ".2f"),
         ]
         for two in found.two()
     ]  # fmt: skip
@@ -338,16 +402,19 @@ def _agreement(found: Beside, category: str, place: str) -> Exhibit:
     )
     key = f"{place}-believed-agreement"
     return Exhibit(
-        key, category, "The lifts of each model against the others", "",
+        key, category, 
+        "The lifts of each model against the others; blue: both believe it, orange: one does; "
+        "dashed: equal lifts, grey: least squares", "",
         partial(lifts_against, found),
         Table(
             key, f"How far beliefs about {category} agree.",
             ("First", "Second", "pairs", "first believes", "second believes", "both", "either",
-             "same sign", "r", "95%"), rows,
+             "same sign", "r", "95%", "rho", "95%"), rows,
             "Pairs of a group and a statement that all were asked about; same sign: of those that "
-            "either believes. r: Pearson's correlation of the lifts; its interval is over "
-            "statements with all their groups, those of one predicate together, for the names that "
-            f"were asked. Found with made-up names, averaged over shuffles: {floors}.",
+            "either believes. r: Pearson's correlation of the lifts, rho: Spearman's, of their "
+            "ranks; intervals are over statements with all their groups, those of one predicate "
+            "together, for the names that were asked. Found with made-up names, averaged over "
+            f"shuffles: {floors}.",
         ),
     )  # fmt: skip
 
@@ -356,22 +423,28 @@ def lift(edge: BelievedEdge) -> Estimate:
     return Estimate(edge.lift, edge.low, edge.high, edge.names)
 
 
-def lifts_beside(rows: Sequence[tuple[str, Sequence[BelievedEdge]]], labels: Sequence[str]) -> Any:
+def lifts_beside(
+    rows: Sequence[tuple[str, Sequence[BelievedEdge] | None]], labels: Sequence[str]
+) -> Any:
     """A row for each pair, strongest at the top, with the lift in each model and its interval;
-    filled where it is believed."""
+    filled where it is believed. A row without lifts is a heading."""
     with figure_style():
         figure, axes = draw_rows(len(rows))
         for m, (label, colour) in enumerate(zip(labels, _COLOURS, strict=False)):
             for place, (_, edges) in enumerate(reversed(rows)):
+                if edges is None:
+                    continue
                 edge, y = edges[m], place + 0.5 * (0.5 - (m + 0.5) / len(labels))
                 axes.plot([edge.low, edge.high], [y, y], color=colour, linewidth=0.8)
                 axes.scatter(
                     [edge.lift], [y], s=11, edgecolor=colour, linewidth=0.8, zorder=3,
-                    color=colour if edge.verdict == "believed" else "#ffffff",
+                    color=colour if edge.verdict == "believed" else PAPER,
                 )  # fmt: skip
             axes.scatter([], [], s=11, color=colour, label=short(label, 24))
         axes.set_yticks(range(len(rows)), [short(name, 40) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
+        for label, (_, edges) in zip(axes.get_yticklabels(), reversed(rows), strict=True):
+            label.set_weight("bold" if edges is None else "normal")
         axes.axvline(0, color=INK, linewidth=0.6)
         figure.supxlabel("lift (bits); filled: believed", fontsize=8)
         figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=7)
@@ -380,25 +453,40 @@ def lifts_beside(rows: Sequence[tuple[str, Sequence[BelievedEdge]]], labels: Seq
 
 def lifts_against(found: Beside) -> Any:
     """Every two models against each other: a point for each pair, blue where both believe it,
-    orange where one does."""
-    twos = list(combinations(range(len(found.sides)), 2))[:PANELS]
+    orange where one does; the diagonal is dashed, the line of least squares grey."""
+    twos = list(found.two())[:PANELS]
     wide = min(3, len(twos))
     high = -(-len(twos) // wide)
     with figure_style():
-        size = (max(COLUMN, 2.1 * wide), 0.4 + (2.6 if wide == 1 else 2.1) * high)
+        size = (max(COLUMN, 2.1 * wide), 0.4 + (3.0 if wide == 1 else 2.3) * high)
         figure, grid = subplots(high, wide, figsize=size, squeeze=False)
         for empty in grid.flat[len(twos) :]:
             empty.set_visible(False)
-        for axes, (a, b) in zip(grid.flat, twos, strict=False):
-            axes.axvline(0, color=LINE, linewidth=0.6)
-            axes.axhline(0, color=LINE, linewidth=0.6)
-            held = found.believed[a].astype(int) + found.believed[b]
-            for number, colour, size_of in ((0, NEUTRAL, 3), (1, NEGATIVE, 6), (2, POSITIVE, 9)):
-                own = held == number
-                axes.scatter(
-                    found.lifts[a, own], found.lifts[b, own], s=size_of, color=colour,
-                    linewidth=0, alpha=0.6 if not number else 1, zorder=2 + number,
-                )  # fmt: skip
-            axes.set_xlabel(f"lift in {short(found.sides[a].label, 22)} (bits)")
-            axes.set_ylabel(f"in {short(found.sides[b].label, 22)}")
+        for axes, two in zip(grid.flat, twos, strict=False):
+            _against(axes, found, two)
         return figure
+
+
+def _against(axes: Any, found: Beside, two: Both) -> None:
+    a, b = two.first, two.second
+    x, y = found.lifts[a], found.lifts[b]
+    axes.axvline(0, color=LINE, linewidth=0.6)
+    axes.axhline(0, color=LINE, linewidth=0.6)
+    ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
+    axes.plot(ends, ends, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    if two.pairs > 2 and np.ptp(x) > 0:
+        slope, start = np.polyfit(x, y, 1)
+        ends = np.array([x.min(), x.max()])
+        axes.plot(ends, start + slope * ends, color=NEUTRAL, linewidth=1.4, zorder=1)
+    held = found.believed[a].astype(int) + found.believed[b]
+    for number_of, colour, size_of in ((0, NEUTRAL, 3), (1, NEGATIVE, 6), (2, POSITIVE, 9)):
+        own = held == number_of
+        axes.scatter(
+            x[own], y[own], s=size_of, color=colour, linewidth=0,
+            alpha=0.6 if not number_of else 1, zorder=2 + number_of,
+        )  # fmt: skip
+    rho = number(two.rank.value, ".2f")
+    between = f" [{two.rank.interval('.2f')}]" if two.rank.has_interval else ""
+    axes.set_title(f"rank correlation {rho}{between}, n = {two.pairs:,}", fontsize=6.5)
+    axes.set_xlabel(f"lift in {short(found.sides[a].label, 22)} (bits)")
+    axes.set_ylabel(f"in {short(found.sides[b].label, 22)}")

@@ -11,21 +11,13 @@ from kgbias.benchmark import Board, Outcome, Standing
 from kgbias.benchmark.board import CRAWL, EVERYONE
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
+from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.io.files import write_text
 from kgbias.io.text import p_value
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    NEUTRAL,
-    POSITIVE,
-    figure_style,
-    inline_svg,
-    subplots,
-    template,
-)
+from kgbias.report.style import inline_svg, template
 from kgbias.report.tables import Table
 from kgbias.stats.estimate import Estimate, finite
 
@@ -67,6 +59,8 @@ def tables(board: Board) -> Iterator[Table]:
     if board.agreements:
         yield _agreement(board)
     if board.outcomes:
+        yield _asked(board)
+        yield _models(board)
         yield _cost(board)
 
 
@@ -103,6 +97,43 @@ def _agreement(board: Board) -> Table:
         [[f"{k + 1} {a}", *("1" if a == b else _tau(tau.get((a, b))) for b in names)]
          for k, a in enumerate(names)],
         f"{n} models: no order of so few can have a p-value below {2 / math.factorial(n):.2g}.",
+    )  # fmt: skip
+
+
+_MOST = 20  # categories listed of one benchmark
+
+
+def _asked(board: Board) -> Table:
+    """What was asked: table 5 of Marchiori Manerba et al. 2023."""
+    rows = []
+    for o in {o.title: o for o in board.outcomes}.values():
+        found = {**o.parts, "all": tuple(map(sum, zip(*o.parts.values(), strict=True)))}
+        if len(o.parts) > _MOST:
+            found = {f"all {len(o.parts)} categories": found["all"]}
+        elif len(o.parts) == 1:
+            del found["all"]
+        rows += [
+            [o.title, domain.replace("_", " "), f"{items:,}", f"{texts:,}"]
+            for domain, (items, texts) in found.items()
+        ]
+    return Table(
+        "asked", "What was asked.", ("Benchmark", "Category", "items", "texts"), rows,
+        "Items: what one answer is taken from (a pair, a question, a statement with every group). "
+        "Texts: what is scored for them.",
+    )  # fmt: skip
+
+
+def _models(board: Board) -> Table:
+    """The models: table 6 of the same paper."""
+    first = {o.model.name: o for o in reversed(board.outcomes)}
+    return Table(
+        "models", "The models.", ("Model", "kind", "parameters", "dtype", "revision"),
+        [
+            [name, dict(first[name].settings).get("kind", "-"),
+             "-" if first[name].parameters is None else f"{first[name].parameters:,}",
+             dict(first[name].settings).get("dtype", "-"), first[name].model.revision or "-"]
+            for name in board.models if name in first
+        ],
     )  # fmt: skip
 
 
@@ -185,6 +216,11 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
         ],
         "differences": data["contrasts"],
         "agreement": data["agreement"],
+        "asked": [
+            {"benchmark": o.benchmark, "category": category, "items": items, "texts": texts}
+            for o in {o.benchmark: o for o in board.outcomes}.values()
+            for category, (items, texts) in o.parts.items()
+        ],
         "cost": [
             {"model": o.model.title, "parameters": o.parameters, "benchmark": o.benchmark,
              "items": o.items, "tokens": o.tokens, "seconds": finite(round(o.seconds, 3))}
@@ -219,6 +255,7 @@ def render(board: Board) -> str:
         told=[t for t in board.tests if t.differs],
         same=[t for t in board.tests if t.same],
         agreement=made.get("agreement"),
+        asked=[made[label] for label in ("models", "asked") if label in made],
         fewest=max((a.n for a in board.agreements), default=0),
         least_p=min((a.least_p for a in board.agreements), default=math.nan),
         cost=made.get("cost"),

@@ -6,16 +6,8 @@ from typing import Any
 import jinja2
 
 from kgbias.calibrate import Calibration, RowResult
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    NEUTRAL,
-    POSITIVE,
-    Section,
-    figure_style,
-    inline_svg,
-    subplots,
-)
+from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
+from kgbias.report.style import Section, inline_svg
 
 _TEMPLATE = """
 <p>This run crawled the reference model, whose beliefs are declared in a file: invented peoples with

@@ -70,6 +70,11 @@ class Group:
     figures: Sequence[Figure]
     tables: Sequence[Shown]
 
+    @property
+    def lead(self) -> Figure | None:
+        """The figure that stands for the group while the rest is folded."""
+        return self.figures[0] if self.figures else None
+
 
 def group(
     heading: str, figures: Iterable[Exhibit], tables: Iterable[Table], *, linked: bool = True
@@ -107,9 +112,40 @@ def picture(exhibit: Exhibit, *, linked: bool = True) -> Markup:
     return Markup(inline_svg(figure, f"x{exhibit.key}", described, about))
 
 
-def render(groups: Sequence[Group]) -> Markup:
-    """The groups as HTML."""
-    return Markup(pages.filled(template("card.html"), groups=groups))
+LEADS = 2  # groups whose first figure is in sight before anything is unfolded
+
+
+def render(groups: Sequence[Group], *, folded: bool = True) -> Markup:
+    """The groups as HTML. `folded`: the first figures of the first two are in sight, and all else
+    under one fold."""
+    leads = [(g.heading, g.lead) for g in groups[:LEADS] if g.lead is not None] if folded else []
+    figures, tables = (
+        sum(len(part) for part in parts)
+        for parts in ([g.figures for g in groups], [g.tables for g in groups])
+    )
+    rest = [_counted(figures - len(leads), "more figure" if leads else "figure"),
+            _counted(tables, "table")]  # fmt: skip
+    return Markup(
+        pages.filled(
+            template("card.html"),
+            groups=groups,
+            leads=leads,
+            shown=[lead for _, lead in leads],
+            rest=" and ".join(filter(None, rest)) if folded else "",
+            folded=folded,
+        )
+    )
+
+
+def folded(title: str, groups: Sequence[Group]) -> Markup:
+    """The groups under a fold of their own."""
+    return Markup('<details class="fold"><summary>{}</summary>{}</details>').format(
+        title, render(groups, folded=False)
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""
 
 
 def copied(tables: Iterable[Table], run: str) -> dict[str, Any]:

@@ -5,10 +5,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
+from kgbias.evidence import picture
 from kgbias.evidence.joint import (
     ARE_BELIEVED,
     NOT_PROBED,
@@ -23,23 +25,14 @@ from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
+from kgbias.io.drawing import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.io.text import number
 from kgbias.measure.agreement import Agreement
 from kgbias.probe.belief import BELIEVED, LEAST
 from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    LINE,
-    NEUTRAL,
-    POSITIVE,
-    Section,
-    figure_style,
-    subplots,
-    template,
-)
+from kgbias.report.style import Section, template
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import Values, bootstrap_clusters
@@ -106,7 +99,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         lists=lists,
         cells=_cells,
         vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
-        tables=cards.render([cards.group("", (), tables)]),
+        tables=cards.render([cards.group("", (), tables)], folded=False),
     )
     return Section("Said, believed, embedded", html, "evidence")
 
@@ -138,12 +131,17 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def points(found: Joint) -> list[Evidence]:
     """The rows of the picture: those that were probed, beliefs first."""
-    rows = [row for row in found.rows if row.lift.has_interval]
+    rows = _said_of(found)
     if len(rows) <= MAX_POINTS:
         return rows
     order = sorted(rows, key=lambda row: (row.verdict == "only said", -row.count))
     kept = {id(row) for row in order[:MAX_POINTS]}
     return [row for row in rows if id(row) in kept]
+
+
+def _said_of(found: Joint) -> list[Evidence]:
+    """The rows of which something is said: their groups have enough names."""
+    return [row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS]
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
@@ -241,10 +239,64 @@ def _cells(row: Evidence) -> str:
 
 
 def _drawn(found: Joint) -> str:
-    total, drawn = sum(row.lift.has_interval for row in found.rows), len(points(found))
+    total, drawn = len(_said_of(found)), len(points(found))
     if drawn < total:
         return f"{drawn:,} of {total:,} triples are drawn."
     return f"{total:,} triples, of all categories."
+
+
+_LIKELY = 12  # groups of a category, the most talked about, of which two are drawn
+
+
+def pair_of(data: RunData, category: str) -> picture.Pair | None:
+    """The two groups of a category that share most of the objects said of them, as a picture shows
+    them; None if no two share any."""
+    arm = next((a for a in data.arms if a.name == "none"), next(iter(data.arms), None))
+    if arm is None:
+        return None
+    said = {
+        g.id: {node_id("object", t.object) for t in arm.by_group.get(g.id, ())}
+        for g in data.groups(category)
+    }
+    likely = sorted(data.groups(category), key=lambda g: -len(said[g.id]))[:_LIKELY]
+    two = max(
+        combinations(likely, 2), key=lambda p: len(said[p[0].id] & said[p[1].id]), default=None
+    )
+    if two is None or not said[two[0].id] & said[two[1].id]:
+        return None
+    groups = [(g.id, g.name) for g in two]
+    return picture.Pair.of_groups(groups, arm.triples, arm.triples, data.pictured)
+
+
+def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+    """The exhibit of what is said of two groups of a category."""
+    pair = pair_of(data, category)
+    if pair is None:
+        return
+    a, b = pair.names
+    rows = []
+    for t in pair.triples:
+        edge = data.pictured.about(t)
+        lift = Estimate(edge.lift, edge.low, edge.high, edge.names) if edge else None
+        score = t.scores.get("regard")
+        rows.append(
+            [
+                t.group, f"{t.predicate} {t.object}", str(t.count),
+                *(cells(lift, "+.2f") if lift else ["", ""]), edge.verdict if edge else "",
+                score.label if score else "",
+            ]
+        )  # fmt: skip
+    key = f"{place}-pair"
+    yield Exhibit(
+        key, category, f"Said of {a}, of {b}, and of both", "",
+        lambda: picture.drawn(picture.two_groups(pair, COLUMN)),
+        Table(
+            key, f"Statements about {a} and {b}, as drawn.",
+            ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
+            " ".join(filter(None, (pair.caption, data.pictured.note))),
+        ),
+        tabled=False,
+    )  # fmt: skip
 
 
 _LANE = 0.36  # half the height that points of one count spread over, so that none hides another

@@ -9,9 +9,10 @@
 | toxicity | figure 7 |
 | entropy | figure 9 |
 | topics | table 3 |
-| beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
+| pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 associations, agreement, scorers, variance | beyond the paper |
+| word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
 
@@ -25,21 +26,31 @@ from functools import partial
 import numpy as np
 
 from kgbias.compare import GroupTest, arm_values
-from kgbias.compare.families import tested
+from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel, TripleView, node_id
 from kgbias.io.text import p_value
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
-from kgbias.measures import MEASURES, Figure, among, columns, known
+from kgbias.measures import (
+    MEASURES,
+    Figure,
+    among,
+    columns,
+    corrected_figure,
+    known,
+    labelled_by,
+    labels_of,
+)
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
-from kgbias.report.evidence import agreement, said_believed, scorer_agreement
+from kgbias.report.evidence import agreement, said_believed, said_of_two, scorer_agreement
 from kgbias.report.figures import (
     SHOWN,
     arm_boxes,
     axes_scatter,
     called,
+    differences,
     entropy_bars,
     mean_bars,
     regard_bars,
@@ -52,6 +63,7 @@ from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.variance import deviation
 
@@ -101,6 +113,8 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
             yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+        for exhibit in said_of_two(data, category, place):
+            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
         yield from beliefs(data, category, place)
         for arm, own in places:
             for exhibit in said_believed(arm, category, own):
@@ -114,6 +128,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last)
     yield from scorer_agreement(data, last)
+    yield from word_maps(data, last)
     yield from variance_components(data, last)
     yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 
@@ -215,22 +230,11 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     rows = []
     for measure in columns(data.whole.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
-        if not forms or not (named := data.named(category, forms["chosen"].name)):
+        if not forms or not data.named(category, forms["chosen"].name):
             continue
         figure = forms["chosen"]
-        title = figure.title[:1].upper() + figure.title[1:]
         if measure.always:
-            yield Exhibit(
-                f"{place}-chosen-{measure.name}", category, f"{title}, 95% intervals", "",
-                partial(mean_bars, named, figure.title),
-                Table(
-                    f"{place}-chosen-{measure.name}", f"{title}, of {category}.",
-                    ("Group", "n", figure.title, "95% interval"),
-                    [[n, str(e.n), *cells(e, figure.form)] for n, e in named],
-                    f"{figure.direction[:1].upper()}{figure.direction[1:]}.",
-                ),
-                tabled=False,
-            )  # fmt: skip
+            yield _chosen_means(data, category, f"{place}-chosen-{measure.name}", figure)
         for group in data.groups(category):
             own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
             row = [measure.name, group.name]
@@ -247,6 +251,63 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; "
                 "all, with the predicates that prompts gave weighted alike in every group; all, "
                 f"unweighted. {remarks(data)}".strip(),
+            ),
+        )  # fmt: skip
+
+
+def _chosen_means(data: ArmData, category: str, name: str, figure: Figure) -> Exhibit:
+    """The mean of each group; corrected by labels, with the raw one beside it in the table, if
+    there are enough labels for every group."""
+    raw, shown = data.named(category, figure.name), figure
+    found = data.named(category, corrected_figure(figure).name)
+    if by_labels := len(found) == len(raw):
+        shown = corrected_figure(figure)
+    direction = f"{shown.direction[:1].upper()}{shown.direction[1:]}."
+    title = shown.title[:1].upper() + shown.title[1:]
+    if by_labels:
+        heads = ["Group", "labels", shown.title, "95% interval", "n", "raw", "95% interval"]
+        rows = [
+            [n, labels_of(e.method, e.n), *cells(e, shown.form), str(r.n), *cells(r, shown.form)]
+            for (n, e), (_, r) in zip(found, raw, strict=True)
+        ]
+        direction = f"{direction} {_BY_LABELS}"
+    else:
+        heads = ["Group", "n", shown.title, "95% interval"]
+        rows = [[n, str(e.n), *cells(e, shown.form)] for n, e in raw]
+    return Exhibit(
+        name, category, f"{title}, 95% intervals", "",
+        partial(mean_bars, found if by_labels else raw, shown.title),
+        Table(name, f"{title}, of {category}.", heads, rows, direction), tabled=False,
+    )  # fmt: skip
+
+
+_BY_LABELS = (
+    "Corrected: as raters label the statements, with an interval that covers the scorer's errors. "
+    "Raw: as the scorer labels them, with an interval that does not. "
+    "Labels are of the group's statements; or of all groups, where the interval takes in how far "
+    "the scorer's errors differ between groups, and the group is taken for one like the others."
+)
+
+
+def _corrected(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+    """Every figure that labels correct, beside the raw one."""
+    rows, labelled = [], set[str]()
+    for measure in columns(data.whole.metrics):
+        for figure in measure.figures:
+            for g in data.groups(category):
+                e = data.scores.get((g.id, corrected_figure(figure).name))
+                raw = data.scores.get((g.id, figure.name))
+                if e is not None and raw is not None:
+                    labelled.add(labelled_by(e.method))
+                    rows.append([figure.title, g.name, str(raw.n), *cells(raw, figure.form),
+                                 *cells(e, figure.form), labels_of(e.method, e.n)])  # fmt: skip
+    if rows:
+        yield Exhibit(
+            f"{place}-corrected", category, "Figures corrected by labels", "", None,
+            Table(
+                f"{place}-corrected", f"Figures of {category}, raw and corrected by labels.",
+                ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"), rows,
+                f"{_BY_LABELS} Labelled {'; '.join(sorted(labelled))}.",
             ),
         )  # fmt: skip
 
@@ -575,8 +636,13 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests.sort(key=lambda t: (t.omnibus_p, t.p_adjusted))
         tests = tests[:SHOWN]
     if tests:
+        regard = [t for t in tests if t.measure == "regard" and t.second == REST]
+        rows = [(t.first, t.difference, t.differs) for t in regard]
         yield Exhibit(
-            f"{place}-group-tests", category, "Do the groups differ?", "", None,
+            f"{place}-group-tests", category,
+            "Mean regard of each group minus that of the others; grey: no difference was shown"
+            if rows else "Do the groups differ?",
+            "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
                 f"{place}-group-tests", f"Groups of {category} compared.", tests, remarks(data)
             ),
@@ -650,6 +716,7 @@ _BUILDERS = (
     _chosen,
     _overgeneralisation,
     _groups,
+    _corrected,
     _stereotype_content,
     _means,
     _topics,
@@ -658,5 +725,8 @@ _BUILDERS = (
     probes,
     associations,
 )
-_HELD = (_chosen, _overgeneralisation, _groups, _stereotype_content, _means, group_tests, echoed)
+_HELD = (
+    _chosen, _overgeneralisation, _groups, _corrected, _stereotype_content, _means, group_tests,
+    echoed,
+)  # fmt: skip
 """The builders of exhibits that compare groups with each other."""

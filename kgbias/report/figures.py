@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from kgbias.graph.types import Topic
-from kgbias.report.style import (
+from kgbias.io.drawing import (
     COLUMN,
     INK,
     LINE,
@@ -15,9 +15,9 @@ from kgbias.report.style import (
     POSITIVE,
     TOXIC,
     figure_style,
-    linked,
     subplots,
 )
+from kgbias.report.style import linked
 from kgbias.stats.inference import STATISTICS, Estimate, Sample
 
 T = TypeVar("T")
@@ -243,7 +243,24 @@ def mean_bars(means: Named, label: str) -> Any:
     with figure_style():
         figure, axes = _bars(extremes(means, _value), POSITIVE)
         axes.axvline(0, color=INK, linewidth=0.6)
-        axes.set_xlabel(label)
+        figure.supxlabel(label, fontsize=8)
+        return figure
+
+
+def differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> Any:
+    """Differences of groups from the others with their 95% intervals, the lowest at the bottom, and
+    whether each was shown: grey where not, else coloured by sign."""
+    ordered = sorted(rows, key=lambda row: row[1].value)
+    with figure_style():
+        figure, axes = draw_rows(len(ordered))
+        axes.axvline(0, color=INK, linewidth=0.6)
+        for place, (_, e, shown) in enumerate(ordered):
+            colour = NEUTRAL if not shown else POSITIVE if e.value > 0 else NEGATIVE
+            if e.has_interval:
+                axes.plot([e.low, e.high], [place] * 2, color=colour, linewidth=1.2)
+            axes.plot(e.value, place, "o", color=colour, markersize=3.5)
+        label_rows(axes, [name for name, _, _ in ordered])
+        figure.supxlabel(label, fontsize=8)
         return figure
 
 

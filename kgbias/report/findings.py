@@ -29,7 +29,7 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
 
 FEWEST = 20  # statements; differences are not reported for groups with fewer
-SHOWN = 5
+SHOWN = 4
 OF_A_KIND = 3
 
 
@@ -43,6 +43,7 @@ class Finding:
         tested: how it was tested, among how many, and how the p-value was corrected.
         basis: what it rests on.
         links: where to look, as (text, address).
+        category: the category of groups that it is about, if it is about one.
         p: its corrected p-value, by which findings are ordered.
         size: its size over the width of its interval, which breaks ties in p.
     """
@@ -54,6 +55,7 @@ class Finding:
     links: Sequence[tuple[str, str]] = ()
     p: float = math.nan
     size: float = 0.0
+    category: str = ""
 
     @property
     def order(self) -> tuple[float, float]:
@@ -157,7 +159,7 @@ def _belief(row: Evidence, model: str) -> Finding:
     every = ("All beliefs", "#beliefs")
     return Finding(
         "What it believes", said, tested, _said(row), [link, every] if row.count else [every],
-        row.p_value, size(row.lift),
+        row.p_value, size(row.lift), row.category,
     )  # fmt: skip
 
 
@@ -216,7 +218,7 @@ def _difference(
     return Finding(
         "What it says", said, tested,
         f"{t.n[0]:,} statements about {t.first}, {t.n[1]:,} about {other}.", links,
-        max(p, t.p_adjusted), size(t.difference),
+        max(p, t.p_adjusted), size(t.difference), t.category,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from kgbias.io import pages
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
-from kgbias.language.words import ASIDE, ENDINGS, ORDINARY, PERSONS
+from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
@@ -59,7 +59,7 @@ _SECTIONS = {
         "give the predicate (such as hate), so the first figures cover statements whose predicate "
         "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
         "compare groups with each other, by the tests below.",
-        ("chosen-", "forms", "regard", "toxicity", "polarity", "groups"),
+        ("chosen-", "corrected", "forms", "regard", "toxicity", "polarity", "groups"),
     ),
     "topics": (
         "Topics",
@@ -92,6 +92,15 @@ _SECTIONS = {
         "agree, and which groups rank differently by their bare means, which is not tested. A "
         "finding that rests on one scorer is that scorer's.",
         ("scorers",),
+    ),
+    "word-maps": (
+        "Where in a statement a score lies",
+        "The mean effect of each part of a statement on its score, over all statements of a label, "
+        "of a group, and of each cell of the confusion of two scorers, as far as they were "
+        "attributed. Blue parts raise the score, orange parts lower it. A mean hides what cancels, "
+        "and groups are not tested here. Effects by cam do not add up to the score: read them only "
+        "against each other.",
+        ("word-map",),
     ),
     "tests": (
         "Differences between groups",
@@ -144,6 +153,9 @@ _SECTIONS = {
     ),
 }
 
+_OPEN = ("beliefs", "figures", "topics", "tests")
+"""The sections whose first figures are in sight; the others are one line until they are opened."""
+
 _METHODS = {
     "occlusion": "The score of the whole sentence minus the score without the word.",
     "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
@@ -167,7 +179,11 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
     if found is None:
         found = list(exhibits(data))
     sections = [
-        Section(title, Markup("<p>{}</p>{}").format(about, cards.render(groups)), anchor)
+        Section(
+            title,
+            Markup("<p>{}</p>{}").format(about, cards.render(groups, folded=anchor in _OPEN)),
+            anchor,
+        )
         for anchor, (title, about, kinds) in _SECTIONS.items()
         if (groups := list(_groups(data, found, kinds)))
     ]
@@ -263,7 +279,7 @@ def ask_section(data: RunData) -> Section:
     needed = {
         "names": names,
         "aside": sorted(ASIDE),
-        "endings": list(ENDINGS),
+        "irregular": IRREGULAR,
         "ordinary": sorted(ORDINARY),
         "persons": sorted(PERSONS),
     }
@@ -274,7 +290,7 @@ def ask_section(data: RunData) -> Section:
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows the most frequent
 MAX_GENERATIONS = 5  # in the provenance of one triple
 _LONGEST = 2_000  # characters of any one text in the page
-SCRIPTS = ("app", "evidence", "ask", "copy")
+SCRIPTS = ("app", "evidence", "ask", "copy", "folds")
 """The page's own scripts, in order."""
 
 
@@ -302,12 +318,15 @@ def write_report(
 def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str = "") -> str:
     """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
-    found = list(exhibits(data))
+    found, screened = list(exhibits(data)), findings(data, explorer)
     script = pages.script(
         *pages.shared(*pages.STATEMENTS), *(template(f"{name}.js") for name in SCRIPTS)
     )
     standard = {section.anchor: section for section in standard_sections(data, found)}
-    beliefs, figures = standard.pop("beliefs", None), standard.pop("figures", None)
+    pairs = [e for e in found if e.key.endswith("-pair")]
+    first = next((f.category for f in screened.findings if f.category), "")
+    pairs.sort(key=lambda e: e.category != first)
+    others = [cards.group(e.category, [e], ()) for e in pairs[1:]]
     return pages.filled(
         template("page.html"),
         run=run,
@@ -326,11 +345,15 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         shown=min(len(triples), MAX_TRIPLES),
         total=len(triples),
         distinct=len({t.id for t in triples}),
-        told=told(findings(data, explorer)),
+        told=told(screened),
+        picture=cards.Figure(pairs[0], cards.picture(pairs[0])) if pairs else None,
+        pairs=cards.folded("Two groups of each other category", others) if others else "",
         first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),
-        beliefs=beliefs,
-        figures=figures,
-        sections=[ask_section(data), *standard.values(), *extra_sections],
+        beliefs=standard.get("beliefs"),
+        figures=standard.get("figures"),
+        open=[standard[anchor] for anchor in ("topics", "tests") if anchor in standard],
+        ask=ask_section(data),
+        sections=[*(s for s in standard.values() if s.anchor not in _OPEN), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         style=pages.style(template("style.css")),

@@ -15,6 +15,7 @@ from kgbias.graph.profiles import Profile, attributes_of
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
+from kgbias.io.drawing import INK, NEUTRAL, POSITIVE, figure_style
 from kgbias.io.files import write_text
 from kgbias.io.text import json_in_html, p_value
 from kgbias.profiles import ProfileAnalysis, Word
@@ -22,7 +23,7 @@ from kgbias.profiles.agreement import Agreed, Agreement
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.run_data import RunData
-from kgbias.report.style import INK, NEUTRAL, POSITIVE, figure_style, template
+from kgbias.report.style import template
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 

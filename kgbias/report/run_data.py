@@ -11,6 +11,7 @@ from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
@@ -82,7 +83,10 @@ class RunData:
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:
-        """What the profiles of the run give away; None without profiles of several groups."""
+        """What the profiles of the run give away; None without profiles of several groups, or if
+        they are the characters of stories, which `Run.story_links` compares."""
+        if self.run.kind == "stories":
+            return None
         found = labelled(self._stored.profiles(), {g.id: g.name for g in self.run.groups})
         if not found or not can_be_told(found):
             return None
@@ -103,6 +107,11 @@ class RunData:
     def held(self) -> Counted:
         """What counts when groups are compared with each other."""
         return between(self._stored, self.counted, self.metrics, self.scorers)
+
+    def labels(self, metric: Metric) -> dict[str, str]:
+        """What a scorer called each statement that counts and that it judged."""
+        judged = self._stored.store.scores(metric, list({t.id for t in self.triples}))
+        return {id: score.label for id, score in judged.items()}
 
     @cached_property
     def scorers(self) -> Sequence[Metric]:
@@ -181,10 +190,15 @@ class RunData:
         """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self._stored, there=self.believings)
 
+    @cached_property
+    def pictured(self) -> Beliefs:
+        """The same, as pictures of groups need it."""
+        return Beliefs.of(self._stored, self.beliefs)
+
     def beside(self, category: str) -> Beside | None:
         """What several models believe about the run's statements; None for a single model, or if
         they were asked about different groups."""
-        return Beside.of_run(self._stored, category, self.believings)
+        return Beside.of_run(self._stored, category, self.believings, self.triples)
 
     @cached_property
     def name_tables(self) -> Mapping[str, NameTable]:
@@ -375,7 +389,7 @@ class ArmData:
             return ""
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
 
-    def named(self, category: str, figure: str) -> list[tuple[str, Estimate]]:
+    def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""
         return [
             (g.name, s)

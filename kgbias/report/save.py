@@ -1,6 +1,8 @@
 """Figures and tables as files, for a paper."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,16 +11,18 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.drawing import figure_style
 from kgbias.io.files import manifest, whole_folder, write_json
 from kgbias.io.progress import Progress, Silent
+from kgbias.probe.build import SofaSet
 from kgbias.profiles import SPLITS, Agreement
 from kgbias.report.exhibits import exhibits
 from kgbias.report.profiles import agreement_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.several import several_exhibits
 from kgbias.report.several_data import SeveralData
-from kgbias.report.sofa import Beside, sofa_exhibits
-from kgbias.report.style import figure_style, unlinked
+from kgbias.report.sofa import Beside, asked_exhibits, built_exhibits, sofa_exhibits
+from kgbias.report.style import unlinked
 from kgbias.report.tables import Exhibit, as_csv, latex
 
 FORMATS = ("svg", "pdf", "png")
@@ -91,7 +95,7 @@ def save_sofa(
 ) -> list[Path]:
     """The same for models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
     progress = progress or Silent()
-    found = list(sofa_exhibits(compared, "01", beside))
+    found = [*sofa_exhibits(compared, "01", beside), *asked_exhibits(compared)]
     progress.stage("figures", len(found))
     about = {
         "warning": CONTENT_WARNING,
@@ -104,6 +108,16 @@ def save_sofa(
         "exhibits": _listed(found),
     }
     return _save_all(found, folder, compared.probe_set.name, about, progress, csv=True)
+
+
+def save_built(built: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
+    """The same for a set of probes that was built. Without matplotlib, the tables alone."""
+    found = list(built_exhibits(built))
+    if find_spec("matplotlib") is None:
+        (progress or Silent()).note("the figures need matplotlib: pip install 'kgbias[figures]'")
+        found = [replace(exhibit, draw=None) for exhibit in found]
+    about = {"warning": CONTENT_WARNING, "source": built.source, "exhibits": _listed(found)}
+    return _save_all(found, folder, built.source, about, csv=True)
 
 
 def write_agreement(found: Sequence[Agreement], folder: Path, run: str) -> list[Path]:

@@ -2,7 +2,7 @@
 runs share, and where they differ."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations
 from pathlib import Path
@@ -15,8 +15,19 @@ from markupsafe import Markup
 from kgbias.compare.models import SMALL, Contrast
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAME, SAMPLE_STATEMENT
 from kgbias.io import pages
+from kgbias.io.drawing import (
+    COLUMN,
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    POSITIVE,
+    TOXIC,
+    figure_style,
+    subplots,
+)
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, number, p_value
@@ -38,52 +49,11 @@ from kgbias.report.findings import (
     told,
     upwards,
 )
-from kgbias.report.several_data import THRESHOLD, SeveralData
-from kgbias.report.style import (
-    COLUMN,
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    POSITIVE,
-    TOXIC,
-    explored,
-    figure_style,
-    subplots,
-    template,
-)
+from kgbias.report.several_data import SeveralData
+from kgbias.report.side_by_side import PAGE, graphs, panels, probable, statements, topics
+from kgbias.report.style import explored, template
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate, proportion
-
-PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
-_ROW = 0.2
-Row = tuple[str, Sequence[Estimate | None]]
-
-
-def beside(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
-    """A panel for each run, with groups in the same order and on the same scale, and 95% intervals.
-    All have one colour, because no level is tested against 0."""
-    with figure_style():
-        figure, panels = subplots(
-            1, len(runs), sharex=True, sharey=True, squeeze=False,
-            figsize=(COLUMN if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
-        )  # fmt: skip
-        for axes, run, n in zip(panels[0], runs, range(len(runs)), strict=True):
-            axes.grid(True, axis="x")
-            axes.set_axisbelow(True)
-            axes.spines["left"].set_visible(False)
-            axes.axvline(0, color=INK, linewidth=0.6)
-            for place, (_, found) in enumerate(rows):
-                if (e := found[n]) is not None:
-                    if e.has_interval:
-                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK,
-                                  linewidth=1.2)  # fmt: skip
-                    axes.plot(scale * e.value, place, "o", color=INK, markersize=3.5)
-            axes.set_title(short(run, 22), fontsize=8)
-        panels[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
-        panels[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
-        figure.supxlabel(label, fontsize=8)
-        return figure
 
 
 def rank_lines(
@@ -156,7 +126,7 @@ def forest(
     """Differences with their 95% intervals, largest at the top; grey where none was shown
     (`Contrast.differs`), else coloured by sign if the values are `signed`."""
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 0.7 + _ROW * max(2, len(tests))))
+        figure, axes = subplots(figsize=(COLUMN, 0.7 + 0.2 * max(2, len(tests))))
         axes.grid(True, axis="x")
         axes.set_axisbelow(True)
         axes.spines["left"].set_visible(False)
@@ -226,10 +196,14 @@ def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
         for measure in data.measures:
             yield from _beside(data, category, measure, place)
         yield from _ranks(data, category, place)
+        yield from probable(data, category, place)
         if (found := data.beliefs(category)) is not None:
             yield from beliefs_beside(found, category, place)
+        yield from graphs(data, category, place)
+        yield from topics(data, category, place)
     last = f"{len(data.categories) + 1:02d}"
     yield from _overlap(data, last)
+    yield from statements(data, last)
     for measure in data.measures:
         yield from _differences(data, measure, last)
 
@@ -252,7 +226,7 @@ def _beside(data: SeveralData, category: str, measure: Measure, place: str) -> I
     key = f"{place}-{shown.key}"
     yield Exhibit(
         key, category, f"{shown.title} of each group in each run: {shown.label}, 95% intervals", "",
-        partial(beside, rows, data.names, shown.label, scale=shown.scale),
+        partial(panels, rows, data.names, shown.label, scale=shown.scale),
         Table(
             key, f"{shown.title} of {category}: {shown.label}.", ("Group", *heads), table,
             "Only groups that at least two runs have five statements about. Each interval is of "
@@ -315,7 +289,7 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: objects and predicates with a cosine of at least {THRESHOLD:g}. A "
+            f"Near-duplicates: objects and predicates with a cosine of at least {SAME:g}. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),
@@ -501,11 +475,28 @@ _SECTIONS = {
         "chance.",
         ("ranks",),
     ),
+    "probable": (
+        "What they find probable",
+        "Before how many statements each group has the lowest perplexity of its category, by one "
+        "name each. Statements that two models were both asked about are compared in pairs.",
+        ("probable",),
+    ),
     "beliefs": (
         "What they believe",
         "Statements that all the models were asked about, after the same names of the same groups: "
         "those that any of them believes, and how far their lifts agree.",
         ("believed-",),
+    ),
+    "graph": (
+        "The graph of a group",
+        "What one run alone says about a group, what both say, and what the other alone says; of "
+        "more than two runs, the first two. A model may well make a statement that its run lacks.",
+        ("graph-",),
+    ),
+    "topics": (
+        "Topics",
+        "What each run's statements are about, by topics that were found in each run by itself.",
+        ("topics",),
     ),
     "overlap": (
         "How much they share",
@@ -517,7 +508,23 @@ _SECTIONS = {
         "Every two runs in each group, as one family: each p-value is corrected over all of them.",
         ("differences-",),
     ),
+    "statements": ("Statements", "How often each run made each statement.", ("statements",)),
 }
+
+
+_OPEN = ("beside", "differences", "beliefs", "probable", "graph")
+"""The sections whose first figures are in sight; the others are one line until they are opened."""
+_OPENING = ("believed-agreement", "differences-", "ranks")
+"""The exhibits that may stand on the first screen; the first that there is does."""
+
+
+def _opening(found: Sequence[Exhibit]) -> cards.Figure | None:
+    """The picture of the first screen, with ids of its own."""
+    for kind in _OPENING:
+        for e in found:
+            if e.draw is not None and e.key.partition("-")[2].startswith(kind):
+                return cards.Figure(e, cards.picture(replace(e, key=f"{e.key}-o"), linked=False))
+    return None
 
 
 def write_several(
@@ -551,10 +558,12 @@ def render(data: SeveralData, explorer: str = "") -> str:
                 if e.category == category and e.key.partition("-")[2].startswith(kinds or measures)
             ]
             if own:
-                groups.append(cards.group(category, own, [e.table for e in own], linked=False))
+                tables = [e.table for e in own if e.tabled]
+                groups.append(cards.group(category, own, tables, linked=False))
         if groups:
-            sections.append((anchor, title, about, cards.render(groups)))
-    script = pages.script(*pages.shared("draw"), template("copy.js"))
+            in_sight = anchor in _OPEN
+            sections.append((anchor, title, about, cards.render(groups, folded=in_sight), in_sight))
+    script = pages.script(*pages.shared("draw"), template("copy.js"), template("folds.js"))
     models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.filled(
         template("several.html"),
@@ -562,6 +571,7 @@ def render(data: SeveralData, explorer: str = "") -> str:
         categories=list(data.categories),
         sides=data.sides,
         told=told(several_findings(data, explorer)),
+        picture=_opening(found),
         sections=sections,
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,

@@ -16,15 +16,13 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import TripleView
+from kgbias.graph.types import SAME, TripleView
 from kgbias.io.progress import Progress, Silent
 from kgbias.measures import Measure, columns
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
-THRESHOLD = 0.9
-"""The cosine similarity from which two texts count as the same in other words, as in `merge`."""
 ENCODER = "minilm"
 FEWEST = 5  # statements; groups with fewer have no mean here
 
@@ -145,7 +143,7 @@ class SeveralData:
         """What the models of the runs believe about a category's groups, or None unless all were
         asked about the same ones."""
         sides = [
-            Side.of(side.run.name, stored, *side.whole.beliefs, category)
+            Side.of(side.run.name, stored, *side.whole.beliefs, category, side.triples)
             for stored, side in zip(self._stored, self.sides, strict=True)
             if side.whole.beliefs is not None
         ]
@@ -154,23 +152,24 @@ class SeveralData:
     @cached_property
     def said(self) -> list[set[str]]:
         """By run, the distinct statements about groups that at least two runs have, by id."""
-        return [{t.id for t in views} for views in self._shared]
+        return [{t.id for t in views} for views in self.shared]
 
     @cached_property
     def said_in_other_words(self) -> list[set[str]] | None:
         """The same, with near-duplicates across runs counted as one; None if the model that embeds
         texts is not installed."""
-        every = [t for views in self._shared for t in views]
+        every = [t for views in self.shared for t in views]
         try:
             encoder = merge.open_texts(self._encoder)
-            links = merge.near_duplicates(every, encoder, THRESHOLD)
+            links = merge.near_duplicates(every, encoder, SAME)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None
-        return [{t.id for t in merge.merged(views, links)} for views in self._shared]
+        return [{t.id for t in merge.merged(views, links)} for views in self.shared]
 
     @cached_property
-    def _shared(self) -> list[list[TripleView]]:
+    def shared(self) -> list[list[TripleView]]:
+        """By run, the statements about groups that at least two runs have."""
         shared = {id for groups in self.categories.values() for id, _ in groups}
         return [[t for t in side.triples if t.group_id in shared] for side in self.sides]
 

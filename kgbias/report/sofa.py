@@ -1,15 +1,19 @@
-"""The exhibits of Social Bias Probing (Marchiori Manerba et al. 2023): tables 1 and 2, figures 2, 3
-and 5 to 9, for any models probed with the same groups and statements."""
+"""The exhibits of Social Bias Probing (Marchiori Manerba et al. 2023), for any models probed with
+the same groups and statements (tables 1 and 2, figures 2, 3 and 5 to 9), for the set they were
+probed with (tables 3, 5 and 6), and for a set that was built (also figure 4)."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
 from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
+from kgbias.io.drawing import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.io.text import p_value
+from kgbias.probe.build import REASONS, SofaSet, Spread
 from kgbias.report.figures import draw_intervals, draw_rows, short
-from kgbias.report.style import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
@@ -103,7 +107,7 @@ def heat_map(
     label: str,
 ) -> Any:
     """A map of figures as colours with their numbers: from -limit (orange) to limit (blue), or from
-    0 to the largest."""
+    0 to the largest. NaN: none."""
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
@@ -121,7 +125,8 @@ def heat_map(
             for x, value in enumerate(values):
                 dark = abs(value) > 0.6 * top
                 axes.text(
-                    x, y, f"{value:{form}}", ha="center", va="center", fontsize=7,
+                    x, y, "" if math.isnan(value) else f"{value:{form}}", ha="center", va="center",
+                    fontsize=7 if len(columns) < 5 else 5.5,
                     color="#fffffe" if dark else "#1d2734",
                 )  # fmt: skip
         axes.set_yticks(range(len(rows)), [short(name, _NAME) for name in rows])
@@ -168,6 +173,48 @@ def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
         axes.set_yticks(range(len(ordered)), [short(name, 40) for name, _ in ordered])
         axes.margins(x=0.12)
         axes.set_xlabel(label)
+        return figure
+
+
+def filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
+    """What each filter was given, as (name, came, kept): what it kept, and what it took out."""
+    with figure_style():
+        figure, axes = draw_rows(len(filters) + 1)
+        ordered = list(filters)[::-1]
+        kept = [n for _, _, n in ordered]
+        taken = [came - n for _, came, n in ordered]
+        rows = range(len(ordered))
+        axes.barh(rows, kept, height=0.62, color=POSITIVE, label="kept")
+        bars = axes.barh(rows, taken, left=kept, height=0.62, color=NEGATIVE, label="taken out")
+        words = [f"{n:,} kept, {out:,} out" for n, out in zip(kept, taken, strict=True)]
+        axes.bar_label(bars, words, fontsize=7, padding=2)
+        axes.set_yticks(rows, [name for name, _, _ in ordered])
+        axes.margins(x=0.42)
+        axes.set_xlabel("statements")
+        figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=7)
+        return figure
+
+
+def perplexity_histogram(spread: Spread) -> Any:
+    """The statements by perplexity, on a logarithmic axis; those beyond the cut in orange (figure
+    4)."""
+    with figure_style():
+        figure, axes = subplots(figsize=(COLUMN, 2.3))
+        edges = [math.exp(edge) for edge in spread.edges]
+        middle = spread.most - (spread.edges[1] - spread.edges[0]) / 2
+        beyond = [left > middle for left in spread.edges[:-1]]
+        for out, colour, label in ((False, POSITIVE, "kept"), (True, NEGATIVE, "taken out")):
+            axes.stairs(
+                [n if side == out else 0 for n, side in zip(spread.counts, beyond, strict=True)],
+                edges, fill=True, color=colour, label=label,
+            )  # fmt: skip
+        axes.axvline(math.exp(spread.most), color=INK, linewidth=0.8)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: _rounded(value))
+        axes.xaxis.set_minor_formatter(lambda *_: "")
+        axes.set_xlabel("perplexity of the statement, mean over models")
+        axes.set_ylabel("statements")
+        figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=7)
         return figure
 
 
@@ -225,6 +272,136 @@ def sofa_exhibits(
         yield from _first(found, f"{place}-sofa-first-{number}", category)
     yield from _clusters(found.probe_set, f"{place}-sofa-clusters")
     yield from _hate(found.probe_set, f"{place}-sofa-hate")
+
+
+_SAMPLE = 4  # identities of each category in table 3
+
+
+def asked_exhibits(found: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
+    """What models were probed with, and which they were: tables 3, 5 and 6."""
+    parts = {p.category: (p.groups, len(p.statements)) for p in found.probe_set.parts}
+    yield from _set(f"the set {found.probe_set.name}", parts, f"{place}-sofa")
+    rows = []
+    for m in found.models:
+        asked, size = dict(m.result.settings), m.result.record.get("parameters")
+        rows.append([
+            m.model, str(asked.get("kind", "-")), "-" if size is None else f"{size:,}",
+            m.result.model.revision or "-",
+        ])  # fmt: skip
+    key = f"{place}-sofa-asked"
+    yield Exhibit(
+        key, "", "The models", "Table 6", None,
+        Table(
+            key, f"The models probed with {found.probe_set.name}.",
+            ("Model", "kind", "parameters", "revision"), rows,
+            "-: not known, or not kept when the model was probed.",
+        ),
+    )  # fmt: skip
+
+
+def built_exhibits(built: SofaSet) -> Iterator[Exhibit]:
+    """What the filters took (figure 4), and what is in the set (tables 3 and 5)."""
+    rows = [
+        [f.name, f"{f.came:,}", f"{f.came - f.kept:,}", f"{f.kept:,}",
+         "; ".join(f"{n:,} {_why(why)}" for why, n in f.reasons.items())]
+        for f in built.filters
+    ]  # fmt: skip
+    key = "01-sofa-filters"
+    yield Exhibit(
+        key, "", "What the filters took", "section 3.1",
+        partial(filter_bars, [(f.name, f.came, f.kept) for f in built.filters]),
+        Table(
+            key, f"The filters that made a probe set of {built.source}, in order.",
+            ("Filter", "came", "taken out", "kept", "why"), rows,
+            "From the duplicates on, a stereotype of no category counts once for each category.",
+        ),
+    )  # fmt: skip
+    if built.spread is not None:
+        yield _perplexities(built.spread, built.settings["models"], "02-sofa-perplexity")
+    said = Counter(kept.category for kept in built.statements)
+    parts = {c: (groups, said[c]) for c, groups in built.identities.items()}
+    yield from _set(f"the set made from {built.source}", parts, "03-sofa", built.came)
+
+
+def _perplexities(spread: Spread, models: Sequence[str], key: str) -> Exhibit:
+    edges = [math.exp(edge) for edge in spread.edges]
+    bins = [
+        [f"{_rounded(left)} to {_rounded(right)}", str(n)]
+        for left, right, n in zip(edges, edges[1:], spread.counts, strict=False)
+        if n
+    ]
+    return Exhibit(
+        key, "", "The perplexity of statements, and where it was cut", "Figure 4",
+        partial(perplexity_histogram, spread),
+        Table(
+            key, f"Statements by their perplexity, the mean over {' and '.join(models)}.",
+            ("Perplexity", "statements"), bins,
+            f"{spread.taken} of {sum(spread.counts)} distinct statements lay beyond "
+            f"{_rounded(math.exp(spread.most))} and were taken out. Bins are even in their "
+            "logarithm; empty ones are not listed.",
+        ),
+    )  # fmt: skip
+
+
+def _rounded(perplexity: float) -> str:
+    """A perplexity to three digits at least, as 1e6 from a million on."""
+    if perplexity >= 1e6:
+        return f"{perplexity:.3g}".replace("e+", "e")
+    return f"{perplexity:,.0f}" if perplexity >= 100 else f"{perplexity:.3g}"
+
+
+def _why(reason: str) -> str:
+    return f"as {REASONS[reason]}" if reason in REASONS else reason
+
+
+def _set(
+    name: str,
+    parts: Mapping[str, tuple[Sequence[str], int]],
+    place: str,
+    came: Mapping[str, int] | None = None,
+) -> Iterator[Exhibit]:
+    """Tables 3 and 5: the identities and the sizes of a set, by category. `came`: the stereotypes
+    of its source."""
+    samples = {category: _sample(groups) for category, (groups, _) in parts.items()}
+    longest = max(map(len, samples.values()), default=0)
+    key = f"{place}-identities"
+    yield Exhibit(
+        key, "", "Identities", "Table 3", None,
+        Table(
+            key, f"Identities of {name}.", tuple(samples),
+            [[s[n] if n < len(s) else "" for s in samples.values()] for n in range(longest)],
+            f"Up to {_SAMPLE} of each category, spread evenly over its list.",
+        ),
+    )  # fmt: skip
+    counts = [
+        ("identities", [len(groups) for groups, _ in parts.values()]),
+        ("statements", [n for _, n in parts.values()]),
+        ("probes", [len(groups) * n for groups, n in parts.values()]),
+    ]
+    rows = [[what, *(f"{n:,}" for n in own), f"{sum(own):,}"] for what, own in counts]
+    note = "Probes are identities times statements, category by category."
+    if came:
+        own = [came.get(category, 0) for category in parts]
+        rows.insert(1, ["stereotypes of the source", *(f"{n:,}" for n in own),
+                        f"{sum(came.values()):,}"])  # fmt: skip
+        if sum(own) < sum(came.values()):
+            note += (" The source's total also counts stereotypes without a category, and those "
+                     "of categories that are not in the set.")  # fmt: skip
+    key = f"{place}-sizes"
+    yield Exhibit(
+        key,
+        "",
+        "The size of the set",
+        "Table 5",
+        None,
+        Table(key, f"The size of {name}.", ("", *parts, "Total"), rows, note),
+    )
+
+
+def _sample(groups: Sequence[str]) -> list[str]:
+    if len(groups) <= _SAMPLE:
+        return list(groups)
+    return [groups[round(n * (len(groups) - 1) / (_SAMPLE - 1))] for n in range(_SAMPLE)]
 
 
 def _models(found: SofaComparison, key: str, beside: Beside) -> Iterator[Exhibit]:

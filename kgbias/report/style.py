@@ -1,16 +1,24 @@
-"""One look for every figure: as wide as a paper's column, colour-blind safe, text kept as text."""
+"""Figures in a page, and the links of a report."""
 
 import io
 import re
-import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from kgbias.errors import MissingExtra
 from kgbias.io import pages
+from kgbias.io.drawing import (
+    INK,
+    LINE,
+    NEGATIVE,
+    NEUTRAL,
+    PAPER,
+    POSITIVE,
+    SOFT,
+    TOXIC,
+    figure_style,
+)
 from kgbias.io.text import html
 
 
@@ -66,66 +74,14 @@ def _query(filters: Mapping[str, str]) -> str:
     return urlencode({k: v for k, v in filters.items() if v}, quote_via=quote)
 
 
-COLUMN = 3.3  # inches: one column of a two-column paper
-INK, LINE = "#1d2733", "#c9d1d9"
-# Blue and orange stay apart for every kind of colour vision, and in grey.
-POSITIVE, NEUTRAL, NEGATIVE = "#2f6fb3", "#9aa5b1", "#cf6a1f"
-TOXIC = "#7a4a9c"
 # The same in a page, whose style sheet defines them for light and dark.
 _IN_PAGES = {
     INK: "currentColor", LINE: "var(--line)", POSITIVE: "var(--positive)",
     NEUTRAL: "var(--neutral)", NEGATIVE: "var(--negative)", TOXIC: "var(--toxic)",
+    SOFT: "var(--soft)", PAPER: "var(--card)",
 }  # fmt: skip
 
 _LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')
-
-
-@contextmanager
-def figure_style() -> Iterator[None]:
-    """matplotlib under kgbias's settings. Text is never parsed as mathematics: labels are model
-    text."""
-    try:
-        import matplotlib as mpl
-    except ModuleNotFoundError as error:
-        raise MissingExtra("matplotlib", extra="figures") from error
-    settings: Any = {
-        "font.family": "sans-serif",
-        "font.size": 8,
-        "figure.dpi": 72,  # so that a pixel of the layout is a point
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.linewidth": 0.6,
-        "grid.color": LINE,
-        "grid.linewidth": 0.5,
-        "text.color": INK,
-        "text.parse_math": False,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "xtick.major.width": 0.6,
-        "ytick.major.size": 0,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "kgbias",
-        "pdf.fonttype": 42,
-    }
-    with mpl.rc_context(settings), warnings.catch_warnings():
-        # Where matplotlib's font has no glyph, the reader's font draws it.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        yield
-
-
-def subplots(
-    rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
-) -> tuple[Any, Any]:
-    """A figure and its axes, as from `matplotlib.pyplot.subplots`. Pyplot is left alone: it shows
-    the user's own figures in a notebook, through a backend of which a process has only one."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=figsize, layout="constrained")
-    FigureCanvasAgg(figure)  # the one that can measure text
-    return figure, figure.subplots(rows, columns, **shared)
 
 
 def inline_svg(figure: Any, prefix: str, title: str, description: str) -> str:

@@ -370,7 +370,10 @@ def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
     share = successes / n
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return Estimate(share, max(0.0, float(middle - half)), min(1.0, float(middle + half)), n)
+    # Exactly 0 and 1 where they are so by the formula, which rounding would miss by 1e-18.
+    low = float(middle - half) if successes else 0.0
+    high = float(middle + half) if successes < n else 1.0
+    return Estimate(share, low, high, n)
 
 
 def student_quantile(share: float, freedom: float) -> float:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 _CONTRASTS = (
     "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
     "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
-    "margin", "detectable", "paired", "verdict",
+    "margin", "detectable", "paired", "corrected", "corrected_low", "corrected_high", "labels",
+    "verdict",
 )  # fmt: skip
 _RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
@@ -178,6 +179,8 @@ class Compared(OfStudy):
             correction=correction,
             seed=seed,
         )
+        if not probes:
+            tests = _with_labels(found, tests, Selection(**selection))
         return Contrasts.of(tests, rankings)
 
     def benchmark(
@@ -376,11 +379,13 @@ class Compared(OfStudy):
         host: str = "127.0.0.1",
         port: int = 8765,
         token: str | None = None,
+        label: Names = (),
+        masked: bool = False,
         listening: Callable[[str], None] | None = None,
         **selection: Unpack[Selecting],
     ) -> None:
         """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
-        graphs too large for a file, and for teams. It only reads the store.
+        graphs too large for a file, and for teams. It only reads the store, except with `label`.
 
         Args:
             runs: as in `explore`.
@@ -389,6 +394,10 @@ class Compared(OfStudy):
             token: a secret of at least 16 characters that a browser must present once
                 (`?token=...`). None: that of the environment variable KGBIAS_SERVE_TOKEN; without
                 either, only this machine is served.
+            label: measures, such as "regard": the path /label then has a page on which several
+                raters can label statements of the run (one run only). This writes to the store, and
+                always needs a token.
+            masked: hide the group's name on that page.
             listening: called with the address as soon as it answers. While the statements are
                 being read, it answers that they are.
             selection: as in `explore`. With more than 50,000 statements, echoes are found only
@@ -396,14 +405,24 @@ class Compared(OfStudy):
 
         Raises UsageError if it cannot listen, or must not without a token.
         """
-        from kgbias.explore.server import Server
+        from kgbias.explore.server import Server, checked_token
+        from kgbias.measure.labelling import Labelling
 
-        stored = _named(self._context, runs)
+        stored, measures = _named(self._context, runs), as_names(label)
+        if measures and len(stored) > 1:
+            raise UsageError("statements of one run are labelled at a time: name one run")
+        if measures and checked_token(host, token) is None:
+            raise UsageError(
+                "a page that writes needs a token: "
+                "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
+            )
+        labellings = [Labelling(stored[0], m, "server", masked=masked) for m in measures]
         with Server(host=host, port=port, token=token) as server, suppress(KeyboardInterrupt):
             if listening is not None:
                 listening(server.url)
             with self.working() as progress:
-                server.show(stored, selection=Selection(**selection), progress=progress)
+                which = Selection(**selection)
+                server.show(stored, selection=which, progress=progress, labellings=labellings)
             server.work()
 
 
@@ -436,7 +455,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     if convention is not None and not given.get("crows_pairs"):
         raise UsageError("`convention` needs `crows_pairs`")
     if convention not in (None, *CONVENTIONS):
-        raise UsageError(f"no convention {convention!r}; choose from {', '.join(CONVENTIONS)}")
+        raise UsageError(no_such("convention", convention, CONVENTIONS))
     if path := given.get("crows_pairs"):
         tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
     if files := given.get("bbq"):
@@ -475,7 +494,7 @@ def _outcome(
     return Outcome(
         scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
         found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
-        found.seconds, found.remarks,
+        found.seconds, task.parts, found.remarks,
     )  # fmt: skip
 
 
@@ -527,7 +546,8 @@ def _contrast(t: "Contrast") -> dict[str, Any]:
             (
                 t.measure, t.group, t.first, t.second, *t.n, *t.means, t.difference.value,
                 t.difference.low, t.difference.high, t.p, t.p_adjusted, t.equivalent_p,
-                t.equivalent_adjusted, t.margin, t.detectable, t.paired, t.verdict,
+                t.equivalent_adjusted, t.margin, t.detectable, t.paired, t.corrected.value,
+                t.corrected.low, t.corrected.high, t.corrected.n, t.verdict,
             ),
             strict=True,
         )
@@ -579,6 +599,35 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
             {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
         ],
     }
+
+
+def _with_labels(
+    runs: Sequence[StoredRun], tests: "list[Contrast]", selection: Selection
+) -> "list[Contrast]":
+    """The contrasts of crawls with differences corrected by labels: of statements that name no
+    other group, as everywhere that labels correct."""
+    from kgbias.compare.runs import of_one
+    from kgbias.graph.between import between
+    from kgbias.measure.corrected import Corrections, corrections_of
+
+    if not any(run.store.labels() for run in runs):
+        return tests
+    own: dict[str, dict[str, Corrections]] = {}
+    for run in runs:
+        counted = between(run, of_one(run, selection))
+        own[run.name] = corrections_of(run, counted, selection, counted.arms[0])
+    ids = {g.name: g.id for run in runs for g in run.groups}
+    found = []
+    for t in tests:
+        sides = [own.get(name, {}).get(t.measure) for name in (t.first, t.second)]
+        if sides[0] is not None and sides[1] is not None:
+            group = [ids[t.group]]
+            mix = sides[0].mix(group, sides[1])
+            difference = sides[0].difference(group, group, mix, sides[1])
+            if difference is not None:
+                t = replace(t, corrected=difference)
+        found.append(t)
+    return found
 
 
 def group_test_record(t: "GroupTest") -> dict[str, Any]:

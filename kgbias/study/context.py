@@ -1,9 +1,10 @@
 """What a study and its runs share: the store, opened when needed, the display of long work, and the
 remarks made so far."""
 
+import logging
 import math
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
@@ -12,12 +13,16 @@ from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
-from kgbias.io.progress import Progress, working
+from kgbias.io.progress import Progress, Silent, working
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.profiles.write import ProfilesWritten
+    from kgbias.stories.write import StoriesWritten
+
+
+_LOG = logging.getLogger("kgbias")
 
 
 class Context:
@@ -101,12 +106,14 @@ class Context:
             self._notify(text)
 
     def _notify(self, text: str) -> None:
-        """Show a message of the store while it waits for its server."""
-        if self._current is not None:
-            self._current.note(text)
-            return
-        with working(self._progress) as progress:
-            progress.note(text)
+        """Show a remark, or a message of the store while it waits for its server. A script whose
+        progress nobody sees gets it as a warning of the logger "kgbias": by default a line on
+        stderr."""
+        with nullcontext(self._current) if self._current else working(self._progress) as progress:
+            if self._progress is None and isinstance(progress, Silent):
+                _LOG.warning("%s", text)
+            else:
+                progress.note(text)
 
     def close(self) -> None:
         """Close the store. It cannot be read afterwards."""
@@ -142,12 +149,14 @@ class OfRun:
         crawled: "CrawlResult | None" = None,
         imported: "Imported | None" = None,
         written: "ProfilesWritten | None" = None,
+        told: "StoriesWritten | None" = None,
     ) -> None:
         self._context = context
         self._record = record
         self._crawled = crawled
         self._imported = imported
         self._written = written
+        self._told = told
 
     @property
     def name(self) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
     from kgbias.profiles.write import ProfilesWritten
+    from kgbias.stories.write import StoriesWritten
 
 
 class Held(OfRun):
@@ -36,7 +37,7 @@ class Held(OfRun):
 
     @property
     def kind(self) -> str:
-        """ "crawl", "import" or "profiles"."""
+        """ "crawl", "import", "profiles" or "stories"."""
         return self._record.kind
 
     @property
@@ -92,6 +93,14 @@ class Held(OfRun):
         if self._written is None:
             raise UsageError(f"run {self.name!r} was not written in this session")
         return self._written
+
+    @property
+    def told(self) -> "StoriesWritten":
+        """What the `Study.write_stories` call that returned this run did. Raises UsageError for a
+        run opened by name."""
+        if self._told is None:
+            raise UsageError(f"run {self.name!r} was not told in this session")
+        return self._told
 
     # Contents
 
@@ -204,6 +213,10 @@ class Held(OfRun):
         gender), and a column for each attribute with its values as a list.
         """
         return records.profile_rows(self.stored)
+
+    def stories(self) -> Rows[records.StoryRow]:
+        """The stories of a run of stories, whole, each with what was read from it and where."""
+        return records.story_rows(self.stored)
 
     def attributions(self) -> Rows[Attribution]:
         """The results of `attribute` so far, for the run's current scorers."""

@@ -1,20 +1,22 @@
 """Computations on a run's statements."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.between import is_swapped
 from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Attribution, Metric, NodePlace, Topic
+from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.parallel import opened_executor
 from kgbias.parameters import Names, PathLike, as_names
+from kgbias.stats.estimate import Estimate
 from kgbias.study import records
 from kgbias.study.context import OfRun
 from kgbias.study.rows import Rows
@@ -23,17 +25,27 @@ if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.crawl.merge import Merged
     from kgbias.measure.attribution import Deletion, WordEffect
+    from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
     from kgbias.measure.price import Scoring
+    from kgbias.measure.raters import RaterAgreement
     from kgbias.measure.scorers import Scorer
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import Components
+    from kgbias.stories.links import StoryLinks
 
 _LONGEST = 80
 _WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
 
 
+_PLANNED = (
+    "measure", "figure", "group", "arm", "value", "low", "high", "width", "labels", "by_own", "raw",
+    "raw_low", "raw_high", "basis",
+)  # fmt: skip
+_AGREED = (
+    "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
+)  # fmt: skip
 _CURVES = ("measure", "method", "removed", "n", "drop", "low", "high")
 
 
@@ -152,7 +164,7 @@ class Measured(OfRun):
     def merge(
         self,
         *,
-        threshold: float = 0.9,
+        threshold: float = SAME,
         encoder: str = "minilm",
         undo: bool = False,
         device: str = "auto",
@@ -164,6 +176,7 @@ class Measured(OfRun):
 
         Args:
             threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
+                The default was measured (docs/methods/crawl.md).
             encoder: the model that embeds the texts.
             undo: remove the links.
             device: where the encoder runs, as for `measure`.
@@ -219,7 +232,65 @@ class Measured(OfRun):
                 draws=Draws.of(run, counted),
                 progress=progress,
             )
-        return _test_rows(found)
+        chosen = [run.group(name).name for name in as_names(groups)]
+        return _test_rows(_with_labels(run, found, counted, Selection(**selection), chosen))
+
+    def label_plan(
+        self, labels: int, *, measures: Names = (), **selection: Unpack[Selecting]
+    ) -> Rows["Planned"]:
+        """What figures would be, and how wide their intervals, if the first `labels` statements of
+        each measure's random sample were labelled (`kgbias.measure.sampling`). Nothing is stored.
+
+        Args:
+            labels: how many, at least 1; those that exist are among them.
+            measures: only these (none: those whose labels can correct figures).
+            selection: as for `counted`.
+
+        Frame columns: measure, figure, group, arm, value, low, high, width, labels, by_own (whether
+        by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
+        """
+        from kgbias.graph.between import between
+        from kgbias.measure.corrected import Levels, plan
+        from kgbias.measure.figures import figures_of
+        from kgbias.measures import known
+
+        if labels < 1:
+            raise UsageError("`labels` must be at least 1")
+        run, which = self.stored, Selection(**selection)
+        counted = between(run, select(run, which))
+        asked = _measured(run, counted, measures) or sorted(
+            {name for t in counted.triples for name in t.scores}
+        )
+        raw = {(s.group_id, s.arm, s.measure): s for s in figures_of(run, which)}
+        current, found = run.metrics(), []
+        for name in asked:
+            if Levels.read(known(name)) is not None:
+                found += plan(run, counted, which, name, labels, raw, current.get(name))
+        return Rows(found, _planned_record, _PLANNED)
+
+    def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
+        """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
+        of people and of models, over all statements that at least two labelled and by group; with
+        which labels they confuse, and the disputed statements.
+
+        Frame columns: measure, group ("" for all), kind, raters, level, n, alpha, low, high,
+        disputed (how many statements).
+        """
+        from kgbias.graph.labels import in_effect
+        from kgbias.measure.raters import rater_agreements
+
+        labels = in_effect(self.stored.store.labels())
+        if named := set(as_names(measures)):
+            labels = [x for x in labels if x.measure in named]
+        found = rater_agreements(labels, self.stored.triples())
+
+        def record(a: "RaterAgreement") -> dict[str, Any]:
+            e = a.alpha
+            cells = (a.measure, a.group, a.kind, ", ".join(a.raters), a.level, e.n, e.value, e.low,
+                     e.high, len(a.disputed))  # fmt: skip
+            return dict(zip(_AGREED, cells, strict=True))
+
+        return Rows(found, record, _AGREED)
 
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
@@ -340,7 +411,7 @@ class Measured(OfRun):
         from kgbias.measure.attribution import METHODS, latest, word_effects
 
         if unknown := [m for m in as_names(method) if m not in METHODS]:
-            raise UsageError(f"no `method` {unknown[0]!r}; choose from {', '.join(METHODS)}")
+            raise UsageError(no_such("`method`", unknown[0], METHODS))
         run = self.stored
         groups = {t.id: t.group for t in self._said(Selection(**selection)).triples}
         found = [
@@ -447,6 +518,41 @@ class Measured(OfRun):
                 **{name: value for name, value in options.items() if value is not None},
             )
 
+    def story_links(
+        self,
+        *,
+        category: Names = (),
+        attribute: Names = (),
+        deals: int | None = None,
+        seed: int = 0,
+    ) -> "StoryLinks":
+        """Which attributes go with which groups in the run's stories: log-odds with an informative
+        prior (Monroe et al. 2008), exact tests, and how much is found when the groups are dealt
+        anew over the stories.
+
+        Args:
+            category: the categories to look at (none: all).
+            attribute: the attributes to look at (none: all).
+            deals: how often the groups are dealt anew (None: 199).
+            seed: the random seed of the deals.
+
+        Raises:
+            UsageError: the run has no stories, or lacks a category or attribute.
+        """
+        from kgbias.stories.links import DEALS, find_links
+
+        wordings = int(self._record.config.get("wordings", 1))
+        with self._context.working() as progress:
+            return find_links(
+                records.stories_of(self.stored),
+                wordings,
+                categories=as_names(category),
+                attributes=as_names(attribute),
+                deals=DEALS if deals is None else deals,
+                seed=seed,
+                progress=progress,
+            )
+
     def profile_agreement(
         self,
         *,
@@ -544,14 +650,46 @@ def measuring_scorers(
     return scorers
 
 
+def _with_labels(
+    run: StoredRun,
+    tests: "list[GroupTest]",
+    counted: Counted,
+    selection: Selection,
+    chosen: Sequence[str],
+) -> "list[GroupTest]":
+    """The tests with the differences of means that are corrected by labels, if there are enough;
+    `chosen` are the names of the groups that were asked for."""
+    from kgbias.compare.families import REST
+    from kgbias.measure.corrected import corrections_of
+
+    found, by_arm = [], {
+        arm: corrections_of(run, counted, selection, arm) for arm in counted.arms
+    }  # fmt: skip
+    for t in tests:
+        own = by_arm.get(t.arm, {}).get(t.measure)
+        ids = {g.name: g.id for g in run.groups if g.category == t.category}
+        if own is not None:
+            among = [ids[name] for name in chosen if name in ids] if len(chosen) > 1 else []
+            second = [id for name, id in ids.items() if name != t.first]
+            second = second if t.second == REST else [ids[t.second]]
+            mix = own.mix(among or list(ids.values()))
+            second = [id for id in second if own.enough(id)]
+            difference = own.difference([ids[t.first]], second, mix)
+            if difference is not None:
+                t = replace(t, forms={**t.forms, "corrected": difference})
+        found.append(t)
+    return found
+
+
 def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import tested
 
     there = tested(counted.triples)
     if unknown := [m for m in as_names(measures) if m not in there]:
-        known = f"it has {', '.join(there)}" if there else "measure it first"
-        raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; {known}")
+        if not there:
+            raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")
+        raise UsageError(no_such("measure", unknown[0], there, f" of run {run.name!r}"))
     return list(as_names(measures)) or None
 
 
@@ -581,18 +719,22 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
     columns = (
         "arm", "measure", "category", "first", "second", "n_first", "n_second", "mean_first",
         "mean_second", "difference", "low", "high", "p", "p_adjusted", "omnibus_p", "chosen", "raw",
+        "corrected",
+        "corrected_low", "corrected_high", "labels",
         "shrunken", "detectable", "verdict",
     )  # fmt: skip
 
     def record(t: "GroupTest") -> dict[str, Any]:
         d = t.difference
         forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
+        labelled = t.forms.get("corrected", Estimate.missing())
         return dict(
             zip(
                 columns,
                 (
                     t.arm, t.measure, t.category, t.first, t.second, *t.n, *t.means, d.value, d.low,
-                    d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, t.shrunken.value, t.detectable,
+                    d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, labelled.value, labelled.low,
+                    labelled.high, labelled.n, t.shrunken.value, t.detectable,
                     t.verdict,
                 ),
                 strict=True,
@@ -600,6 +742,14 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
         )  # fmt: skip
 
     return Rows(tests, record, columns)
+
+
+def _planned_record(p: "Planned") -> dict[str, Any]:
+    cells = (
+        p.measure, p.figure, p.group, p.arm, p.value, p.low, p.high, p.width, p.n, p.by_own,
+        p.raw.value, p.raw.low, p.raw.high, p.basis,
+    )  # fmt: skip
+    return dict(zip(_PLANNED, cells, strict=True))
 
 
 def _curve_record(row: "Deletion") -> dict[str, Any]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
+from kgbias.io.text import printable
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Prices, budgeted
-from kgbias.models.kinds import check_batch
+from kgbias.models.kinds import check_batch, check_completes
+from kgbias.models.spec import loads
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
 
@@ -57,7 +59,9 @@ def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def priced(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
     """The prices of asking a model of this spec with these options, and the call's own options.
-    Raises UsageError for a batch if the model takes none."""
+    Raises UsageError for a batch if the model takes none, and for a model that cannot be asked
+    (`check_completes`)."""
+    check_completes(model)
     budget, asking = budgeted(parted(options)[1], model)
     if budget.batch:
         check_batch(model)
@@ -72,7 +76,8 @@ def opened_completer(
     if not isinstance(model, str):
         yield model
         return
-    progress.note(f"opening {model.rpartition('/')[2]}")
+    if loads(model):  # the first sign of a command: weights take seconds
+        progress.note(printable(f"opening {model.rpartition('/')[2]}"))
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:

@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
-from kgbias.errors import DataError, Interrupted, KgbiasError, RunNotFound, UsageError
+from kgbias.errors import (
+    DataError,
+    Interrupted,
+    KgbiasError,
+    RunNotFound,
+    UsageError,
+    nearest,
+    no_such,
+)
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import within, write_text
@@ -88,8 +96,9 @@ def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, 
     """Raise DataError unless every value fits the method's own annotations: a file is checked
     whole, before its first step is carried out."""
     if wrong := sorted(given.keys() - known.keys()):
+        meant = f" (did you mean {near}?)" if (near := nearest(wrong[0], known)) else ""
         raise DataError(
-            f"{path}: {where} cannot set {wrong[0]!r}; it takes {', '.join(sorted(known))}"
+            f"{path}: {where} cannot set {wrong[0]!r}{meant}; it takes {', '.join(sorted(known))}"
         )
     for name, value in given.items():
         if not fits(value, known[name]):
@@ -170,7 +179,7 @@ def _compare(path: Path, entry: Mapping[str, Any], runs: Sequence[str], output: 
     if len(as_names(options["runs"])) < 2:
         raise DataError(f"{path}: [[compare]] needs two or more `runs`")
     if unknown := [name for name in as_names(options["runs"]) if name not in runs]:
-        raise DataError(f"{path}: no run {unknown[0]!r}; the runs are {', '.join(runs)}")
+        raise DataError(f"{path}: {no_such('run', unknown[0], runs)}")
     if file.suffix != ".json":
         raise DataError(f"{path}: the `path` of [[compare]] must end in .json")
     return Step("compare", "", options, file)
@@ -201,7 +210,7 @@ def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
             raise DataError(f"{path}: {error}") from None
         if unknown := sorted(set(options.get("parameters", ())) - there):
             raise DataError(
-                f"{path}: {name} has no parameter {unknown[0]!r}; it has {', '.join(sorted(there))}"
+                f"{path}: {no_such('parameter', unknown[0], sorted(there), f' of {name}')}"
             )
     file = table(path, "query", options.pop("path", f"{name or 'query'}.csv"))
     return Step("query", "", options, output / file)
@@ -313,7 +322,7 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     }
     for name, value in data.items():
         if name not in known:
-            raise DataError(f"{path}: unknown entry {name!r}; the entries are {', '.join(known)}")
+            raise DataError(f"{path}: {no_such('entry', name, known)}")
         entries = data[name] if name in _LISTS and isinstance(value, list) else []
         if not isinstance(value, known[name]) or not all(isinstance(e, dict) for e in entries):
             form = "a text"

@@ -262,7 +262,7 @@ class Probed(OfRun):
             base_url: the server of a model openai:ID.
             asking: how to ask the model: `probes`, at most (45,000); `carriers`, the text before
                 names, three or more; `statements`, a file of more statements; `floor`, whether
-                meaningless names are probed with a random "fifth" of the statements or with all
+                made-up names are probed with a random "fifth" of the statements or with all
                 ("full"); `placebo`, whether to probe groups of real words too, about which little
                 is believed; `marked`, the marks with which names take part; `executor` and
                 `processes`, where the model runs (as for `probe`).
@@ -290,13 +290,13 @@ class Probed(OfRun):
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
         """The groups about which a model believes worse things, from what `evidence` stored: a row
         for each group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names`
-        holds each name's figure, `floor` what meaningless names stay below."""
+        holds each name's figure, `floor` what made-up names stay below."""
         found = _beliefs(self.stored, model)
         rows = finite(list(found.get("groups", [])))
         return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
 
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
-        """What the test of beliefs finds with meaningless names, from what `evidence` stored: pairs
+        """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
         `tested` and the mean number `found` when names are dealt anew over the groups; how many
         are `believed` of the real groups' pairs, `of`; `parts` by category and kind."""
         from kgbias.evidence import floor_of

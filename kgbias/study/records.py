@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.between import Named
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
@@ -21,7 +22,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.text import printable
-from kgbias.measures import WITHHELD, columns, figures
+from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
 from kgbias.study.rows import Rows
@@ -55,6 +56,12 @@ class Figure(Estimate):
     def withheld(self) -> str:
         """Why the figure's value is withheld; "" if it has one."""
         return self.method.removeprefix(WITHHELD) if self.method.startswith(WITHHELD) else ""
+
+    @property
+    def labels(self) -> str:
+        """For a figure corrected by labels, how many there are: of the group's own statements, or
+        "of all", of those about all groups; "" for any other."""
+        return labels_of(self.method, self.n)
 
     def as_dict(self) -> dict[str, Any]:
         """As `Estimate`, with the reason under "withheld" if the value is withheld."""
@@ -264,7 +271,22 @@ def group_rows(run: StoredRun, counted: Counted, selection: Selection) -> Rows[G
     for m in measures:
         names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
         names_of += [f"{m}_withheld"] * (m in withheld)
-    return Rows(rows, record, names_of)
+    several = len({row.arm for row in rows}) > 1
+    shown = headlines(there)
+
+    def summary(row: GroupRow) -> dict[str, Any]:
+        cells: dict[str, Any] = {"group": row.group, "category": row.category}
+        cells |= {"arm": row.arm} if several else {}
+        cells["statements"] = row.statements
+        for figure in shown:
+            f = row.figures.get(figure.name)
+            cells[figure.name] = ""
+            if f is not None and not math.isnan(f.value):
+                interval = f" ({f.interval(figure.form)})" if f.has_interval else ""
+                cells[figure.name] = f"{f.value:{figure.form}}{interval}"
+        return cells
+
+    return Rows(rows, record, names_of, summary)
 
 
 def figure_of(score: GroupScore, group: str) -> Figure:
@@ -350,6 +372,11 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                 )
             )
     return Rows(rows, columns=ProbeRow.__dataclass_fields__)
+
+
+def label_rows(labels: Sequence[Label]) -> Rows[Label]:
+    """Labels as rows."""
+    return Rows(labels, columns=Label.__dataclass_fields__)
 
 
 def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
@@ -519,6 +546,55 @@ def profiles_of(run: StoredRun) -> list[Profile]:
             "some with kgbias profiles"
         )
     return found
+
+
+def stories_of(run: StoredRun) -> list[Profile]:
+    """The characters of a run's stories. Raises UsageError if it is not a run of stories."""
+    if run.record.kind != "stories":
+        raise UsageError(f"run {run.name!r} has no stories: have some told with kgbias stories")
+    return run.profiles()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Something that was read from a story: the attribute, its value, and the words of the story
+    that say so, with their place in characters from 0, the end excluded."""
+
+    attribute: str
+    value: str
+    words: str
+    begins: int
+    ends: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRow:
+    """A story: whom the prompt asked for (`name`, of a `group` of a `category`), the text, whole,
+    and what was `read` from it, in order."""
+
+    category: str
+    group: str
+    name: str
+    text: str
+    read: tuple[Read, ...]
+
+
+def story_rows(run: StoredRun) -> Rows[StoryRow]:
+    """The stories of a run, in its order, with what was read from each."""
+    found = stories_of(run)
+    keys: dict[str, str] = {}
+    for g in run.generations():
+        keys.setdefault(g.path.rpartition("#")[0], g.answer_key)
+    answers = run.store.answers([keys[p.path] for p in found])
+    rows = []
+    for p in found:
+        text = answers[keys[p.path]].text
+        read = tuple(
+            Read(t.attribute, t.value, text[t.begins : t.ends], t.begins or 0, t.ends or 0)
+            for t in p.parts
+        )
+        rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))
+    return Rows(rows, columns=StoryRow.__dataclass_fields__)
 
 
 TOTAL = "all"  # the last row

@@ -23,21 +23,24 @@ class Rows(Sequence[T], Generic[T]):
     each, `records` the same as plain dicts. A notebook shows its first rows.
     """
 
-    __slots__ = ("_columns", "_items", "_record")
+    __slots__ = ("_columns", "_items", "_record", "_summary")
 
     def __init__(
         self,
         items: Iterable[T],
         record: Callable[[T], Record] | None = None,
         columns: Iterable[str] | None = None,
+        summary: Callable[[T], Record] | None = None,
     ) -> None:
         """`record` gives a row's cells by column (default: a dataclass's fields, or the mapping
-        itself); `columns` are their names, needed if there may be no rows."""
+        itself); `columns` are their names, needed if there may be no rows. `summary` gives the
+        cells that are printed where a row has too many columns to read."""
         self._items: tuple[T, ...] = tuple(items)
         self._record = record or _fields
         if columns is None:
             columns = self._record(self._items[0]) if self._items else ()
         self._columns = tuple(columns)
+        self._summary = summary
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -72,7 +75,7 @@ class Rows(Sequence[T], Generic[T]):
 
     def __getitem__(self, index: int | slice) -> "T | Rows[T]":
         if isinstance(index, slice):
-            return Rows(self._items[index], self._record, self._columns)
+            return Rows(self._items[index], self._record, self._columns, self._summary)
         return self._items[index]
 
     def __len__(self) -> int:
@@ -87,10 +90,8 @@ class Rows(Sequence[T], Generic[T]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        cells = [
-            list(self._columns),
-            *([_cell(v) for v in row.values()] for row in self._records(self._items[:_SHOWN])),
-        ]
+        names, rows = self._printed()
+        cells = [names, *([_cell(v) for v in row.values()] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
@@ -99,19 +100,28 @@ class Rows(Sequence[T], Generic[T]):
         return "\n".join([*lines, self._more()]).strip()
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self._columns)
-        body = "".join(
-            "<tr>" + "".join(map(_html_cell, row.values())) + "</tr>"
-            for row in self._records(self._items[:_SHOWN])
-        )
+        names, rows = self._printed()
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        body = "".join("<tr>" + "".join(map(_html_cell, row.values())) + "</tr>" for row in rows)
         return (
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div><p>{self._more()}</p>"
         )
 
+    def _printed(self) -> tuple[list[str], list[Record]]:
+        """The columns and the first rows as they are printed."""
+        first = self._items[:_SHOWN]
+        if self._summary is None or not first:
+            return list(self._columns), list(self._records(first))
+        rows = [self._summary(item) for item in first]
+        return list(rows[0]), rows
+
     def _more(self) -> str:
         count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
-        return count if len(self) <= _SHOWN else f"the first {_SHOWN} of {count}"
+        count = count if len(self) <= _SHOWN else f"the first {_SHOWN} of {count}"
+        if self._summary is None or not self._items:
+            return count
+        return f"{count}, in short; to_frame() has all {len(self._columns)} columns"
 
 
 def _fields(item: Any) -> Record:

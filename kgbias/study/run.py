@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.graph.labels import Label, in_effect
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
@@ -16,8 +17,9 @@ from kgbias.study.held import Held
 from kgbias.study.measured import Measured
 from kgbias.study.opening import Judging, check_judging, opened_judge
 from kgbias.study.probed import Probed
-from kgbias.study.records import profiles_of
+from kgbias.study.records import label_rows, profiles_of
 from kgbias.study.review import Review
+from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.ask import Answer
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     )
     from kgbias.graph.prompted import Prompted
     from kgbias.io.templates import Template
+    from kgbias.measure.labelling import Labelling
 
 TOP = 20
 
@@ -64,6 +67,49 @@ class Run(Held, Measured, Probed):
             by: who decides (None: the user's name).
         """
         return Review(self.stored, by)
+
+    def label(
+        self, measure: str = "regard", *, by: str | None = None, masked: bool = False
+    ) -> "Labelling":
+        """Begin to label statements by hand: what a person says a measure should have found, by
+        which figures are corrected for the scorer's errors. Statements come from a random sample,
+        without scores. Labels are rows with their rater, guide and time, and can be taken back.
+
+        Args:
+            measure: one that there is a guide for: regard, toxicity, identity_attack,
+                acceptability.
+            by: the rater (None: the user's name).
+            masked: show "these people" in the place of the group's name.
+        """
+        from kgbias.measure.labelling import Labelling
+
+        return Labelling(self.stored, measure, by, masked=masked)
+
+    def read_labels(self, path: PathLike, *, by: str | None = None) -> Rows[Label]:
+        """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all
+        or none; returns those that are in effect now.
+
+        Args:
+            path: the sheet.
+            by: the rater (None: the one named in each row).
+
+        Raises:
+            DataError: an invalid row; the message gives its line.
+        """
+        from kgbias.measure.labelling import read_sheet
+
+        return label_rows(read_sheet(self.stored, path, by))
+
+    def labels(self, measure: str | None = None) -> Rows[Label]:
+        """The labels in effect of the run's statements, oldest first: of people, and of models by
+        name. A label of "" is a skip.
+
+        Args:
+            measure: only of this one.
+        """
+        said = {id for id, *_ in self.stored.said()}
+        found = in_effect(self.stored.store.labels(measure))
+        return label_rows([x for x in found if x.triple_id in said])
 
     def ask(
         self,
@@ -260,6 +306,7 @@ class Run(Held, Measured, Probed):
         limit: int | None = None,
         per_group: int | None = None,
         merged: bool = False,
+        width: float = 7.0,
         **selection: Unpack[Selecting],
     ) -> int:
         """Write the statements that count (`counted`) with counts and scores, as a table, a graph
@@ -278,9 +325,18 @@ class Run(Held, Measured, Probed):
             per_group: at most this many per group, the most frequent first. Without this and
                 `limit`, pictures have as many as are legible.
             merged: count near-duplicates as one.
+            width: of a picture, in inches, from 3 to 20: 3.3 is a column of a two-column paper,
+                7 both.
             selection: which statements count, as in `counted`.
+
+        A picture of two groups has what is said of each alone on the outside and of both in the
+        middle: up to eight objects in each column, those believed of a group first, then the most
+        often said.
         """
         from kgbias.export import Filters, write_export
+
+        if not 3 <= width <= 20:
+            raise UsageError(f"`width` {width:g}: it can be 3 to 20 inches")
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path
@@ -292,6 +348,7 @@ class Run(Held, Measured, Probed):
                 filters,
                 selection=Selection(**selection),
                 progress=progress,
+                width=width,
             )
 
     def explore(self, **selection: Unpack[Selecting]) -> "Explorer":

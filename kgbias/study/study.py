@@ -15,6 +15,7 @@ from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
+from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.models.spec import KINDS, on_server, parse
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from kgbias.evidence import Evidence
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
+    from kgbias.stories.write import StoriesPrice
     from kgbias.study.mapping import Mapped
 
 
@@ -180,6 +182,28 @@ class ProfileCall(ProfileOptions, ModelOptions, total=False):
 
 
 class ProfileSpending(ProfileCall, Spending, total=False):
+    """The same, and what the call may spend."""
+
+
+class StoryOptions(TypedDict, total=False):
+    """Whom stories are about, and how to ask for them; see `Study.write_stories`."""
+
+    people: str | Path | None
+    category: Names
+    group: Names
+    prompts: str | Path | None
+    form: AsText | None
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    seed: int | None
+
+
+class StoryCall(StoryOptions, ModelOptions, total=False):
+    """Everything that decides a model's stories."""
+
+
+class StorySpending(StoryCall, Spending, total=False):
     """The same, and what the call may spend."""
 
 
@@ -350,6 +374,7 @@ class Study(Compared, Tested, Checked):
 
         given: BelievingOptions = {**(asking or {})}
         if minutes is not None:
+            sized: Any
             name, sized = self._sized(model, name, minutes, options)
             options |= sized
             given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
@@ -384,7 +409,7 @@ class Study(Compared, Tested, Checked):
             if KINDS[parse(model).kind].scorer:
                 own: Any = {k: v for k, v in opening.items() if k in OPENING}
                 probe = seconds_per_probe(opened_scorer(model, own, progress))
-            found = sizes(config, minutes, monotonic() - began, answer, probe)
+            found: Any = sizes(config, minutes, monotonic() - began, answer, probe)
             progress.note(
                 f"sizes for {minutes} minutes: {found['samples']} prompts per group and initial "
                 f"predicate, {found['iterations']} rounds of expansion"
@@ -524,6 +549,61 @@ class Study(Compared, Tested, Checked):
         found = profiles_price(configure_profiles(model, **asking))
         return replace(found, prices=prices)
 
+    def write_stories(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        **options: Unpack[StorySpending],
+    ) -> Run:
+        """Ask a model for short stories about people of whom it is told one thing (a group, a trade
+        or a trait), read what it invents about them, and put both into the graph.
+
+        Repeat the call to continue where it stopped; nothing that was answered is asked again.
+
+        Args:
+            model: a spec, or a model opened by `kgbias.open_model`.
+            name: a name for the run (None: a descriptive one).
+            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
+                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
+                model, `base_url`, `concurrency` and `timeout` for a server); whom to tell of:
+                `people` (a CSV file with the columns name, group and category; None: those of the
+                `prompts`), only those of a `category` or `group`; and how: `form` ("chat" or
+                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`.
+
+        Raises:
+            UsageError: an unknown name, or a number out of range.
+            MissingExtra: spaCy and its English model, which read the stories, are not installed.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
+        """
+        from kgbias.stories.config import configure_stories
+        from kgbias.stories.write import write_stories
+
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configure_stories(spec, **asking)
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            told = write_stories(
+                config,
+                asked,
+                self._context.writable(),
+                name=name,
+                progress=progress,
+                budget=budget,
+            )
+        return Run(self._context, told.run, told=told)
+
+    def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
+        """What `write_stories` would ask with these parameters. Asks and opens nothing."""
+        from kgbias.stories.config import configure_stories
+        from kgbias.stories.write import stories_price
+
+        prices, asking = priced(options, model)
+        found = stories_price(configure_stories(model, **asking))
+        return replace(found, prices=prices)
+
     # Questions
 
     def query(self, name: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
@@ -546,8 +626,13 @@ class Study(Compared, Tested, Checked):
 
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
         """Run your own read-only Cypher query, on either kind of store; $NAME in the text stands
-        for the parameter of that name."""
+        for the parameter of that name. A remark says which of its labels, edge types and properties
+        no graph has: they match nothing."""
+        from kgbias.query import unknown_words
+
         result = self._context.graph.query(text, parameters)
+        for line in unknown_words(text):
+            self._context.remark(line)
         return Rows(result.records(), columns=result.columns)
 
     def __repr__(self) -> str:

@@ -439,8 +439,9 @@ def build_sofa(
         source: your copy of SBIC (CSV), a CSV or TSV file with a column statement and optionally
             category, a text file with a stereotype in each line, or a run: its statements that
             count.
-        output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json; None:
-            write nothing.
+        output: a folder for statements.csv, probes.csv, data-statement.md and manifest.json, and in
+            `exhibits` for what the filters took and the set's tables (figure 4, tables 3 and 5);
+            None: write nothing.
         identities: "sofa" (the 407 of the paper), a file (see `kgbias.gather_sets`), or None: the
             groups of the run.
         models: specs of the models whose mean perplexity cuts the least likely statements; none:
@@ -462,6 +463,7 @@ def build_sofa(
     from kgbias.models.english import load
     from kgbias.probe.build import Rules, construct, read_stereotypes
     from kgbias.probe.sets import read_identities
+    from kgbias.report.save import save_built
 
     if identities is None and not isinstance(source, Run):
         raise UsageError("`identities` is needed: a file has no groups of its own")
@@ -502,6 +504,7 @@ def build_sofa(
         )
         if output is not None:
             built.write(Path(output), progress=told)
+            save_built(built, Path(output) / "exhibits", progress=told)
     return built
 
 

@@ -365,6 +365,11 @@ READERS = (
         "profiles", "kgbias.ingest:read_profiles", {"csv": PROFILES.encode()}, _ingest("profiles")
     ),
     Reader(
+        "people of stories",
+        "kgbias.stories.config:read_people",
+        {"csv": b"name,group,category\na cook,Cooks,trade\n"},
+    ),
+    Reader(
         "scores of toxicity",
         "kgbias.measure.scorers:load_scorer",
         {"csv": SCORES.encode(), "jsonl": b'{"text": "Women like music.", "toxicity": 0.25}\n'},

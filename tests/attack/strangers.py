@@ -34,7 +34,9 @@ PACKS = (
     "{{ '%2000000000d' | format(1) }}", "{{ 9 ** 9 ** 9 }}", "{{ 'a'.ljust(3000000000) }}",
     "{% set a = 'ab' %}" + "{% set a = a ~ a %}" * 33 + "{{ a }}",
     "{{ group | center(3000000000) }}", "{{ ''.__class__.__mro__ }}", "{% include 'x' %}",
-    "{% for a in examples %}{% for b in examples %}x{% endfor %}{% endfor %}",
+    "{{ header" + " | join('abcd')" * 14 + " }}", "{{ header" + " | list | lower" * 14 + " }}",
+    "{% for a in header %}" * 9 + "x" + "{% endfor %}" * 9,
+    "{{ " + "header | join(" * 14 + "header" + ")" * 14 + " }}",
     "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
 )  # fmt: skip
 VECTORS = {
@@ -223,7 +225,7 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
     "acting stores": (acting, 100),
     "lying stores": (lying, 300),
     "dumped stores": (dumped, 20),
-    "packs": (packs, 26),
+    "packs": (packs, 32),
     "vectors": (vectors, 8),
     "studies": (studies, 12),
     "queries": (queries, 24),

@@ -192,7 +192,11 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
 ) -> None:
     ids = [g.id for g in store.generations(run.id)]
     labels = {"group": "ELF F", "gender": "F"}
-    parts = (Part("hobbies", ids[0]), Part("hobbies", ids[1]), Part("odd", "of another run"))
+    parts = (
+        Part("hobbies", ids[0], "", 4, 9),
+        Part("hobbies", ids[1]),
+        Part("odd", "of another run", "", 3, 9),
+    )
     elf = Profile(run.id, "a/0", "Ána", GROUPS[0].id, labels, parts)
     orc = Profile(run.id, "b/0", "Bo", GROUPS[1].id, {}, (Part("traits", ids[2]),))
     assert store.profiles(run.id) == []
@@ -203,6 +207,7 @@ def test_profiles_are_replaced_as_a_whole_and_copied(
     assert first.said() == {"hobbies": ("songs", "song")} and second.said() == {
         "traits": ("smoke",)
     }
+    assert [(p.begins, p.ends) for p in first.parts] == [(4, 9), (None, None)]
     rows = store.query(
         "MATCH (n:GivenName)<-[:GIVEN]-(p:Profile)-[:IN]->(g:SocialGroup) "
         "MATCH (:Run {name: 'middle'})-[:WROTE]->(p)<-[e:PART_OF]-(:Generation) "

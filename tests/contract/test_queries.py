@@ -353,7 +353,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "believed",
-        {"arm": "prefix", "limit": 1, "group": "Orcs"},
+        {"arm": "none", "limit": 1, "group": "Orcs"},
         [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test")],
     ),
     (
@@ -408,7 +408,6 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
          ("asked", "one", "conditional", 0.5, "peoples", 0.5, 0.25, 1.0, 2)],
     ),
-    ("sofa_scores", {"probes": "other"}, []),
     (
         "shared_stereotypes",
         {"limit": 3},
@@ -499,8 +498,33 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
     assert ask(middle, "most_repeated", run="other") == []
     assert middle.find_run().name == "middle"  # the newest of those with generations
     assert len(ask(middle, "most_repeated")) == len(SAID)
-    with pytest.raises(RunNotFound, match="it has middle, other"):
+    with pytest.raises(RunNotFound, match="choose from middle, other"):
         ask(middle, "bridges", run="nowhere")
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("shared", {"group": "Elve", "other": "Orcs"}, r"no group 'Elve' in run .* mean Elves\?"),
+        ("path", {"group": "Elves", "other": "Orks"}, r"no group 'Orks' in run .* mean Orcs\?"),
+        ("bridges", {"arm": "prefix"}, "no arm 'prefix' in run 'middle'"),
+        ("believed", {"verdict": "belived"}, r"no verdict 'belived' .did you mean believed"),
+        (
+            "lineage",
+            {"group": "Elves", "predicate": "lov", "object": "songs"},
+            "no predicate 'lov'",
+        ),
+        ("lineage", {"group": "Elves", "predicate": "love", "object": "song"}, "no object 'song'"),
+        ("lineage", {"group": "Elfs", "predicate": "love", "object": "songs"}, "no group 'Elfs'"),
+        ("benchmark_items", {"benchmark": "bbc"}, "no benchmark 'bbc' in the store"),
+        ("sofa_scores", {"probes": "mine"}, "no probes 'mine' in the store"),
+    ],
+)
+def test_names_that_are_not_there_are_refused(
+    middle: Store, name: str, given: dict[str, str], why: str
+) -> None:
+    with pytest.raises(UsageError, match=why):
+        ask(middle, name, **given)
 
 
 def test_what_a_query_takes(middle: Store) -> None:
@@ -508,11 +532,16 @@ def test_what_a_query_takes(middle: Store) -> None:
         UsageError, match="neighbourhood needs the parameter group: the group's name"
     ):
         ask(middle, "neighbourhood")
-    with pytest.raises(UsageError, match="has no parameter 'grup'; it has arm, group, limit, min_"):
+    with pytest.raises(
+        UsageError,
+        match=r"no parameter 'grup' of .*did you mean group.*choose from arm, group, limit, min_",
+    ):
         ask(middle, "neighbourhood", grup="Elves")
-    with pytest.raises(UsageError, match="limit must be a number, not 'many'"):
+    with pytest.raises(UsageError, match="limit must be a whole number, not 'many'"):
         ask(middle, "bridges", limit="many")
-    with pytest.raises(UsageError, match="no query 'nothing'; there are believed, "):
+    with pytest.raises(UsageError, match="limit must be at least 0, not -1"):
+        ask(middle, "bridges", limit="-1")
+    with pytest.raises(UsageError, match="no query 'nothing'; choose from believed, "):
         load_query("nothing")
 
 

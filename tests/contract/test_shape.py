@@ -10,6 +10,7 @@ import pytest
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.shape import Node
 from kgbias.graph.sofa import (
@@ -206,7 +207,9 @@ def everything(store: Store) -> None:
             Decision(second.id, "undo", "Ana", "2026-11-22T03:00:00+00:00", read=SONG),
         ],
     )  # fmt: skip
-    parts = (Part("hobbies", first.id), Part("traits", refused.id))
+    said = (SONG.id, "regard", "negative", "Ana", "person", "regard@1")
+    store.label([Label(*said, "2026-11-24T01:00:00+00:00", True, "s1", "a sneer")])
+    parts = (Part("hobbies", first.id, "", 4, 9), Part("traits", refused.id))
     labels = {"group": "ELF F", "gender": "F"}
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(

@@ -83,7 +83,7 @@ def test_newest_run_and_unknown_runs(store: Store) -> None:
     store.begin(RUN)
     store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
     assert store.find_run().name == "second"
-    with pytest.raises(RunNotFound, match="it has first, second"):
+    with pytest.raises(RunNotFound, match="choose from first, second"):
         store.find_run("third")
 
 

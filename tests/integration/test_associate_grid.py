@@ -88,8 +88,11 @@ def test_the_tests_are_those_of_the_paper_or_by_name() -> None:
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"methods": ["weat"]}, "a grid has no method 'weat'; choose from s-seat"),
-        ({"encoding": "cls"}, "a grid has no encoding 'cls'; choose from word-average"),
+        (
+            {"methods": ["weat"]},
+            "no method 'weat' in a grid .did you mean w-seat.*choose from s-seat",
+        ),
+        ({"encoding": "cls"}, "no encoding 'cls' in a grid; choose from word-average"),
         ({"most": 3}, "`most` and `window` have no effect without `contexts`"),
         ({"tests": ["C1"], "methods": ["lpbs"], "encoding": "sentence"}, "`encoding` .* with lpbs"),
         ({"tests": ["C3-name"], "targets": "terms"}, "the grid is empty"),

@@ -1,5 +1,6 @@
 """The tables and figures of a grid of association tests."""
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +22,10 @@ def test_tables_and_figures(
     gpt2: str,  # noqa: F811
 ) -> None:
     needs("matplotlib")
-    grid = replace(grid, tests=(replace(NAMES, name="C1"), *grid.tests), cells=tuple(
-        cells([gpt2], [replace(NAMES, name="C1"), NAMES, TERMS], corpus=True)
+    c1 = replace(NAMES, name="C1", a=replace(NAMES.a, adjectives=("old", "new")),
+                 b=replace(NAMES.b, adjectives=("rain",)))  # fmt: skip
+    grid = replace(grid, tests=(c1, *grid.tests), cells=tuple(
+        cells([gpt2], [c1, NAMES, TERMS], corpus=True)
     ))  # fmt: skip
     rows = run_grid(grid, store, cache=False).rows
     of_name = {table.name: table for table in tables(rows)}
@@ -41,6 +44,26 @@ def test_tables_and_figures(
     assert of_name["significant"].columns[3:] == ("p as published", "permutation p", "BH", "Holm")
     axes = {row[2] for row in of_name["settings"].rows}
     assert axes == {"targets", "contexts", "encoding", "words"}
+    lpbs = {
+        r["cell"]["words"]: r for r in rows
+        if (r["cell"]["test"], r["method"], r["cell"]["contexts"]) == ("C1", "lpbs", "templates")
+    }  # fmt: skip
+    (nouns,) = of_name["table-6-nouns"].rows
+    assert of_name["table-6-nouns"].columns[2:] == (f"{gpt2} nouns", f"{gpt2} adjectives")
+    assert nouns[2:] == (lpbs["nouns"]["effect_size"], lpbs["simplified"]["effect_size"])
+    assert (lpbs["nouns"]["n"]["a"], lpbs["simplified"]["n"]["b"]) == (2, 1)
+    assert "nouns" not in " ".join(of_name["table-4-lpbs-words"].columns)
+    seconds = of_name["table-7-runtimes"]
+    assert [row[0] for row in seconds.rows] == ["s-SEAT", "w-SEAT", "CEAT", "LPBS",
+                                                "CEAT over LPBS"]  # fmt: skip
+    assert all(row[1] >= 0 for row in seconds.rows) and not of_name["table-8-runtimes"].rows
+    sizes = {row[0]: row[2:] for row in of_name["figure-2-sizes"].rows}
+    assert sizes["T-name"][0] == 10 and math.isnan(sizes["T-name"][1])  # none is one token
+    assert not of_name["models"].rows
+    twice = [*rows, *({**r, "cell": {**r["cell"], "model": "again"}} for r in rows)]
+    beside = {table.name: table for table in tables(twice)}["models"].rows
+    assert {row[0] for row in beside} == {row[0] for row in seconds.rows}
+    assert all(row[2:6] == (pytest.approx(1), pytest.approx(1), 1, 0) for row in beside)
     names = {path.name for path in write_grid(rows, tmp_path / "out")}
     assert {"table-3-scores.tex", "table-5-methods.csv", "settings.tex", "significant.csv",
             "figure-1-targets-and-contexts.svg", "figure-3-word-sets.svg", "figure-4-windows.svg",

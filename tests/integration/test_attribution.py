@@ -131,7 +131,7 @@ def test_what_a_scorer_cannot_do_is_said(tmp_path: Path) -> None:
     check_methods(ours, ["occlusion", "gradient", "integrated"])
     with pytest.raises(UsageError, match="no class activation maps"):
         check_methods(ours, ["cam"])
-    with pytest.raises(UsageError, match="no `method` 'lime': choose occlusion, cam"):
+    with pytest.raises(UsageError, match="no `method` 'lime'; choose from occlusion, cam"):
         check_methods(ours, ["lime"])
     with pytest.raises(UsageError, match="no gradients of warmth"):
         check_methods(load_scorer("warmth"), ["gradient"])

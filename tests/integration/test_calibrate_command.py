@@ -12,6 +12,7 @@ from kgbias.calibrate import ROWS
 from kgbias.calibrate.beliefs import rows as belief_rows
 from kgbias.calibrate.coverage import coverage_rows, false_positives
 from kgbias.calibrate.evidence import rows as evidence_rows
+from kgbias.calibrate.labels import rows as label_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
 from kgbias.io.progress import Silent
@@ -61,7 +62,7 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    rows = (*ROWS, *evidence_rows(), *belief_rows())
+    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows())
     assert list(table) == [row.__name__ for row in rows]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)

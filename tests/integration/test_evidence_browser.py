@@ -68,8 +68,9 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
 def test_every_point_opens_its_provenance(chromium: Any, report: Path) -> None:
     window = Window(chromium, report)
     page = window.page
+    window.unfold()
     sections = page.locator("main > section").evaluate_all("all => all.map((s) => s.id)")
-    assert sections[:2] == ["beliefs", "evidence"]
+    assert sections[:3] == ["graph", "beliefs", "evidence"]
     points = page.locator("#quadrants path")
     believed = page.locator("#quadrants path.held").count()
     assert 0 < believed <= points.count()
@@ -119,6 +120,7 @@ def test_a_belief_opens_to_its_names_and_carriers(
     after the carriers, and that of the group the mean over names."""
     window = Window(chromium, believed, width=width)
     page = window.page
+    window.unfold()
     row = page.locator("#beliefs tr[data-opens]").first
     group = row.locator("th").inner_text()
     row.focus()
@@ -146,6 +148,34 @@ def test_a_belief_opens_to_its_names_and_carriers(
     assert page.locator("#provenance").is_visible()
     assert window.complaints == []
     page.close()
+
+
+class Second(Believer):
+    info = ModelInfo("doubter", "1")
+
+
+def test_eight_screens_before_anything_is_unfolded(
+    chromium: Any, store: SQLiteStore, tmp_path: Path
+) -> None:
+    """A run of four categories, measured, with the beliefs of two models."""
+    more = [Group(f"{kind} {n}", kind) for kind in ("one", "two", "three") for n in range(12)]
+    run = StoredRun(store, measured_run(store, (*PEOPLES, *more), [f"thing{n}" for n in range(24)]))
+    for scorer in (Believer(), Second()):
+        believe(run, scorer)  # type: ignore[arg-type]
+    path = tmp_path / "report.html"
+    write_report(run, path)
+    window = Window(chromium, path, width=1280)
+    window.page.set_viewport_size({"width": 1280, "height": 800})
+    height = window.page.evaluate("document.documentElement.scrollHeight")
+    assert 2 * 800 < height <= 8 * 800
+    # What is said first, and the picture, are on the first screen.
+    for part in ("h1", ".warning", ".opening figure svg"):
+        box = window.page.locator(part).first.bounding_box()
+        assert box is not None and box["y"] + box["height"] <= 800, part
+    window.unfold()
+    assert window.page.evaluate("document.documentElement.scrollHeight") > 2 * height
+    assert window.complaints == []
+    window.page.close()
 
 
 def test_a_narrow_window_holds_it(chromium: Any, report: Path) -> None:

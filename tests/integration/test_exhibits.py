@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.errors import UsageError
+from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -74,7 +74,7 @@ def test_a_run_with_everything(
     found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
     assert list(found) == [
         "01-topics", "01-regard", "01-toxicity", "01-polarity", "01-groups", "01-entropy",
-        "01-topic-00", "01-topic-01", "01-group-tests", "02-variance",
+        "01-topic-00", "01-topic-01", "01-group-tests", "01-pair", "02-variance",
     ]  # fmt: skip
     assert found["01-entropy"].paper == "Figure 9" and found["01-topics"].paper == "Table 3"
     files = save_figures(StoredRun(store, run), tmp_path / "figures")
@@ -177,7 +177,7 @@ def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
     store.begin(Run("empty", ModelInfo("m"), {}, THREE))
-    with pytest.raises(UsageError, match="nothing to show"):
+    with pytest.raises(DataError, match="has no statements"):
         save_figures(StoredRun.find(store, "empty"), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.cli import cli
+from kgbias.errors import DataError
 from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -318,6 +319,9 @@ def test_the_growth_of_the_graph(chromium: Any, store: SQLiteStore, tmp_path: Pa
     window = Window(chromium, path)
     page = window.page
     assert [line[2:4] for line in window.rows()] == [["food", "3"], ["rain", "1"]]
+    axes = page.locator("#growth text").all_text_contents()
+    assert {"new statements", "all so far", "round", "first prompts"} <= set(axes)
+    assert axes.count("2") >= 1  # of all so far, at the top; the most in a round was 1
     page.locator("#to").fill("0")
     assert [line[2:4] for line in window.rows()] == [["food", "1"]]
     assert page.inner_text("#rounds") == "the first prompts: 1 new statement."
@@ -419,15 +423,11 @@ def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
     assert window.count() > 10
 
 
-@pytest.mark.parametrize("view", ["map", "group", "path"])
-def test_a_run_of_nothing(chromium: Any, store: SQLiteStore, tmp_path: Path, view: str) -> None:
-    path = tmp_path / "explorer.html"
+def test_a_run_of_nothing_is_refused(store: SQLiteStore, tmp_path: Path) -> None:
     run = store.begin(Run("nothing", ModelInfo("m"), {}, ()))
-    write_explorer([StoredRun(store, run)], path)
-    window = Window(chromium, path, f"#view={view}")
-    assert window.count() == 0 and window.rows() == []
-    assert window.complaints == []
-    window.page.close()
+    with pytest.raises(DataError, match="has no statements"):
+        write_explorer([StoredRun(store, run)], tmp_path / "explorer.html")
+    assert list(tmp_path.glob("*.html")) == []
 
 
 def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:

@@ -143,3 +143,12 @@ def test_a_path_leads_over_what_both_share(window: Window) -> None:
     assert "2 statements about 2 groups" in page.inner_text("#details")
     page.check("#echoes")
     assert "No path leads from Men to Sikhs" in page.inner_text("#picture")
+
+
+def test_words_that_nothing_holds_are_said(window: Window) -> None:
+    window.page.fill("#search", "womn")
+    window.page.locator("#caption", has_text="womn").wait_for()
+    caption = window.page.inner_text("#caption")
+    assert caption == "No statement that passes the filters holds “womn”. The nearest is “Women”."
+    window.page.fill("#search", "")
+    window.page.locator("#caption", has_text="womn").wait_for(state="detached")

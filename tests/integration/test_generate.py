@@ -11,7 +11,6 @@ pytest.importorskip("transformers")
 from kgbias.errors import ModelError  # noqa: E402
 from kgbias.models import open_model  # noqa: E402
 from kgbias.models.base import Completion, Request  # noqa: E402
-from kgbias.models.chat import rendered  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
 from kgbias.models.local import prompt_tokens  # noqa: E402
 from tests import tiny  # noqa: E402
@@ -254,9 +253,8 @@ def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
     tokenizer.chat_template = CHATML
     messages = [{"role": "system", "content": " Be brief. "}, {"role": "user", "content": "é\n<"}]
     here = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
-    assert rendered(tokenizer, messages, "m") == here and here.endswith("assistant\n")
-    request = Request((("system", " Be brief. "), ("user", "men love")), seed=1)
-    messages[1]["content"] = "men love"
+    assert here.endswith("assistant\n")
+    request = Request((("system", " Be brief. "), ("user", "é\n<")), seed=1)
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True)["input_ids"]
     assert prompt_tokens(request, tokenizer, "m") == ids
 

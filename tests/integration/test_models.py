@@ -69,8 +69,9 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
     with pytest.raises(UsageError) as error:
         opens(text)
     message = str(error.value)
-    assert message.startswith(f"no model {text!r}; choose from smollm2, reference, ")
-    assert message.endswith("openai:ID, anthropic:ID and google:ID") and "\n" not in message
+    assert message.startswith(f"no model {text!r}")
+    assert "; choose from smollm2, reference, " in message
+    assert message.endswith("openai:ID, anthropic:ID, google:ID") and "\n" not in message
 
 
 def test_a_revision_is_insisted_on(gpt2: Path) -> None:
@@ -258,9 +259,13 @@ def test_a_gpu_is_found(
 
 
 def test_options_that_do_not_apply_are_errors(gpt2: Path) -> None:
-    with pytest.raises(UsageError, match="has no option batch_size; it has base_url, concurr"):
+    with pytest.raises(
+        UsageError, match=r"no option 'batch_size' for .*; choose from base_url, concurr"
+    ):
         open_model("openai:m", batch_size=4)
-    with pytest.raises(UsageError, match="has no option base_url; it has batch_size, device"):
+    with pytest.raises(
+        UsageError, match=r"no option 'base_url' for .*; choose from batch_size, device"
+    ):
         open_model(f"hf:{gpt2}", base_url="http://localhost")
     assert open_model(f"hf:{gpt2}", base_url=None).info.name == f"hf:{gpt2}"
     with pytest.raises(UsageError, match="base_url does not apply to hf:"):

@@ -68,7 +68,8 @@ def test_groups_are_found_in_any_case(store: SQLiteStore, run: Run) -> None:
     for name in ("men", " MALES"):
         assert load_query("neighbourhood").run(store, {"group": name}).rows == rows
     assert load_query("shared").run(store, {"group": "women", "other": "males"}).rows
-    assert load_query("neighbourhood").run(store, {"group": "Elves"}).rows == []
+    with pytest.raises(UsageError, match="no group 'Elves' in run"):
+        load_query("neighbourhood").run(store, {"group": "Elves"})
 
 
 def test_a_terminal_is_shown_no_escapes() -> None:

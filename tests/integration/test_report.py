@@ -112,7 +112,7 @@ def test_a_page_has_what_the_reader_needs(drawn: Drawn) -> None:
     words = " ".join(page.words.split())
     assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
     assert "What test <model> says about gender" in words
-    assert [tag for tag, _ in page.tags].count("svg") == 3
+    assert [tag for tag, _ in page.tags].count("svg") == 4
     data = json.loads(page.data)
     assert [g["name"] for g in data["groups"]] == ["Women", "Men"]
     origin = data["triples"][0]["from"][0]
@@ -180,7 +180,7 @@ def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
         assert tag not in ("img", "style") or tag == "style"
     objects = {t["object"] for t in json.loads(page.data)["triples"]}
     assert "</script><script>window.pwned=1</script>" in objects
-    assert [tag for tag, _ in page.tags].count("style") <= 1 + 3  # ours, and one in each figure
+    assert [tag for tag, _ in page.tags].count("style") <= 1 + 4  # ours, and one in each figure
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,8 @@ def test_hostile_text_stays_text(store: SQLiteStore, tmp_path: Path) -> None:
 )
 def test_few_and_many_groups(store: SQLiteStore, tmp_path: Path, groups: tuple[Group, ...]) -> None:
     page = report(store, measured_run(store, groups, ["food", "rain"], each=3), tmp_path)
-    assert [tag for tag, _ in page.tags].count("svg") == 3
+    # Of each group, and of two groups side by side.
+    assert [tag for tag, _ in page.tags].count("svg") == 3 + (len(groups) > 1)
 
 
 def test_one_triple_a_group(store: SQLiteStore, tmp_path: Path) -> None:

@@ -32,6 +32,12 @@ class Window:
         self.page.on("request", lambda r: self._request(r.url, path))
         self.page.goto(path.as_uri())
 
+    def unfold(self) -> None:
+        """Open everything that is folded."""
+        self.page.evaluate(
+            "document.querySelectorAll('details').forEach((d) => { d.open = true; })"
+        )
+
     def _request(self, url: str, path: Path) -> None:
         if url.split("#")[0] != path.as_uri():
             self.complaints.append(f"request of {url}")
@@ -161,6 +167,8 @@ def test_the_graph_shows_a_group_and_what_two_share(window: Window) -> None:
 def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -> None:
     window = Window(chromium, report, width=390)
     assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+    window.unfold()
+    assert window.page.evaluate("document.documentElement.scrollWidth") == 390
     window.page.close()
 
 
@@ -214,6 +222,7 @@ def test_exhibits_are_copied_without_a_network(chromium: Any, report: Path) -> N
         page.evaluate("navigator.clipboard.writeText('')")
     assert copied["latex"].count("\\\\") >= 3 and "\\label{tab:by-hand-" in copied["latex"]
     assert copied["csv"].startswith("Group,n,") and "Women" in copied["csv"]
+    page.locator("#figures .fold > summary").first.click()
     for place in ("figure [data-copy=png]", "div.exhibit [data-copy=png]"):
         page.locator(f"#figures {place}").first.click()
         width = until(
@@ -231,9 +240,78 @@ def test_exhibits_are_copied_without_a_network(chromium: Any, report: Path) -> N
 
 def test_no_table_is_cut_off(chromium: Any, report: Path) -> None:
     window = Window(chromium, report, width=1180)
+    window.unfold()
     cut = window.page.evaluate(
         "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth + 1)"
         ".map((e) => e.textContent.trim().slice(0, 60))"
     )
     window.page.close()
     assert cut == []
+
+
+def test_every_section_is_in_reach(window: Window) -> None:
+    """The list of sections stays in sight, marks the one that is read, and opens what is folded."""
+    page = window.page
+    links = page.locator("#sections a")
+    for link in links.all():
+        target = (link.get_attribute("href") or "")[1:]
+        assert page.locator(f"[id='{target}']").count() == 1, target
+    page.evaluate("scrollTo({ top: document.body.scrollHeight, behavior: 'instant' })")
+    assert links.first.is_visible() and (links.first.bounding_box() or {"y": -1})["y"] >= 0
+    assert not page.locator("#method .scroll").first.is_visible()
+    links.last.click()
+    until(page, "document.querySelector('#method details').open")
+    assert page.locator("#method .scroll").first.is_visible()
+    page.evaluate("location.hash = '#%E0%A4%A'")  # nothing, and no complaint
+    page.locator("#sections a[href='#statements']").click()
+    until(page, "document.querySelector('#sections a[href=\"#statements\"][aria-current]')")
+    assert page.locator("#sections [aria-current]").count() == 1
+    assert window.complaints == []
+
+
+def test_the_keyboard_skips_the_list_and_opens_a_fold(window: Window) -> None:
+    page = window.page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    until(page, "document.activeElement.id === 'main'")
+    fold = page.locator("#figures .fold > summary").first
+    fold.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#figures .fold table").first.is_visible()
+
+
+def test_a_long_table_is_searched(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
+    groups = tuple(Group(f"Group {n}", "many") for n in range(20))
+    path = tmp_path / "report.html"
+    write_report(StoredRun(store, measured_run(store, groups, ["food", "rain"])), path)
+    window = Window(chromium, path)
+    page = window.page
+    page.locator("#figures .fold > summary").first.click()
+    exhibit = page.locator("#figures .fold .exhibit", has=page.locator("table")).first
+    rows = exhibit.locator("tbody tr:visible")
+    everything = rows.count()
+    exhibit.locator("input[type=search]").fill("group 7")
+    assert 0 < rows.count() < everything
+    assert all("Group" in text and "7" in text for text in rows.all_inner_texts())
+    told = exhibit.locator("[role=status]").first.inner_text()
+    assert told == f"{rows.count()} of {everything} rows"
+    exhibit.locator("input[type=search]").fill("")
+    assert rows.count() == everything
+    assert window.complaints == []
+    page.close()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no scripts"])
+def test_a_print_has_everything(chromium: Any, report: Path, scripts: bool) -> None:
+    context = chromium.new_context(java_script_enabled=scripts)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    table = page.locator("#figures .fold table").first
+    assert table.bounding_box()["height"] == 0 or not table.is_visible()
+    page.emulate_media(media="print")
+    for place in ("#figures .fold table", "#method details p", "#findings details p"):
+        for part in page.locator(place).all():
+            box = part.bounding_box()
+            assert box is not None and box["height"] > 10 and part.is_visible(), place
+    context.close()

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +14,27 @@ from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.graph.types import (
+    About,
+    Generation,
+    Group,
+    Metric,
+    ProbedEdge,
+    Probing,
+    Run,
+    Score,
+    Topic,
+    TopicModel,
+    Triple,
+    node_id,
+)
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several
 from kgbias.report.save import save_several
 from kgbias.report.several import overlaps, several_exhibits, several_findings
 from kgbias.report.several_data import SeveralData
 from tests.conftest import needs
+from tests.integration.test_report_browser import Window
 
 pytestmark = pytest.mark.integration
 
@@ -147,7 +162,8 @@ def test_every_measure_that_two_runs_have_is_shown(
     assert [measure.name for measure in data.measures] == names
     shown = {e.key.partition("-")[2]: e.table for e in several_exhibits(data)}
     keys = [name.replace("_", "-") for name in names]
-    assert list(shown) == [*keys, "ranks", "overlap", *(f"differences-{key}" for key in keys)]
+    more = ["graph-1", "graph-2", "graph-3", "overlap", "statements"]
+    assert list(shown) == [*keys, "ranks", *more, *(f"differences-{key}" for key in keys)]
     attack, warmth = shown["differences-identity-attack"], shown["differences-warmth"]
     assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [list(row[:5]) for row in attack.rows]
     assert "over 12 differences in all measures" in attack.note
@@ -176,3 +192,81 @@ def test_the_explorer_stands_beside_the_report(two: list[StoredRun], tmp_path: P
         with pytest.raises(UsageError, match="two different files"):
             study.report("one", tmp_path / "r.html", explorer=tmp_path / "r.html")
         assert "explorer" not in study.report("one", tmp_path / "r.html").read_text("utf-8")[:9000]
+
+
+def probed(run: StoredRun, first: dict[str, str]) -> None:
+    """Statements before which the group of that name is the likeliest."""
+    groups = run.record.groups
+    edges = [
+        ProbedEdge(node_id("predicate", text.split()[0]), node_id("object", text), g.id, -9.0, 2,
+                   -5.0, 1, -4.0, 1, 1 if g.name == name else 2 + n, (), ())
+        for text, name in first.items()
+        for n, g in enumerate(groups)
+    ]  # fmt: skip
+    probing = Probing(run.record.model, record={"measure": "conditional", "mrr": 0.5,
+                      "mrr_expected": 0.5, "p_value": 0.5})  # fmt: skip
+    run.store.save_probes(run.id, probing, edges)
+    run.store.save_probing(run.id, probing)
+
+
+def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
+    """Of 60 statements by 20 predicates, one model puts Ayes first always, the other for half."""
+    texts = [f"p{n % 20} o{n}" for n in range(60)]
+    probed(two[0], dict.fromkeys(texts, "Ayes"))
+    probed(two[1], {text: "Ayes" if n % 2 else "Bees" for n, text in enumerate(texts)})
+    shown = {e.key: e for e in several_exhibits(SeveralData(two))}
+    rows = {row[0]: row[1:] for row in shown["01-probable"].table.rows}
+    assert rows["Ayes"][:2] == ["60", "100.0%"] and rows["Ayes"][3:5] == ["60", "50.0%"]
+    assert shown["01-probable"].draw is not None
+    tests = {row[0]: row for row in shown["01-probable-tests"].table.rows}
+    assert tests["Ayes"][1:5] == ["one", "two", "60", "+50.0"]
+    assert float(tests["Ayes"][6].lstrip("<")) < 0.01
+    assert tests[HOSTILE][4] == "+0.0" and tests[HOSTILE][6] == "1"
+
+
+def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun]) -> None:
+    for run, word in zip(two, ("rain", "work"), strict=True):
+        topics = (Topic("people", 0, (word,), 9), Topic("people", 1, ("else",), 9))
+        about = tuple(About(t.id, topics[n % 2].id, 0.5) for n, t in enumerate(run.triples()))
+        settings = {"embedding": "e", "min_cluster_size": 5, "documents": 9, "outliers_before": 1,
+                    "outliers": 0}  # fmt: skip
+        model = TopicModel("people", topics, about, settings)
+        run.store.save_topics(run.id, [model])
+    shown = {e.key: e for e in several_exhibits(SeveralData(two))}
+    topic_rows = shown["01-topics"].table.rows
+    assert [row[:2] for row in topic_rows] == [
+        ["one", "rain"], ["one", "else"], ["two", "work"], ["two", "else"],
+    ]  # fmt: skip
+    assert "each run's own" in shown["01-topics"].table.note
+    graph = next(e for e in shown.values() if e.title == "What one, two and both say about Bees")
+    assert "0 were said by one only, 30 by both, 0 by two only" in graph.table.note
+    assert graph.draw is not None
+    rows = shown["02-statements"].table.rows
+    assert len(rows) == 200 or len(rows) == len(SeveralData(two).said[0] | SeveralData(two).said[1])
+    assert rows[0][2:4] == ["1", "1"]  # what both say comes first
+    assert rows[-1].count("0") == 1
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_of_two_runs_in_a_browser(
+    chromium: Any, two: list[StoredRun], tmp_path: Path, width: int
+) -> None:
+    path = tmp_path / "r.html"
+    write_several(two, path)
+    window = Window(chromium, path, width=width)
+    page = window.page
+    page.set_viewport_size({"width": width, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if width == 1280:
+        assert page.evaluate("document.documentElement.scrollHeight") <= 8 * 800
+    for link in page.locator("#sections a").all():
+        assert page.locator(f"[id='{(link.get_attribute('href') or '')[1:]}']").count() == 1
+    page.locator("#sections a[href='#statements']").click()
+    search = page.locator("#statements input[type=search]")
+    search.fill("bees thing positive")
+    rows = page.locator("#statements tbody tr:visible")
+    assert rows.count() > 0 and all("Bees" in text for text in rows.all_inner_texts())
+    window.unfold()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert window.complaints == []
+    page.close()

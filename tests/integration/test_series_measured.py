@@ -36,7 +36,7 @@ def test_the_command(
     def run(*arguments: str) -> str:
         return CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
 
-    base = ("crawl", "--model", "any", "--category", "gender", "--samples", "2", "--iterations",
+    base = ("crawl", "--model", "smollm2", "--category", "gender", "--samples", "2", "--iterations",
             "0", "--set", "answers=1", "--set", "initial-predicates=are,have", "--store", db,
             "--repeat", "2")  # fmt: skip
     assert json.loads(run(*base, "--dry-run", "--json"))["stages"][0]["requests"] == 2 * 12

@@ -25,6 +25,8 @@ from kgbias.probe.build import (
     read_stereotypes,
 )
 from kgbias.probe.sets import read_identities, read_statements
+from kgbias.report.save import save_built
+from kgbias.report.sofa import built_exhibits
 from tests.conftest import needs
 
 pytestmark = pytest.mark.integration
@@ -141,6 +143,43 @@ def test_every_filter_says_what_it_took(rules: Rules) -> None:
     first = found.statements[0]
     assert first.perplexity == pytest.approx((np.exp(2) + np.exp(1)) / 2)  # the mean of two models
     assert first.acceptability == 0.9
+    assert found.came == {"gender": 4, "": 1, "religion": 1, "body": 1, "victim": 2}
+    spread = found.spread
+    assert spread is not None and (sum(spread.counts), spread.taken) == (3, 1)
+    assert len(spread.edges) == 51
+    assert np.exp(spread.edges[-1]) == pytest.approx((np.exp(14) + np.exp(7)) / 2)
+    assert all(k.perplexity is not None and np.log(k.perplexity) <= spread.most + 1e-9
+               for k in found.statements)  # fmt: skip
+
+
+def test_the_filters_and_the_set_as_exhibits(rules: Rules, tmp_path: Path) -> None:
+    """Figure 4, tables 3 and 5, and the same without a filter by perplexity."""
+    found = built(
+        rules, judge=judge, scorers=[Scorer("a")], cut=0.3, settings={"models": ["a", "b"]}
+    )
+    tables = {e.key: e.table for e in built_exhibits(found)}
+    assert list(tables) == [
+        "01-sofa-filters", "02-sofa-perplexity", "03-sofa-identities", "03-sofa-sizes",
+    ]  # fmt: skip
+    assert tables["01-sofa-filters"].rows[0] == [
+        "category", "9", "3", "6", "1 of the category body; 2 of the category victim",
+    ]  # fmt: skip
+    assert "1 of 3 distinct statements" in tables["02-sofa-perplexity"].note
+    assert tables["03-sofa-sizes"].rows == [
+        ["identities", "2", "3", "5"], ["stereotypes of the source", "4", "1", "9"],
+        ["statements", "2", "1", "3"], ["probes", "4", "3", "7"],
+    ]  # fmt: skip
+    files = {path.name for path in save_built(found, tmp_path / "x")}
+    assert {"01-sofa-filters.png", "02-sofa-perplexity.svg", "03-sofa-sizes.csv"} <= files
+    assert "02-sofa-perplexity" not in {e.key for e in built_exhibits(built(rules))}
+
+
+def test_without_matplotlib_the_tables_alone(
+    rules: Rules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.report.save.find_spec", lambda name: None)
+    files = {path.suffix for path in save_built(built(rules), tmp_path / "x")}
+    assert files == {".csv", ".tex", ".json"}
 
 
 def test_probes_are_identities_times_statements(rules: Rules) -> None:
@@ -221,6 +260,7 @@ def test_the_command_writes_what_probe_sets_reads(
         "probe": "Trans men are bad drivers",
     }  # fmt: skip
     assert len(rows) == 129
+    assert (out / "exhibits" / "01-sofa-filters.png").stat().st_size > 1000
     told = (out / "data-statement.md").read_text("utf-8")
     assert "| religion | 14 | 1 | 14 |" in told
     assert "| rules | 3 | 1 | 1 as it names a target itself |" in told

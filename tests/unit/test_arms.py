@@ -112,7 +112,7 @@ def test_a_stream_has_what_is_selected(run: StoredRun, selection: Selection) -> 
 
 
 def test_a_stream_refuses_what_a_selection_refuses(run: StoredRun, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="has no arm 'suffix'"):
+    with pytest.raises(UsageError, match="no arm 'suffix'"):
         Stream(run, Selection(arm="suffix"))
     with SQLiteStore(str(tmp_path / "other.db")) as store:
         plain = arms_run(store, acceptability=False)

@@ -32,7 +32,7 @@ from kgbias.probe.benchmarks import (
     StereoSet,
 )
 from kgbias.publish.evaluations import every_eval_ever, hub_results, write_tables
-from kgbias.report.benchmark import render, tables
+from kgbias.report.benchmark import records, render, tables
 from kgbias.stats.units import Units, ratio
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
@@ -71,7 +71,7 @@ def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Outcome
     return Outcome(
         ModelInfo(model, "1"), (("dtype", "float32"),), 1000, kind.name, kind.title, kind.source,  # type: ignore[attr-defined]
         (Measured(OVERALL, figure, units, units.estimate()),), kind.figures, kind.unit, kind.hub,  # type: ignore[attr-defined]
-        len(values), 100, 0.5,
+        len(values), 100, 0.5, {"x": (len(values), 2 * len(values))},
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
         base = outcome(model, [1.0], BBQ)
         rows.append(
             Outcome(base.model, base.settings, None, "bbq", "BBQ", base.source, found, BBQ.figures,
-                    BBQ.unit, BBQ.hub, 4, 10, 1.0)
+                    BBQ.unit, BBQ.hub, 4, 10, 1.0, {"x": (4, 12)})
         )  # fmt: skip
     result = board(rows)
     assert result.standings[0].models == ("a", "b")
@@ -257,6 +257,25 @@ def test_tables_are_written(small: Board, tmp_path: Path) -> None:
     assert r"\textless{}b\textgreater{}" in files["differences.tex"].read_text()
     page = render(small)
     assert "hf:x/<b>" not in page and "hf:x/&lt;b&gt;" in page
+
+
+def test_what_was_asked_of_which_models() -> None:
+    """Tables 5 and 6 of Social Bias Probing, for any benchmark."""
+    many = {f"c{n}": (2, 4) for n in range(30)}
+    rows = [
+        replace(outcome("a", [100.0, 0.0]), parts={"x": (2, 4), "y": (1, 2)}),
+        replace(outcome("a", [100.0, 0.0], BBQ), parts=many),
+        replace(outcome("b", [0.0, 0.0]), parameters=None, parts={"x": (2, 4), "y": (1, 2)}),
+    ]
+    found = {table.label: table.rows for table in tables(board(rows))}
+    assert found["asked"] == [
+        ["CrowS-Pairs", "x", "2", "4"], ["CrowS-Pairs", "y", "1", "2"],
+        ["CrowS-Pairs", "all", "3", "6"], ["BBQ", "all 30 categories", "60", "120"],
+    ]  # fmt: skip
+    assert found["models"] == [
+        ["a", "-", "1,000", "float32", "1"], ["b", "-", "-", "float32", "1"],
+    ]  # fmt: skip
+    assert len(records(board(rows))["asked"]) == 32
 
 
 # The front door

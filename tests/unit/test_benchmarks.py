@@ -19,6 +19,8 @@ from kgbias.stats.units import Units, ratio, shared
 class Liking:
     """A causal model of words whose tokens are words: a word that it likes costs little."""
 
+    parameters: int | None = None
+
     def __init__(self, liked: dict[str, float], name: str = "liking", kind: str = "causal") -> None:
         self.info, self.settings = ModelInfo(name, "1"), (("dtype", "float32"),)
         self.convention = Convention(kind, "bos")

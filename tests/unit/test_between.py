@@ -151,7 +151,7 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     own = [t.scores["identity_attack"].value for t in held.of("none") if t.group_id == black]
     assert np.array(raw) - np.array(own) == pytest.approx(0.2)
     assert held.remarks == (
-        "identity_attack by by-name reacts to a group's name: its scores here are means over the "
+        "identity attack by by-name reacts to a group's name: its scores here are means over the "
         "names of the category's groups",
     )
     asked = scorer.asked
@@ -241,7 +241,7 @@ def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.St
     done = CliRunner().invoke(cli, ["compare", "r", "--store", study.url, "--json"])
     assert {t["measure"] for t in json.loads(done.stdout)["groups"]} == {"toxicity"}
     assert done.stderr.count(
-        "identity_attack by llm:judge is left out of the tests of groups: it may react to a "
+        "identity attack by llm:judge is left out of the tests of groups: it may react to a "
         "group's name, and asking it about every name would cost too much"
     ) == 1  # fmt: skip
     assert "that name another group" in done.stderr

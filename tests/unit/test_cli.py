@@ -100,9 +100,19 @@ def test_own_groups_and_arms(model: ScriptedModel, db: str) -> None:
 
 
 def test_dry_run_prices_and_asks_nothing(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "any", "--category", "gender", "--store", db, "--dry-run", "--json")
+    base = (
+        "crawl",
+        "--model",
+        "smollm2",
+        "--category",
+        "gender",
+        "--store",
+        db,
+        "--dry-run",
+        "--json",
+    )
     priced = json.loads(run(*base).stdout)
-    config = configure("any", category="gender")
+    config = configure("smollm2", category="gender")
     assert sum(stage["requests"] for stage in priced["stages"]) == config.places
     most = config.max_attempts
     assert all(s["requests_at_most"] == most * s["requests"] for s in priced["stages"])
@@ -129,7 +139,7 @@ def test_too_many_failures_show_in_the_exit_code(model: ScriptedModel, db: str) 
 
 
 def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> None:
-    base = ("crawl", "--model", "any", "--store", db, "--dry-run", "--dynamic", "religion",
+    base = ("crawl", "--model", "smollm2", "--store", db, "--dry-run", "--dynamic", "religion",
             "--prompts", "salinas-2023")  # fmt: skip
     alone = json.loads(run(*base, "--json").stdout)
     assert alone["more_groups_named_by_model"] and alone["groups"] == 0
@@ -137,7 +147,9 @@ def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> N
     both = json.loads(run(*base, "--category", "gender", "--augment", "none,both", "--json").stdout)
     assert [s["requests"] for s in both["stages"]] == [5, 120, 240, 240]
     assert "each group that the model names" in run(*base).stdout
-    until = run("crawl", "--model", "any", *GENDER, "--until-coverage", "0.8", "--dry-run").stdout
+    until = run(
+        "crawl", "--model", "smollm2", *GENDER, "--until-coverage", "0.8", "--dry-run"
+    ).stdout
     assert "3 groups, 1 arm, at most, until coverage" in until
 
 
@@ -219,7 +231,7 @@ def test_unknown_run_and_format(
     model: ScriptedModel, db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     crawl(db, "--run", "mine")
-    assert "it has mine" in bad(["export", "other", "--store", db], capsys)
+    assert "choose from mine" in bad(["export", "other", "--store", db], capsys)
     odd = str(tmp_path / "out.xlsx")
     assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
     nowhere = str(tmp_path / "none" / "out.csv")
@@ -244,8 +256,9 @@ def test_every_command_has_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
-        (["mesure"], "Did you mean one of: 'measure', 'merge'?"),
-        (["probe", "surprisall"], "--model"),  # `probe RUN`: a run may be called so
+        (["mesure"], "no command 'mesure' (did you mean measure?); kgbias --help"),
+        (["explorer"], "did you mean explore?"),
+        (["probe", "surprisall"], "did you mean surprisal?); a run of that name is"),
         (["profiles", "analyze"], "Did you mean 'analyse'?"),
         (["crawl", "--modle", "smollm2"], "--model"),
         (["compare", "--pair"], "--pairs"),

@@ -294,8 +294,8 @@ def test_the_command(store: SQLiteStore) -> None:
     (alone,) = json.loads(call("one", "--groups", "C", "--json"))["groups"]
     assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (
-        (("one", "--groups", "X"), "has no group 'X'"),
-        (("one", "--measure", "charm"), "has no measure 'charm'; it has toxicity"),
+        (("one", "--groups", "X"), "no group 'X'"),
+        (("one", "--measure", "charm"), "no measure 'charm' of run 'one'; choose from toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),
         (("one", "--probes"), "one: probed by 0 models, not two or more"),

@@ -334,6 +334,8 @@ def test_a_value_that_is_too_deep(file: Path) -> None:
         (f"UPDATE generation SET iteration = {10**18}", "generation.iteration out of its range"),
         ("UPDATE object SET text = x'00ff'", "object.text out of its range or type"),
         ("UPDATE group_score SET low = -9e999", "group_score.low out of its range or type"),
+        ("UPDATE run_metric SET measure = 'x' WHERE measure = 'regard'",
+         "run_metric.measure that is not its metric's"),
         ("UPDATE score SET details = '{'", "score.details out of its range or type"),
         ("DROP INDEX generation_by_run", "the index generation_by_run is missing"),
     ],

@@ -19,7 +19,9 @@ from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
 from kgbias.evidence.asked import stem
 from kgbias.evidence.association import associations
+from kgbias.evidence.beside import _rank_correlations
 from kgbias.evidence.joint import verdict
+from kgbias.evidence.tables import NameTable
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -29,6 +31,7 @@ from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
+from kgbias.probe.result import Statement
 from kgbias.report import write_several
 from kgbias.report.beliefs import beliefs as beliefs_of
 from kgbias.report.beliefs import beliefs_beside
@@ -54,6 +57,7 @@ class Believer:
     info = ModelInfo("believer", "1")
     settings = (("kind", "causal"),)
     convention = Convention("causal", "bos")
+    parameters: int | None = None
 
     def __init__(self, own: float = 12.0) -> None:
         self.own, self.asked, self.stop = own, 0, 10**9
@@ -609,6 +613,66 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     assert told in " ".join(page.split())
 
 
+def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> None:
+    """A model that knows of groups what another does not; and one that is the other again."""
+    nothing = believer(own=0.0)
+    nothing.info = ModelInfo("blank", "1")
+    found = two_sides(run, nothing)
+    (two,) = found.two()
+    assert two.both == 0 and two.alone[0] == two.believed[0] > 50 and two.alone[1] == 0
+    apart = found.apart(0, 1)
+    assert set(apart) == set(found.keys)
+    alone = [apart[found.keys[n]] for n in found.strongest]
+    assert all(other.p < 0.05 and other.difference.low > 0 for other in alone)
+    lifts = {key: found.lifts[0, n] - found.lifts[1, n] for n, key in enumerate(found.keys)}
+    for key, other in apart.items():
+        assert other.difference.value == pytest.approx(lifts[key], abs=0.2)
+    table = next(beliefs_beside(found, "peoples", "01")).table
+    place = list(table.columns).index("shown for")
+    assert {row[place] for row in table.rows} == {"believer alone"}
+    assert f"{two.alone[0]} by believer alone, 0 by blank alone" in table.note
+    assert "which does not show that the other lacks the belief" in table.note
+    # The other way round, every sign turns.
+    turned = Beside(found.sides[::-1]).apart(0, 1)
+    for key, other in apart.items():
+        assert turned[key].difference.value == pytest.approx(-other.difference.value)
+        assert turned[key].p == pytest.approx(other.p)
+    same = Beside([found.sides[0], replace(found.sides[0], label="again")])
+    assert all(other.difference.value == 0 for other in same.apart(0, 1).values())
+    # Other names, or none kept: nothing is paired.
+    assert Beside([found.sides[0], replace(found.sides[1], table=None)]).apart(0, 1) == {}
+
+
+def test_models_that_differ_by_chance_are_seldom_told_apart() -> None:
+    """Names of two models before 40 statements, all noise: at most one screen in twenty or so has
+    any difference (the family is corrected by Benjamini and Hochberg)."""
+    rng = np.random.default_rng(5)
+    names = [(g, tuple(f"{g}{n}" for n in range(8))) for g in ("a", "b", "c")]
+    words = [("are", f"thing{n}") for n in range(40)]
+    some = 0
+    for _ in range(100):
+        sides = []
+        for label in ("one", "two"):
+            own = rng.normal(0, 1, (24, 1)) + rng.normal(0, 1, (24, 40))
+            each = own + rng.normal(0, 0.3, (3, 24, 40))
+            table = NameTable("c", names, words, ("", "x", "y"), each, each, ["{}"] * 24)
+            edges = {(g, Statement(*w).words): edge(w[1], 0.0) for g, _ in names for w in words}
+            sides.append(Side(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), table=table))
+        some += any(other.p <= 0.05 for other in Beside(sides).apart(0, 1).values())
+    assert some <= 11
+
+
+def test_ranks_are_correlated_anew_in_each_draw() -> None:
+    x = np.array([1.0, 2.0, 2.0, 5.0, 9.0])
+    y = np.array([2.0, 1.0, 3.0, 3.0, 50.0])
+    weights = np.array([[1.0, 1, 1, 1, 1], [0, 2, 0, 1, 2]])
+    scipy = pytest.importorskip("scipy.stats")
+    found = _rank_correlations(x, y, weights)
+    assert found[0] == pytest.approx(scipy.spearmanr(x, y).statistic)
+    drawn = np.repeat(np.arange(5), weights[1].astype(int))
+    assert found[1] == pytest.approx(scipy.spearmanr(x[drawn], y[drawn]).statistic)
+
+
 def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     """Two crawls that cut one sentence in two places."""
     other = StoredRun(run.store, replace(run.record, name="again", config={"seed": 1}))
@@ -706,7 +770,7 @@ def test_the_command(opened: str) -> None:
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
     priced = json.loads(asked("--store", opened, "--dry-run", "--json").stdout)
     assert priced["probes"] > 1000 and len(priced["carriers"]) == 3
-    assert "meaningless names before" in asked("--store", opened, "--dry-run").stdout
+    assert "made-up names before" in asked("--store", opened, "--dry-run").stdout
     found = json.loads(asked("--model", "openai:x", "--store", opened, "--json").stdout)
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
@@ -717,7 +781,7 @@ def test_the_command(opened: str) -> None:
     shown = asked("--store", opened).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
     assert "refused but believed: " in shown and "Kendall tau-b" in shown
-    assert "of meaningless names 0.0" in shown
+    assert "of made-up names 0.0" in shown
 
 
 def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> None:

@@ -120,7 +120,7 @@ def test_the_strongest_come_first_wherever_they_are_from() -> None:
     ]
     shown = screen(kinds).findings
     assert [(f.topic, f.p) for f in shown] == [
-        ("a", 0.001), ("b", 0.002), ("c", 0.005), ("b", 0.01), ("a", 0.02),
+        ("a", 0.001), ("b", 0.002), ("c", 0.005), ("b", 0.01),
     ]  # fmt: skip
     assert len(shown) == SHOWN
     assert len(screen([kinds[0]]).findings) == OF_A_KIND

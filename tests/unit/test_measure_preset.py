@@ -53,11 +53,14 @@ def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
 
 
 def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="no preset 'paper': choose salinas-2023"):
+    with pytest.raises(UsageError, match="no preset 'paper'; choose from salinas-2023"):
         configure("paper")
     with pytest.raises(TypeError, match="unexpected keyword argument 'toxic'"):
         configure(toxic="offline")  # type: ignore[call-arg]
-    with pytest.raises(UsageError, match="no measure 'toxic': choose regard, toxicity, iden"):
+    with pytest.raises(
+        UsageError,
+        match=r"no measure 'toxic' .did you mean toxicity..; choose from regard, toxicity, iden",
+    ):
         configure(scorers={"toxic": "offline"})
 
 

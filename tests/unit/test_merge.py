@@ -15,7 +15,7 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import NearDuplicate, Score, TripleView, node_id, triple_id
+from kgbias.graph.types import SAME, NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.models.base import ModelInfo, Request
 from tests.scripted import ScriptedModel
 
@@ -46,6 +46,21 @@ def test_negations_are_never_linked() -> None:
     found = links(texts, at(0, 1, 2, 50), 0.9)
     assert pairs(found) == {("never be trusted", "not be trusted")}
     assert links([("can swim", 2), ("can't swim", 1)], at(0, 0), 0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("better than women", "better than men"),
+        ("a car every 2 years", "a car every 10 years"),
+        ("better than white people", "better than black people"),
+        ("a good idea", "a bad idea"),
+        ("speak Spanish", "speak English"),
+    ],
+)
+def test_opposites_that_embeddings_take_for_the_same_are_not_linked(text: str, other: str) -> None:
+    assert links([(text, 2), (other, 1)], at(0, 0), SAME) == []
+    assert len(links([(text, 2), (f"{text} too", 1)], at(0, 0), SAME)) == 1
 
 
 def view(predicate: str, object: str, count: int, toxicity: float | None = None) -> TripleView:

@@ -214,7 +214,10 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)
-    with pytest.raises(UsageError, match="no prompts 'sentence': choose from german, salinas-2023"):
+    with pytest.raises(
+        UsageError,
+        match=r"no prompts 'sentence' .did you mean sentences..; choose from german, salinas-2023",
+    ):
         config(prompts="sentence")
 
 
@@ -341,39 +344,6 @@ def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore)
     )
     (said,) = [line for line in notes.lines if "well-formed" in line]
     assert said.endswith("or --prompts sentences")
-
-
-GREEDY = {
-    "nested ranges": "{% for a in range(99999) %}{% for b in range(99999) %}x{% endfor %}"
-    "{% endfor %}",
-    "lipsum": "{{ lipsum(n=100000) }}",
-    "wordwrap": "{{ group | wordwrap(1) }}",
-    "a product": "{{ 'a' * 3000000000 }}",
-    "a format": "{{ '%2000000000d' | format(1) }}",
-    "a format of old": "{{ '%2000000000d' % 1 }}",
-    "a power": "{{ 9 ** 9 ** 9 }}",
-    "doublings": "{% set a = 'ab' %}" + "{% set a = a ~ a %}" * 33 + "{{ a }}",
-    "doublings in a loop": "{% set ns = namespace(a='a') %}{% for c in group %}"
-    "{% set ns.a = ns.a ~ ns.a %}{% endfor %}",
-    "a macro": "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
-    "a method": "{{ 'a'.ljust(3000000000) }}",
-    "a filter with room": "{{ group | center(3000000000) }}",
-    "loops through one list": "{% for a in examples %}{% for b in examples %}x{% endfor %}"
-    "{% endfor %}",
-    "loops through a text of its own": "{% for a in 'aaaa' %}x{% endfor %}",
-    "a loop in itself": "{% for a in examples recursive %}{{ loop(examples) }}{% endfor %}",
-    "another file": "{% include 'pack.toml' %}",
-    "deep brackets": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
-    "deep blocks": "{% if group %}" * 200 + "{% endif %}" * 200,
-}
-
-
-@pytest.mark.parametrize("name", GREEDY)
-def test_a_template_takes_no_more_than_its_size(name: str) -> None:
-    """Each of these took gigabytes, or did not end, when a pack was only priced."""
-    values = {"group": "Women" * 20, "examples": ["a", "b"]}
-    with pytest.raises(DataError, match="cannot be rendered"):
-        render(GREEDY[name], values)
 
 
 def test_what_a_template_may_say() -> None:

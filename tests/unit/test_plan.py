@@ -90,7 +90,7 @@ def test_a_plan_is_all_that_follows_from_its_file(tmp_path: Path) -> None:
         ("[crawls]\nmodel = 'x'", r"'crawls' must be tables, \[\[crawls\]\]"),
         ("[[crawl]]\nmodel = 'x'", r"'crawl' must be a table, \[crawl\]"),
         ("store = 3", "'store' must be a text"),
-        ("[mesure]", "unknown entry 'mesure'"),
+        ("[mesure]", "no entry 'mesure' .did you mean measure"),
         ("[crawl]\nmodels = 'smollm2'", "must be a list of specs"),
         ("[crawl]\nmodels = ['smollm2']\nsample = 2", r"\[crawl\] cannot set 'sample'"),
         ("[[crawls]]\nsamples = 2", "needs a `model`"),
@@ -196,9 +196,9 @@ def test_a_folder_has_defaults(tmp_path: Path) -> None:
     [
         ("stores = 'x'", "no setting for all commands 'stores'"),
         ("[crwal]", "no command 'crwal'"),
-        ("[crawl]\nmodle = 'x'", r"\[crawl\] there is no option or setting 'modle'"),
+        ("[crawl]\nmodle = 'x'", r"\[crawl\] no option or setting 'modle' .did you mean model"),
         ("[crawl]\nmodel = {a = 1}", "'model' must be a value"),
-        ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu'; did you mean run?"),
+        ("[probe.rnu]\nmodel = 'x'", "no option or setting 'rnu' .did you mean run"),
     ],
 )
 def test_what_a_folder_cannot_set(tmp_path: Path, text: str, message: str) -> None:
@@ -302,7 +302,7 @@ def test_steps_across_runs(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("[[compare]]\nruns = ['said']", "needs two or more"),
-        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; the runs are"),
+        ("[[compare]]\nruns = ['said', 'no']", "no run 'no'; choose from said"),
         ("[[compare]]\nprobes = true", "cannot set 'probes'"),
         ("[[compare]]\nruns = ['said', 'said']\npath = 'a.csv'", "must end in .json"),
         ("[[query]]\nname = 'no'", "no query 'no'"),

@@ -51,16 +51,16 @@ def test_the_decision_finds_it_as_often_as_it_says() -> None:
 
 def test_a_category_of_one_group_shows_nothing() -> None:
     assert math.isnan(planned(DEMO, 1))
-    assert kgbias.price("any", group="Cats").shows == {}
+    assert kgbias.price("smollm2", group="Cats").shows == {}
 
 
 def test_a_dry_run_says_what_it_could_show() -> None:
-    priced = kgbias.price("any", category=["gender", "ethnicity"])
+    priced = kgbias.price("smollm2", category=["gender", "ethnicity"])
     assert set(priced.shows) == {"gender", "ethnicity"}
     assert 0.05 < priced.shows["ethnicity"] < 0.4
-    said = run("crawl", "--model", "any", "--category", "gender", "--dry-run").output
+    said = run("crawl", "--model", "smollm2", "--category", "gender", "--dry-run").output
     assert f"from {100 * priced.shows['gender']:.0f} in 100 (gender) on" in said
-    assert kgbias.price("any", category="gender", until_width=0.2).shows == {}
+    assert kgbias.price("smollm2", category="gender", until_width=0.2).shows == {}
     assert "in 100" not in run(
-        "crawl", "--model", "any", "--category", "gender", "--until-width", "0.2", "--dry-run"
+        "crawl", "--model", "smollm2", "--category", "gender", "--until-width", "0.2", "--dry-run"
     ).output  # fmt: skip

@@ -189,7 +189,7 @@ def test_packs_and_formats_of_others_are_named(install: Callable[..., None]) -> 
         load_pack("own")
     install("pkg_format", "export", {"xyz": "xyz"}, code)
     assert chosen_format(Path("said.xyz")) == chosen_format(Path("said.csv"), "xyz") == "xyz"
-    with pytest.raises(UsageError, match=r"no export format 'abc': .*, xyz$"):
+    with pytest.raises(UsageError, match=r"no export format 'abc'; .*, xyz$"):
         chosen_format(Path("said.abc"))
 
 

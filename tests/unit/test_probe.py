@@ -47,6 +47,8 @@ class Beliefs:
     """A scorer whose log-likelihoods are a table: statement tokens cost 1 nat each, 0.5 where the
     statement is believed of the group, and each word is a token."""
 
+    parameters: int | None = None
+
     def __init__(self, believed: set[tuple[str, str]]) -> None:
         self.info = ModelInfo("beliefs", "1")
         self.settings = (("kind", "causal"),)
@@ -329,7 +331,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert scorer.asked == 6
     assert again.bias.score == bias.score
     assert again.categories[0].ranks.tolist() == gender.ranks.tolist()
-    with pytest.raises(UsageError, match="no category 'fish'; it has gender, birds"):
+    with pytest.raises(
+        UsageError, match="no category 'fish' in run 'r'; choose from gender, birds"
+    ):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["fish"])
     with pytest.raises(DataError, match="no category with two groups"):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["birds"])

@@ -356,7 +356,7 @@ def test_several_models_probe_sets(
         (again,) = study.probe_sets(asked_before, sets, name="s")
         assert not asked_before.asked and again.as_dict() == found["models"][0]
         assert study.sofa("s").as_dict() == found["comparison"]
-        with pytest.raises(UsageError, match=r"no set of probes 'x': choose s \("):
+        with pytest.raises(UsageError, match=r"no set of probes 'x'; choose from s \("):
             study.sofa("x")
     listed = CliRunner().invoke(cli, ["sofa", "results", "--store", str(store), "--json"])
     assert json.loads(listed.stdout) == found["comparison"]

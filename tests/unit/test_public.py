@@ -84,6 +84,7 @@ STUDY = set(
     pairwise
     price
     price_profiles
+    price_stories
     probe_apx
     probe_sets
     query
@@ -100,11 +101,15 @@ STUDY = set(
     url
     working
     write_profiles
+    write_stories
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "verify"}
 RUN = set(
     """
+    label
+    labels
+    read_labels
     agreement
     analyse_profiles
     arm_tests
@@ -117,10 +122,10 @@ RUN = set(
     attributions
     borne_out
     categories
-    config
-    cost
     choices
     choose
+    config
+    cost
     counted
     crawled
     created
@@ -136,25 +141,27 @@ RUN = set(
     faithfulness
     figure
     figures
-    generations
     forms
+    generations
     groups
     id
     imported
     kind
+    label_plan
     measure
     merge
     model
     name
+    price_choices
     price_measure
     probe
     probe_models
     probes
-    price_choices
     profile_agreement
     profile_page
     profiles
     publish
+    rater_agreement
     rename_topic
     replicate
     report
@@ -162,6 +169,9 @@ RUN = set(
     settings
     status
     stored
+    stories
+    story_links
+    told
     structure
     summary
     tests

@@ -28,7 +28,8 @@ from kgbias.probe.choice.result import Shares
 from kgbias.profiles.words import shifts
 from kgbias.report.beliefs import believed_panels
 from kgbias.report.benchmark import render
-from kgbias.report.several import beside, forest, rank_lines
+from kgbias.report.several import forest, rank_lines
+from kgbias.report.side_by_side import panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import Components, Crossed
 from tests.conftest import needs
@@ -206,7 +207,7 @@ def contrast(value: float, low: float, high: float, p: float) -> Contrast:
 def test_levels_and_ranks_are_not_coloured() -> None:
     levels = [Estimate(0.5, 0.2, 0.8, 9), Estimate(-0.1, -0.4, 0.2, 9), Estimate(-0.5, -1, -0.1, 9)]
     rows = [(f"G{n}", [e, e]) for n, e in enumerate(levels)]
-    assert len(colours(beside(rows, ["a", "b"], "x"))) == 1
+    assert len(colours(panels(rows, ["a", "b"], "x"))) == 1
     ranks = [[Estimate(1, 1, 1, 9), Estimate(3, 3, 3, 9)], [Estimate(3, 3, 3, 9)] * 2,
              [Estimate(3, 2, 3, 9), Estimate(1, 1, 1, 9)]]  # fmt: skip
     assert len(colours(rank_lines(["A", "B", "C"], ranks, ["a", "b"], "x"))) == 1

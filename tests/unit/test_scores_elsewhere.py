@@ -71,7 +71,7 @@ def test_scores_of_a_new_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (found,) = load_scorer("rank", f"scores:{path}").score(["Men lie."])
     assert (found.value, found.label) == (1.0, "high")
     assert class_judgement("rank", {"low": 0.75, "high": 0.25}).value == -0.5
-    with pytest.raises(UsageError, match="no length scorer 'offline': choose hf:ID"):
+    with pytest.raises(UsageError, match="no length scorer 'offline'; choose from hf:ID"):
         load_scorer("length")
     path.write_text("text,length,label\nMen lie.,inf,middling\n")
     with pytest.raises(DataError, match=r"length 'inf' is not a number$"):

@@ -190,3 +190,85 @@ def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
         choose_class("any", "zodiac", None)
     with pytest.raises(UsageError, match="`seed_agree` must be"):
         DynamicSeeds(choose_class("any", "religion", None), prompts=2, agree=3)
+
+
+def seeds_of(tmp_path: Path, name: str, content: str) -> list[tuple[str, tuple[str, ...]]]:
+    (tmp_path / name).write_text(content, "utf-8")
+    return [(s.category.name, s.groups) for s in read_seeds(str(tmp_path / name))]
+
+
+def test_tables_of_groups(tmp_path: Path) -> None:
+    table = "Group,category,variants,notes\nBakers,trade,Baking staff | Bread makers,x\n"
+    table += "Teens,age,,\n"
+    assert seeds_of(tmp_path, "a.csv", table) == [("trade", ("Bakers",)), ("age", ("Teens",))]
+    (trade, _) = read_seeds(str(tmp_path / "a.csv"))
+    assert trade.variants == {"Bakers": ("Baking staff", "Bread makers")}
+    trades = [("trades", ("Bakers", "Nurses"))]
+    assert seeds_of(tmp_path, "trades.csv", "name\nBakers\nNurses\n") == trades
+    assert seeds_of(tmp_path, "trades.tsv", "n\tname\n1\tBakers\n2\tNurses\n") == trades
+    assert seeds_of(tmp_path, "trades.json", '["Bakers", {"name": "Nurses"}]') == trades
+    assert seeds_of(tmp_path, "trades.jsonl", '"Bakers"\n\n{"group": "Nurses"}\n') == trades
+    rows = '[{"group": "Nurses", "category": "job", "variants": ["Nursing staff"]}]'
+    assert seeds_of(tmp_path, "b.json", rows) == [("job", ("Nurses",))]
+    assert read_seeds(str(tmp_path / "b.json"))[0].variants == {"Nurses": ("Nursing staff",)}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("a.csv", "profession,n\nBakers,3\n", "no column 'group' or 'name'; .* 'profession', 'n'"),
+        ("a.csv", "Bakers\nNurses\n", "its columns are 'Bakers'"),
+        ("a.csv", "group;category\nBakers;trade\n", "'group;category'"),
+        ("a.csv", "group,categroy\nBakers,trade\n", "'categroy' .did you mean category"),
+        ("a.csv", "group,name\nBakers,x\n", "both group and name"),
+        ("a.csv", "group\n", "names no groups"),
+        ("a.csv", "", "no column"),
+        ("a.csv", "group,category\nBakers,\n", "line 2: the category is empty"),
+        ("a.csv", "group,category\n,trade\n", "line 2: the group is empty"),
+        ("a.csv", "group\nBakers\nbakers\n", "'bakers' is there twice"),
+        ("a.csv", "group,variants\nBakers,Nurses\nNurses,\n", "'Nurses' is there twice"),
+        ("a.json", '{"groups": ["Bakers"]}', "must be a list of groups"),
+        ("a.json", "[1]", "entry 1 is neither"),
+        ("a.json", '[{"trade": "Bakers"}]', "its columns are 'trade'"),
+        ("a.json", '[{"group": 3}]', "entry 1: the group is no text"),
+        ("a.json", "[", "is not JSON"),
+        ("a.txt", "group\nBakers\n", "is the header of a table"),
+        ("a.txt", "Bakers,trade\n", "has a comma"),
+        ("a.txt", "Bakers\ttrade\n", "has a tab"),
+        ("a.txt", '["Bakers"]', "is no group"),
+        ("a.txt", "<html>\n<body>\n", "is no group"),
+        ("a.txt", "%PDF-1.4\n", "is no group"),
+        ("a.txt", "Bakers\nNurses\nBakers\n", "'Bakers' is there twice"),
+        ("a.txt", "A" * 500, "has 500 characters"),
+        ("a.txt", "\x00\x01", "needs letters"),
+        ("a.txt", "12\n", "needs letters"),
+        ("a.toml", '[x]\ngroups = ["Bakers", "bakers"]', "'bakers' is there twice"),
+        ("a.html", "<html>", "is no list of groups"),
+        ("a.xlsx", "PK", "is no list of groups"),
+    ],
+)
+def test_what_is_no_list_of_groups_is_refused(
+    tmp_path: Path, name: str, content: str, why: str
+) -> None:
+    with pytest.raises(DataError, match=why) as stop:
+        try:
+            seeds_of(tmp_path, name, content)
+        except UsageError as error:  # as for `group`
+            raise DataError(str(error)) from error
+    assert len(str(stop.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("categories", "groups", "why"),
+    [
+        (["Gender"], [], "no category 'Gender' .did you mean gender"),
+        (["genders"], ["Trans women"], "would be a new category: did you mean gender"),
+        (["gender,religion"], [], "several categories: give each by itself"),
+        ([], ["Women, Men"], "has a comma"),
+        ([], ["W" * 101], "has 101 characters"),
+        ([], ["7"], "needs letters"),
+    ],
+)
+def test_slips_in_whom_to_ask_about(categories: list[str], groups: list[str], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        choose_seeds("any", categories, groups)

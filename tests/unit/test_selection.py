@@ -46,7 +46,7 @@ def test_one_arm_has_its_own_counts_and_total(run: StoredRun) -> None:
     assert (counted.arms, counted.total, counted.left_out) == (
         ("prefix",), 6, {"acceptability": 1}
     )  # fmt: skip
-    with pytest.raises(UsageError, match="no arm 'both'; it has none, prefix"):
+    with pytest.raises(UsageError, match=r"no arm 'both' in run .*; choose from none, prefix"):
         select(run, Selection(arm="both"))
 
 

@@ -51,7 +51,7 @@ def test_each_crawl_is_a_run_with_a_seed_of_its_own(
     assert [run.name for run in study.series("mine~2")] == ["mine", "mine~2", "mine~3"]
     assert [r["series"] for r in study.runs().records()] == ["", "mine", "mine"]
     assert repr(series) == "<Series 'mine': 3 crawls, 3 complete>"
-    with pytest.raises(RunNotFound, match="it has mine, mine~2, mine~3"):
+    with pytest.raises(RunNotFound, match="choose from mine, mine~2, mine~3"):
         study.series("yours")
 
 

@@ -67,7 +67,10 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--set", "tpo-p=1", "crawl", "--model", "m"), "no setting 'tpo-p'; did you mean top-p?"),
+        (
+            ("--set", "tpo-p=1", "crawl", "--model", "m"),
+            "no setting 'tpo-p' of crawl (did you mean top-p?)",
+        ),
         (("--set", "top-p=much", "crawl", "--model", "m"), "'much' is not a valid float"),
         (("--set", "seed=x", "runs"), "'x' is not a valid integer"),
         (("--set", "correction=x", "runs"), "'x' is not one of 'holm', 'bh'"),
@@ -78,7 +81,7 @@ def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.Monke
         (("crawl", "--top-p", "1"), "top-p is a setting: kgbias --set top-p=VALUE crawl"),
         (("figures", "--device", "cpu"), "No such option '--device'"),
         (("run", "--set", "device=cpu", "study.toml"), "kgbias run takes no --set"),
-        (("figures", "--set", "kernel=radial"), "figures has no setting 'kernel'"),
+        (("figures", "--set", "kernel=radial"), "no setting 'kernel' of figures"),
     ],
 )
 def test_what_cannot_be_set_is_one_line(arguments: tuple[str, ...], why: str) -> None:

@@ -16,6 +16,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScoredBy, sofa_result
 from kgbias.probe.sofa import category_bias, overall
+from kgbias.report.sofa import asked_exhibits
 from kgbias.study.tested import read_benchmarks
 
 DATA = Path(__file__).parents[1] / "data"
@@ -155,3 +156,28 @@ def test_words_of_clusters_by_hand() -> None:
     assert words[0][:2] == ("apples", "love apples") and "apples love" not in words[0]
     assert set(words[1]) == {"love", "songs", "love songs", "fish"}
     assert telling_words([["the"], ["of"]]) == [(), ()] and telling_words([]) == []
+
+
+def test_the_set_and_its_models_as_tables() -> None:
+    """Tables 3, 5 and 6: of 9 identities, the first, two between, and the last."""
+    sets = {"a": (tuple("ABCDEFGHI"), ("are x", "are y")), "b": (("P", "Q"), ("are z",))}
+    probe_set = ProbeSet.of("mine", sets)
+    rng = np.random.default_rng(0)
+    bias = overall([
+        category_bias(c, groups, said, rng.normal(size=(len(groups), len(said))))
+        for c, (groups, said) in sets.items()
+    ])  # fmt: skip
+    known = ScoredBy(
+        ModelInfo("known", "r1"), (("kind", "causal"),), Convention("causal", "bos"), 1234
+    )
+    older = ScoredBy(ModelInfo("older", ""), (), Convention("causal", "bos"))
+    results = [sofa_result(probe_set, by, bias) for by in (known, older)]
+    found = {e.paper: e.table for e in asked_exhibits(compare_sofa(results, probe_set))}
+    assert found["Table 3"].columns == ("a", "b")
+    assert found["Table 3"].rows == [["A", "P"], ["D", "Q"], ["F", ""], ["I", ""]]
+    assert found["Table 5"].rows == [
+        ["identities", "9", "2", "11"], ["statements", "2", "1", "3"], ["probes", "18", "2", "20"],
+    ]  # fmt: skip
+    assert sorted(found["Table 6"].rows) == [
+        ["known", "causal", "1,234", "r1"], ["older", "-", "-", "-"],
+    ]  # fmt: skip

@@ -50,7 +50,7 @@ def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
         assert again.crawled.asked == 0 and again.id == run.id
         assert [r.name for r in study.runs()] == ["mine"]
         assert study.run().id == study.run("mine").id == run.id
-        with pytest.raises(kgbias.RunNotFound, match="it has mine"):
+        with pytest.raises(kgbias.RunNotFound, match="choose from mine"):
             study.run("other")
         with pytest.raises(kgbias.UsageError, match="was not crawled"):
             _ = study.run("mine").crawled
@@ -142,3 +142,13 @@ def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None
         assert "3 groups" not in repr(study) and study.url in repr(study)
         assert "&lt;mine&gt;" in study._repr_html_()
     assert repr(run) and "closed" in repr(study)
+
+
+def test_rows_with_too_many_columns_print_a_summary() -> None:
+    record = {f"c{n}": n for n in range(50)}
+    rows = Rows([record], summary=lambda row: {"first": row["c0"]})
+    assert repr(rows).split("\n") == [
+        "first", "0", "1 row, in short; to_frame() has all 50 columns"
+    ]  # fmt: skip
+    assert "<th>first</th>" in rows._repr_html_() and "c49" not in rows._repr_html_()
+    assert rows.records() == [record] and repr(rows[:1]) == repr(rows)

@@ -166,6 +166,7 @@ const draw = (changes = {}) => {
         drawMap(true);
       }
     } else by("caption").textContent = PICTURES[state.view]();
+    if (state.words.trim() && !selection().rows.length) by("caption").textContent = holdsNothing(state.words);
     drawChips();
     syncMeasures();
     syncChecks("regard-filter", "regard", row.label);
@@ -173,7 +174,7 @@ const draw = (changes = {}) => {
     syncChecks("strategy-filter", "strategy");
     drawTimeline();
     const n = tableRows().rows.length;
-    announce(plural(n, "statement"));
+    announce(n || !state.words.trim() ? plural(n, "statement") : holdsNothing(state.words));
     placeLegend();
   }
   if (!quiet || only.some((key) => key !== "row")) drawTable();

@@ -29,6 +29,12 @@ const complete = (text) => {
   const boost = (id) => BOOST[id[0]] * (1 + Math.log2(1 + found.often[id[0]][id.slice(1)]) / 8);
   return searchIndex().search(text, { boostDocument: boost }).slice(0, 9).map(({ id }) => ({ kind: LETTERS[id[0]], n: Number(id.slice(1)) }));
 };
+// A sentence for words that no statement holds, with the nearest name or text there is.
+const holdsNothing = (words) => {
+  const [hit] = searchIndex().search(words, { fuzzy: 0.34, combineWith: "OR", boostDocument: (id) => BOOST[id[0]] });
+  const near = hit ? ` The nearest is “${short(texts[LETTERS[hit.id[0]]][hit.id.slice(1)], 60)}”.` : "";
+  return `No statement that passes the filters holds “${short(words.trim(), 60)}”.${near}`;
+};
 const choose = ({ kind, n }) => {
   by("search").value = "";
   closeOptions();

@@ -11,20 +11,35 @@ const drawTimeline = () => {
     for (let k = saidAt[n]; k < saidAt[n + 1]; k++) first = Math.min(first, said.iteration[k]);
     fresh[first] += 1;
   }
-  const box = by("growth"), width = Math.max(240, box.clientWidth), high = 64, { accent, line, ink, soft } = colours();
-  const slot = width / (last + 1), bar = Math.min(56, slot * 0.76), most = Math.max(1, ...fresh), total = Math.max(1, found.rows.length);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": true });
+  const box = by("growth"), width = Math.max(240, box.clientWidth), high = 118, { accent, line, ink, soft } = colours();
+  const side = 52, top = 20, floor = high - 18;  // room for the axes
+  const slot = (width - 2 * side) / (last + 1), bar = Math.min(56, slot * 0.76), most = Math.max(1, ...fresh), total = Math.max(1, found.rows.length);
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${high}`, width, height: high, "aria-hidden": true, "font-size": 11, fill: soft });
+  const write = (x, y, text, anchor, fill) => picture.append(svg("text", { x, y, "text-anchor": anchor, fill }, text));
+  const rule = (x1, y1, x2, y2) => picture.append(svg("line", { x1, y1, x2, y2, stroke: line }));
+  // New statements on the left, all so far on the right, rounds below.
+  for (const share of [0, 0.5, 1]) {
+    const y = floor - share * (floor - top);
+    rule(side, y, width - side, y);
+    if (share !== 0.5 || most > 1) write(side - 6, y + 4, number(Math.round(share * most)), "end", accent);
+    if (share !== 0.5 || total > 1) write(width - side + 6, y + 4, number(Math.round(share * total)), "start", ink);
+  }
+  write(0, 10, "new statements", "start", accent);
+  write(width, 10, "all so far", "end", ink);
+  const each = Math.ceil(34 / slot);
+  for (let round = 0; round <= last; round += each) write(side + (round + 0.5) * slot, high - 4, round === 0 && slot > 70 ? "first prompts" : number(round), "middle", soft);
+  write(width, high - 4, "round", "end", soft);
   let sum = 0;
   const curve = [];
   fresh.forEach((n, round) => {
-    const on = round >= state.from && round <= state.to, tall = (n / most) * (high - 20);
-    picture.append(svg("rect", { x: (round + 0.5) * slot - bar / 2, y: high - 2 - tall, width: bar, height: Math.max(1, tall), rx: 2, fill: on ? accent : line, "fill-opacity": 0.55 }));
+    const on = round >= state.from && round <= state.to, tall = (n / most) * (floor - top);
+    picture.append(svg("rect", { x: side + (round + 0.5) * slot - bar / 2, y: floor - tall, width: bar, height: Math.max(1, tall), rx: 2, fill: on ? accent : line, "fill-opacity": 0.55 }));
     sum += n;
-    curve.push(`${(round + 0.5) * slot} ${high - 4 - (sum / total) * (high - 16)}`);
+    curve.push(`${side + (round + 0.5) * slot} ${floor - (sum / total) * (floor - top)}`);
   });
   picture.append(svg("polyline", { points: curve.join(" "), fill: "none", stroke: ink, "stroke-width": 1.5, "stroke-opacity": 0.6 }));
   box.replaceChildren(picture);
-  by("from").parentElement.style.marginInline = `${slot / 2 - 7}px`;  // a handle stands under its round
+  by("from").parentElement.style.marginInline = `${side + slot / 2 - 7}px`;  // a handle stands under its round
   for (const [id, value] of [["from", state.from], ["to", state.to]]) {
     by(id).max = last;
     by(id).value = Math.min(value, last);

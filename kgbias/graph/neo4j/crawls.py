@@ -334,7 +334,8 @@ _READ_PARTS = """
 MATCH (:Run {uid: $run})-[:WROTE]->(p:Profile)
 MATCH (n:Generation)-[e:PART_OF]->(p)
 MATCH (n)-[y:YIELDED]->(:Triple)
-RETURN p.uid AS uid, e.attribute AS attribute, n.uid AS generation_id, y.object AS value
+RETURN p.uid AS uid, e.attribute AS attribute, n.uid AS generation_id, y.object AS value,
+    e.begins AS begins, e.ends AS ends
 ORDER BY uid, e.position"""
 
 

@@ -1,14 +1,15 @@
-"""What was found in the statements of runs: scores, topics, attributions, association tests, flags
-of APX, scores of benchmarks, near-duplicates, and the places of nodes.
+"""What was found in the statements of runs: scores, labels, topics, attributions, association
+tests, flags of APX, scores of benchmarks, near-duplicates, and the places of nodes.
 """
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph import as_graph
 from kgbias.graph.as_graph import KINDS, LABELS, values
+from kgbias.graph.labels import Label, label_of
 from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Statement, of_edges, of_nodes, spread
 from kgbias.graph.record import in_graph, properties, read_settings, record_of
 from kgbias.graph.types import (
@@ -83,6 +84,13 @@ UNION ALL
 MATCH (:Run {name: $name})-[:MODELLED_BY]->(m:TopicModel)<-[about:OUTLIER]-(t:Triple)
 RETURN m.uid AS model, t.uid AS triple_id, null AS topic_id,
        about.probability AS probability, about.assigned AS assigned"""
+
+_LABELLED = """
+UNWIND $uids AS uid MATCH (t:Triple {uid: uid}) RETURN uid"""
+_READ_LABELS = """
+MATCH (r:Rater)-[e:LABELLED]->(t:Triple) WHERE $measure IS NULL OR e.measure = $measure
+RETURN t.uid AS triple_id, r.name AS rater, r.kind AS kind, properties(e) AS e
+ORDER BY e.labelled, e.uid"""
 
 _READ_ATTRIBUTIONS = """
 MATCH (run:Run {uid: $run})-[:MEASURED_BY]->(m:Metric)<-[a:ATTRIBUTED]-(t:Triple)
@@ -258,6 +266,15 @@ class Findings(Neo4jSession):
     def name_topic(self, topic_id: str, given: str) -> None:
         self.write((_NAME_TOPIC, {"uid": topic_id, "given": given}))
 
+    def label(self, labels: Sequence[Label]) -> None:
+        ids = sorted({x.triple_id for x in labels})
+        there = {row["uid"] for row in self.read(_LABELLED, uids=ids)}
+        kept = [x for x in labels if x.triple_id in there]
+        self.write(*of_nodes(as_graph.raters(kept), kept=True), *of_edges(as_graph.labelled(kept)))
+
+    def labels(self, measure: str | None = None) -> list[Label]:
+        return [label_of(spread(row)) for row in self.read(_READ_LABELS, measure=measure)]
+
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         self.write_each(of_edges(as_graph.attributions(attributions)))
 
@@ -270,7 +287,7 @@ class Findings(Neo4jSession):
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         kinds = ("group", "object", "topic")
         if kind not in kinds:
-            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(kinds)}")
+            raise UsageError(no_such("kind of node", kind, kinds))
         rows = self.read(
             f"MATCH (n:{LABELS[kind]}) WHERE n.uid IN $ids RETURN n.uid AS uid", ids=list(ids)
         )

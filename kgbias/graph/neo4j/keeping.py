@@ -7,6 +7,7 @@ from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, wrong_ids
+from kgbias.graph.labels import CONTENT
 from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, Row
@@ -104,6 +105,10 @@ OPTIONAL MATCH (n)<-[:SCORED|ATTRIBUTED]-(t:Triple)
 WITH run, n, t, CASE WHEN t IS NULL THEN false ELSE {_TRIPLE_STAYS} END AS stays
 WITH run, n, count(t) AS scored, sum(CASE WHEN stays THEN 1 ELSE 0 END) AS kept
 WHERE kept = 0 AND (scored > 0 OR EXISTS {{ (run)-[:MEASURED_BY]->(n) }})
+WITH DISTINCT run, n""",
+    "Rater": f"""
+MATCH (run:Run {{uid: $run}})
+MATCH (n:Rater) WHERE NOT EXISTS {{ (n)-[:LABELLED]->(t:Triple) WHERE {_TRIPLE_STAYS} }}
 WITH DISTINCT run, n""",
     "GivenName": """
 MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
@@ -210,6 +215,11 @@ _CONTENT = {
     "Descriptor": ("(n:Descriptor)", "n.text"),
     "Name": ("(n:Name)", "n.text"),
     "Profile": ("(n:Profile)<-[:WROTE]-(run:Run)", "run.uid, n.path"),
+    "Rater": ("(n:Rater)", "n.name, n.kind"),
+    "Label": (
+        "(r:Rater)-[n:LABELLED]->(t:Triple)",
+        f"t.uid, r.uid, {', '.join(f'n.{name}' for name in CONTENT)}",
+    ),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
 }
 

@@ -7,7 +7,7 @@ A batch left with a provider is a node that is not part of the graph.
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from kgbias.errors import RunConflict, RunNotFound
+from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph.decisions import Decision, decision_of, decision_row
 from kgbias.graph.neo4j.session import Neo4jSession, Row, of_nodes
 from kgbias.graph.record import in_graph, record_of
@@ -208,18 +208,17 @@ class Runs(Neo4jSession):
         return next((row["seconds"] for row in rows), None)
 
     def find_run(self, name: str | None = None) -> Run:
-        names = [
-            row["name"]
-            for row in self.read(
-                "MATCH (r:Run) RETURN r.name AS name "
-                "ORDER BY EXISTS {(r)<-[:IN]-(:Generation)}, r.seq"
-            )
-        ]
+        there = self.read(
+            "MATCH (r:Run) RETURN r.name AS name, EXISTS {(r)<-[:IN]-(:Generation)} AS said "
+            "ORDER BY r.seq"
+        )
+        names = [row["name"] for row in there]
         if not names:
             raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
         if name is not None and name not in names:
-            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
-        (row,) = self.read(_RUN, name=names[-1] if name is None else name)
+            raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
+        newest = [row["name"] for row in there if row["said"]] or names
+        (row,) = self.read(_RUN, name=newest[-1] if name is None else name)
         groups = tuple(
             Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))
             for g in row["groups"]

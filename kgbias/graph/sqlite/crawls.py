@@ -12,7 +12,7 @@ from itertools import count as numbers
 from itertools import groupby, islice
 from operator import itemgetter
 
-from kgbias.errors import RunConflict, RunNotFound
+from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph.decisions import Decision, applied, decision_of, in_effect
 from kgbias.graph.keeping import Corpus, Passage, Relation, passage_uid
 from kgbias.graph.profiles import Part, Profile
@@ -171,7 +171,7 @@ class Crawls(Database):
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
                 raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
-            raise RunNotFound(f"no run {name!r} in {self.url}; it has {', '.join(names)}")
+            raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
         return self._record(
             Run,
             row
@@ -683,9 +683,16 @@ class Crawls(Database):
             )
             self._put("profile", profiles, "INSERT")
             self._db.executemany(
-                "INSERT INTO profile_part VALUES (?, ?, ?, ?)",
+                "INSERT INTO profile_part VALUES (?, ?, ?, ?, ?, ?)",
                 [
-                    (p.id, position, storable(part.attribute), part.generation_id)
+                    (
+                        p.id,
+                        position,
+                        storable(part.attribute),
+                        part.generation_id,
+                        part.begins,
+                        part.ends,
+                    )
                     for p in profiles
                     for position, part in enumerate(p.parts)
                 ],

@@ -1,11 +1,12 @@
-"""What was found in the statements of runs: topics, attributions, association tests, flags of APX,
-scores of benchmarks, near-duplicates, and the places of nodes.
+"""What was found in the statements of runs: labels, topics, attributions, association tests, flags
+of APX, scores of benchmarks, near-duplicates, and the places of nodes.
 """
 
 from collections.abc import Sequence
 from itertools import groupby
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
+from kgbias.graph.labels import Label, label_of
 from kgbias.graph.record import in_graph, read_settings
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
@@ -46,6 +47,10 @@ LEFT JOIN "group" ON kind = 'group' AND "group".id = node_id
 LEFT JOIN object ON kind = 'object' AND object.id = node_id
 WHERE run_id = ? ORDER BY kind, node_id"""
 
+_LABELS = """
+SELECT label.*, rater.name AS rater, rater.kind FROM label JOIN rater ON rater.id = rater_id
+WHERE coalesce(measure = ?, TRUE) ORDER BY labelled, uid"""
+
 _ATTRIBUTIONS = """
 SELECT a.*, m.* FROM attribution AS a
 JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.metric_id
@@ -55,6 +60,18 @@ ORDER BY m.measure, triple_id, a.method"""
 
 class Findings(Database):
     """See `kgbias.graph.store.Store`."""
+
+    def label(self, labels: Sequence[Label]) -> None:
+        ids = sorted({x.triple_id for x in labels})
+        with self._transaction():
+            query = "SELECT id FROM triple WHERE id IN ({})"
+            there = {id for (id,) in self._select_in(query, ids)}
+            kept = [x for x in labels if x.triple_id in there]
+            self._put("rater", {x.by for x in kept}, "INSERT OR IGNORE")
+            self._put("label", kept, "INSERT OR IGNORE", rater_id=lambda x: x.by.id)
+
+    def labels(self, measure: str | None = None) -> list[Label]:
+        return [label_of(row) for row in self._rows(_LABELS, (measure,))]
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         named = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
@@ -111,7 +128,7 @@ class Findings(Database):
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:
         if kind not in _TABLES:
-            raise UsageError(f"no kind of node {kind!r}; the kinds are {', '.join(_TABLES)}")
+            raise UsageError(no_such("kind of node", kind, _TABLES))
         query = f"SELECT id FROM {_TABLES[kind]} WHERE id IN ({{}})"
         return {id for (id,) in self._select_in(query, list(ids))}
 

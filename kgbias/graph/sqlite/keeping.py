@@ -10,6 +10,7 @@ from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import COLUMNS
 from kgbias.graph.keeping import Fault, wrong_ids
+from kgbias.graph.labels import CONTENT
 from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
@@ -51,6 +52,8 @@ _CONTENT = {
     "Descriptor": "SELECT id, text FROM descriptor",
     "Name": "SELECT id, text FROM name",
     "Profile": "SELECT id, run_id, path FROM profile",
+    "Rater": "SELECT id, name, kind FROM rater",
+    "Label": f"SELECT uid, triple_id, rater_id, {', '.join(CONTENT)} FROM label",
     "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
 }
 
@@ -238,6 +241,13 @@ def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
     for column, count, example in zip(tests, row[::2], row[1::2], strict=True):
         if count:
             yield Fault("value", f"{table}.{column} out of its range or type", count, str(example))
+    if table == "run_metric":
+        count, example = db.execute(
+            "SELECT count(*), min(run_id) FROM run_metric JOIN metric ON metric.id = metric_id "
+            "WHERE metric.measure <> run_metric.measure"
+        ).fetchone()
+        if count:
+            yield Fault("value", "run_metric.measure that is not its metric's", count, example)
     if table == "score":
         for name, measure in MEASURES.own.items():
             if measure.range is None:

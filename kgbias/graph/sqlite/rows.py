@@ -92,6 +92,7 @@ NODES = {
         SELECT id AS uid, text, text AS name, form, root,
                id NOT IN (SELECT name_id FROM name_of) AS nonce FROM name""",
     "Decision": f"SELECT {_own('Decision')} FROM decision",
+    "Rater": _node("Rater", "rater"),
     "Passage": f"SELECT id AS name, {_own('Passage', 'name')} FROM passage",
     "GivenName": _node("GivenName", "given_name"),
     "Profile": _node("Profile", "profile"),
@@ -152,8 +153,8 @@ EDGES = {
     ("WROTE", "Run", "Profile"): "SELECT run_id AS a, id AS b FROM profile",
     ("GIVEN", "Profile", "GivenName"): "SELECT id AS a, name_id AS b FROM profile",
     ("PART_OF", "Generation", "Profile"): """
-        SELECT generation_id AS a, profile_id AS b, attribute, position FROM profile_part
-        JOIN generation ON generation.id = generation_id""",
+        SELECT generation_id AS a, profile_id AS b, attribute, begins, ends, position
+        FROM profile_part JOIN generation ON generation.id = generation_id""",
     ("YIELDED", "Generation", "Triple"): """
         SELECT id AS a, triple_id AS b, count, said_predicate AS predicate, said_object AS object
         FROM generation WHERE triple_id IS NOT NULL""",
@@ -170,6 +171,8 @@ EDGES = {
     ("DECIDES", "Decision", "Generation"): """
         SELECT uid AS a, generation.id AS b FROM decision
         JOIN generation ON generation.id = generation_uid""",
+    ("LABELLED", "Rater", "Triple"): f"""
+        SELECT rater_id AS a, triple_id AS b, {_own("LABELLED")} FROM label {_TRIPLE_END}""",
     ("TESTED", "Run", "AssociationTest"): """
         SELECT run_id AS a, test_id AS b FROM run_association""",
     ("TESTED", "Run", "SofaResult"): "SELECT run_id AS a, sofa_id AS b FROM run_sofa",

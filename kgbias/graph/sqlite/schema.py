@@ -16,6 +16,7 @@ from functools import cache
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import PROPERTIES as DECISION
+from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file import APPLICATION
@@ -296,6 +297,20 @@ MIGRATIONS = [
     CREATE TABLE run_sofa (
         run_id TEXT NOT NULL, sofa_id TEXT NOT NULL, PRIMARY KEY (run_id, sofa_id)) WITHOUT ROWID;
     """,
+    f"""
+    -- Labels that raters give to statements.
+    CREATE TABLE rater (id TEXT PRIMARY KEY, {columns_of(Rater)}) WITHOUT ROWID;
+    CREATE TABLE label (
+        uid TEXT PRIMARY KEY, rater_id TEXT NOT NULL, triple_id TEXT NOT NULL,
+        {columns_of(Label, but=("uid",))}) WITHOUT ROWID;
+    CREATE INDEX label_by_triple ON label (triple_id);
+    CREATE INDEX label_by_rater ON label (rater_id);
+    """,
+    """
+    -- Where a story says what was read from it.
+    ALTER TABLE profile_part ADD COLUMN begins INTEGER;
+    ALTER TABLE profile_part ADD COLUMN ends INTEGER;
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
@@ -432,7 +447,7 @@ KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"
 # group holds goes with it), and the labels of all nodes.
 SHARED = (
     "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
-    "group", "category", "metric", "model", "given_name", "descriptor", "name",
+    "group", "category", "metric", "model", "given_name", "descriptor", "name", "rater",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -450,6 +465,7 @@ LABELS = {
     "topic_model": "TopicModel",
     "statement": "Statement",
     "decision": "Decision",
+    "rater": "Rater",
     "passage": "Passage",
     "given_name": "GivenName",
     "profile": "Profile",
@@ -470,6 +486,7 @@ _PARTS = (
     ("name_of", "name_id", "name"),
     ("score", "triple_id", "triple"),
     ("attribution", "triple_id", "triple"),
+    ("label", "triple_id", "triple"),
     ("item_score", "item_id", "benchmark_item"),
     ("association_edge", "test_id", "association_test"),
     ("sofa_category", "sofa_id", "sofa"),

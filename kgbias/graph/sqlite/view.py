@@ -8,13 +8,13 @@ engine runs in a process of its own; `kgbias.graph.sqlite.engine` says why.
 import os
 import pickle
 import subprocess
-import sys
 import threading
 from collections.abc import Collection, Mapping
 from importlib.util import find_spec
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, only_the_graph
+from kgbias.io.aside import python
 
 
 class CypherView:
@@ -112,13 +112,13 @@ def _started() -> tuple[subprocess.Popen[bytes], int]:
     """Start the engine; returns it with our end of a pipe. However this process ends, the pipe then
     closes and the engine ends too."""
     theirs, ours = os.pipe()
-    engine = subprocess.Popen(
-        [sys.executable, "-m", "kgbias.graph.sqlite.engine", str(theirs)],
+    engine = python(
+        "kgbias.graph.sqlite.engine",
+        str(theirs),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=[theirs],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},  # this kgbias, not another
     )
     os.close(theirs)
     return engine, ours

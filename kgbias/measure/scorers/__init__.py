@@ -13,7 +13,7 @@ module imports none of the heavy packages.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.measure.scorers._base import (
     Judgement,
     Scorer,
@@ -104,7 +104,7 @@ def load_scorer(
 def check_measure(measure: str) -> None:
     """Raise UsageError unless there is such a measure."""
     if measure not in MEASURES:
-        raise UsageError(f"no measure {measure!r}: choose {', '.join(MEASURES)}")
+        raise UsageError(no_such("measure", measure, MEASURES))
 
 
 def check_spec(measure: str, spec: str) -> None:
@@ -129,7 +129,7 @@ def no_labels() -> UsageError:
 def _unknown(measure: str, spec: str) -> UsageError:
     own = "offline, " if MEASURES[measure].scorer else ""
     return UsageError(
-        f"no {measure} scorer {spec!r}: choose {own}hf:ID-or-PATH[@REV][:LABEL], "
+        f"no {measure} scorer {spec!r}; choose from {own}hf:ID-or-PATH[@REV][:LABEL], "
         "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
 

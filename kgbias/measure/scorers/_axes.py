@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.measure.embedding import MiniLM, TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
@@ -44,7 +44,7 @@ class AxisScorer:
 
     def __init__(self, measure: str, embedding: str = "minilm", device: str = "auto") -> None:
         if measure not in AXES:
-            raise UsageError(f"no axis {measure!r}: choose {' or '.join(AXES)}")
+            raise UsageError(no_such("axis", measure, AXES))
         self.measure = measure
         self._embedding, self.device = embedding, device
         self.vectors = load_vectors(embedding, device)

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
 from math import log
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -150,6 +151,7 @@ EntropyForm = Literal["divergence", "as_published"]
 FEWEST = 20  # distinct vectors; with fewer, there is nothing to cluster
 _SMALLEST_CLUSTER = 5
 _DIVISOR = 40  # Salinas et al. 2023, section 5.4
+_NUMBA = ".numba_config.yaml"  # read from the current folder, which may be a stranger's
 _DIMENSIONS, _NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
 
 
@@ -338,6 +340,11 @@ def _umap() -> Any:
     """UMAP, with everything that Numba compiles for it kept in Numba's cache. UMAP requests that
     only in some places; the rest costs each process that finds topics nine seconds of processor
     time."""
+    if (settings := Path(_NUMBA).absolute()).exists():
+        raise UsageError(
+            f"topics cannot be found beside {settings}, which says where Numba loads compiled code "
+            "from: remove it if it is not yours, or work in another folder"
+        )
     from umap import UMAP, distances, layouts, spectral, umap_, utils
 
     for module in (distances, layouts, spectral, umap_, utils):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.errors import DataError, ModelError, UsageError, no_such
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Can, ModelInfo, Notify, Settings
 
@@ -379,7 +379,7 @@ class CausalScorer(LeftToRight):
 
 def _beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, Ids]:
     if begin not in BEGINNINGS:
-        raise UsageError(f"no begin {begin!r}; choose from {', '.join(BEGINNINGS)}")
+        raise UsageError(no_such("begin", begin, BEGINNINGS))
     has = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
     if begin == "auto":
         begin = next((name for name, token in has.items() if token is not None), "none")

@@ -3,7 +3,7 @@
 from inspect import signature
 from typing import cast
 
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
@@ -88,7 +88,7 @@ def open_local_scorer(
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
     if kind not in ("auto", *_SCORED):
-        raise UsageError(f"no kind {kind!r}; choose from auto, {', '.join(_SCORED)}")
+        raise UsageError(no_such("kind", kind, ("auto", *_SCORED)))
     files = resolve(spec, revision)
     if kind == "auto":
         trained = KINDS[spec.kind].trained_as or trained_for(files, notify)

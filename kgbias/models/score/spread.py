@@ -57,7 +57,7 @@ class SpreadScorer:
 
     def ask(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
         """The number of each piece and a pickled task's answer, in any order."""
-        asked = Asked(task, self._spec, self._opening, _version(self))
+        asked = Asked(task, self._spec, self._opening, self.info.opened(self.settings))
         with closing(self._executor.each(asked, pieces)) as found:
             yield from found
 
@@ -81,7 +81,7 @@ class Asked:
 
         self._notes: list[str] = []
         self._scorer = open_scorer(self._spec, notify=self._notes.append, **self._opening)
-        return _version(self._scorer)
+        return self._scorer.info.opened(self._scorer.settings)
 
     def __call__(self, piece: Any) -> Any:
         return self._task(self._scorer, piece)
@@ -101,11 +101,6 @@ class _Describing(Asked):
 
 def _nothing(scorer: TextScorer, piece: Any) -> None:
     """Asks nothing."""
-
-
-def _version(scorer: "Scoring") -> str:
-    how = ", ".join(f"{name} {value}" for name, value in scorer.settings)
-    return f"{scorer.info.name} {scorer.info.revision} ({how})"
 
 
 Scoring = TextScorer | SpreadScorer

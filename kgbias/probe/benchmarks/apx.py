@@ -45,6 +45,10 @@ class Apx(Benchmark):
     def texts(self) -> int:
         return self._sentences.texts
 
+    @property
+    def parts(self) -> dict[str, tuple[int, int]]:
+        return self._sentences.parts
+
     def held(self, model: ModelInfo, store: Store) -> Held:
         return self._sentences.held(model, store)
 

@@ -1,7 +1,7 @@
 """The interface of every benchmark."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,6 +102,11 @@ class Benchmark(ABC):
     @abstractmethod
     def texts(self) -> int:
         """How many texts are scored for all items."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Mapping[str, tuple[int, int]]:
+        """Category to its items, and the texts scored for them."""
 
     @abstractmethod
     def result(

@@ -49,6 +49,13 @@ class Sofa(Benchmark):
     def texts(self) -> int:
         return self.probe_set.probes
 
+    @property
+    def parts(self) -> dict[str, tuple[int, int]]:
+        return {
+            p.category: (len(p.statements), len(p.groups) * len(p.statements))
+            for p in self.probe_set.parts
+        }
+
     @abstractmethod
     def probe(self, scorer: Scoring, store: Store, seed: int, progress: Progress | None) -> None:
         """Probe a model with the set, and keep its `SofaResult`."""

@@ -68,7 +68,7 @@ const showOrigins = (triple) => {
   const scores = triple.count ? page.measures.filter((m) => triple[m.name] !== null).map((m) => [m, triple[m.name]]) : [];
   by("provenance-title").textContent = [texts.group[triple.group], triple.predicate, triple.object].filter(Boolean).join(" ");
   by("origins").replaceChildren(
-    make("p", [`Said ${triple.count} times`, ...scores.map(([m, x]) => `${m.name.replace("_", " ")} ${shownNumber(m, x)}${m.name === "regard" ? ` ${triple.label}` : ""}`)].join(" · ")),
+    make("p", [triple.count === 1 ? "Said once" : `Said ${triple.count} times`, ...scores.map(([m, x]) => `${m.name.replace("_", " ")} ${shownNumber(m, x)}${m.name === "regard" ? ` ${triple.label}` : ""}`)].join(" · ")),
     ...[triple.evidence, triple.others].filter(Boolean).map((line) => make("p", line)),
     ...(triple.of_names?.length ? [namesOf(triple.of_names)] : []), ...probesOf(triple), ...triple.from.flatMap(originOf),
     ...(triple.count > triple.from.length ? [make("p", `${triple.from.length} of ${triple.count} answers are shown.`, "soft")] : []),

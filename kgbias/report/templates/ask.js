@@ -7,13 +7,21 @@
 
   const words = (text) => [...text.matchAll(WORD)].map((m) => m[0].toLowerCase().replaceAll("’", "'"));
   const topic = (text) => [...new Set(words(text).filter((w) => !aside.has(w)))];
-  const stem = (word) => {
-    for (const ending of own.endings)
-      if (word.endsWith(ending) && word.length - ending.length >= 3) {
-        word = word.slice(0, -ending.length);
-        break;
-      }
-    return word.length > 3 && word.endsWith("e") ? word.slice(0, -1) : word;
+  // As kgbias.language.words.lemma, which says why.
+  const irregular = new Map(Object.entries(own.irregular));
+  const lemma = (said) => {
+    const word = said.replace(/'s$/, "").replace(/'$/, "");
+    if (irregular.has(word)) return irregular.get(word);
+    if (/ie[sd]$/.test(word)) return word.length > 4 ? word.slice(0, -3) + "y" : word.slice(0, -1);
+    if (/(?:ss|sh|ch|x|zz|[^aeiou]o)es$/.test(word)) return word.slice(0, -2);
+    if (/[^sui]s$/.test(word) && word.length > 3) return word.slice(0, -1);
+    const found = /^(.*[aeiouy].*)(?:ing|(?<!e)ed)$/.exec(word);
+    if (!found || found[1].length < 2) return word;
+    const base = found[1];
+    if (/([bdgmnprt])\1$/.test(base)) return base.slice(0, -1);
+    return /^[^aeiouy]*[aeiouy][^aeiouywx]$/.test(base) ||
+      /(?:[vcuz]|[aeiou]s|[bptdgk]l|[dr]g|[aeiouy].*[^aeiouy](?:at|ag|ir))$/.test(base)
+      ? base + "e" : base;
   };
   const forms = (name) => {
     const found = [name];
@@ -55,10 +63,10 @@
     return { groups, topic: topic(left) };
   };
 
-  // The index: for each stem, the statements that contain it.
+  // The index: for each lemma, the statements that contain it.
   const index = new Map();
   triples.forEach((t, n) => {
-    for (const word of new Set(topic(`${t.predicate} ${t.object}`).map(stem))) {
+    for (const word of new Set(topic(`${t.predicate} ${t.object}`).map(lemma))) {
       if (!index.has(word)) index.set(word, []);
       index.get(word).push(n);
     }
@@ -72,7 +80,7 @@
         ? triples.filter(about).map((t) => [t, 0, []]).sort((a, b) => b[0].count - a[0].count) : [] };
     const scores = new Map();
     for (const word of wanted) {
-      const rows = index.get(stem(word)) || [];
+      const rows = index.get(lemma(word)) || [];
       const weight = Math.log(1 + triples.length / (1 + rows.length));
       for (const n of rows) if (about(triples[n])) {
         const [score, held] = scores.get(n) || [0, []];

@@ -1,0 +1,97 @@
+"""`kgbias label`: label a run's statements by hand."""
+
+from pathlib import Path
+
+import click
+
+import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Command
+from kgbias.cli.options import default, run_argument, store_option
+from kgbias.errors import UsageError
+from kgbias.measure.labelling import Guide, Progress
+
+
+@click.command(
+    cls=Command, examples=("kgbias label smollm2 --measure regard --by Ana -o sheet.csv",)
+)
+@run_argument
+@click.argument("sheet", required=False, type=click.Path(path_type=Path))
+@store_option
+@click.option(
+    "--measure",
+    default=default(kgbias.Run.label, "measure"),
+    show_default=True,
+    help="The measure to label by.",
+)
+@click.option("--by", metavar="NAME", help="Who labels (default: your user name).")
+@click.option("--masked", is_flag=True, help="Hide the name of the group.")
+@click.option(
+    "-o", "path", type=click.Path(path_type=Path), help="Write the next statements to this sheet."
+)
+@click.option("--most", type=click.IntRange(1), default=100, show_default=True,
+              help="How many statements the sheet has.")  # fmt: skip
+@click.option("--plan", type=click.IntRange(1), metavar="N", help="Show what N labels would give.")
+def label(
+    run_name: str | None,
+    sheet: Path | None,
+    store_url: str,
+    measure: str,
+    by: str | None,
+    masked: bool,
+    path: Path | None,
+    most: int,
+    plan: int | None,
+) -> None:
+    """Label statements by hand, so that figures can be corrected for what a scorer gets wrong.
+
+    With -o, write the next statements of a random sample to a CSV file. With a filled-in file as
+    SHEET, read its labels, all or none. With neither, print the guide and how far you are. To label
+    in a browser: kgbias serve --label."""
+    if sum(given is not None for given in (sheet, path, plan)) > 1:
+        raise UsageError("choose one of a filled-in sheet, -o and --plan")
+    with kgbias.open(store_url, progress=True) as study:
+        run = study.run(run_name)
+        if sheet is not None:
+            count = len(run.read_labels(sheet, by=by))
+            show.say(f"run {run.name}: {count} labels of {sheet} are in effect; "
+                     f"kgbias measure {run.name} brings its figures up to date")  # fmt: skip
+            return
+        if plan is not None:
+            return _plan(run, measure, plan)
+        labelling = run.label(measure, by=by, masked=masked)
+        if path is None:
+            return _guide(labelling.guide, labelling.progress(), labelling.by)
+        count = labelling.write_sheet(path, most)
+        keys = ", ".join(f"{name} ({key})" for key, name in labelling.labels.items())
+        show.say(
+            f"{count} statements to {path}: fill in label with {keys} or skip, then "
+            f"kgbias label {run.name} {path}; kgbias label {run.name} --measure {measure} prints "
+            "the guide",
+            err=True,
+        )
+
+
+def _plan(run: kgbias.Run, measure: str, labels: int) -> None:
+    found = run.label_plan(labels, measures=measure)
+    show.table(
+        ("group", "figure", ">now", ">with labels", ">width"),
+        [
+            (p.group, p.figure, f"{p.raw.value:+.3f}", f"{p.value:+.3f}",
+             f"{p.width:.3f}")
+            for p in found
+        ],
+    )  # fmt: skip
+    for line in dict.fromkeys(p.basis for p in found):
+        show.say(line)
+
+
+def _guide(guide: Guide, progress: Progress, by: str) -> None:
+    show.say(guide.question, "")
+    for key, x in enumerate(guide.labels, start=1):
+        show.say(f"{key} {x.name}: {x.meaning}", f"    {' '.join(x.examples)}")
+    show.say("", *(f"- {rule}" for rule in guide.rules), "")
+    show.say(
+        f"guide {guide.id}; {by}: {progress.labelled} labelled, {progress.skipped} skipped; all "
+        f"{progress.raters} raters: {progress.by_all} of {progress.statements} statements"
+    )

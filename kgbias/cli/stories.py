@@ -1,0 +1,227 @@
+"""`kgbias stories`: what a model invents about people of whom it is told one thing.
+
+`stories --model SPEC` means `stories run --model SPEC`.
+"""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import kgbias
+from kgbias.cli import show
+from kgbias.cli.command import Parts
+from kgbias.cli.options import (
+    WRITERS,
+    asking_options,
+    json_option,
+    model_settings,
+    print_price,
+    run_argument,
+    said,
+    store_option,
+)
+from kgbias.cli.settings import fitting, setting, settings
+
+if TYPE_CHECKING:
+    from kgbias.stories.links import StoryLinks
+    from kgbias.stories.write import StoriesPrice
+
+
+@click.group(
+    cls=Parts,
+    examples=("kgbias stories --model smollm2 --category gender", "kgbias stories links"),
+)
+def stories() -> None:
+    """Have a model tell stories about people of whom it is told one thing, and see what it invents.
+
+    `kgbias stories --model SPEC` asks for stories about a group, a trade or a trait, reads who the
+    main character is in them, and keeps both in the graph; `kgbias stories links RUN` says which
+    attributes go with which group. Models that decline to generalise about groups tell stories all
+    the same. What a model invents says nothing about anyone real.
+    """
+
+
+OUTCOMES = ("ok", "unparsable", "refused", "failed")
+
+
+@stories.command(
+    short_help="Have a model tell stories, and read them (the default).",
+    examples=("kgbias stories --model smollm2 --category trade --samples 2 --dry-run",),
+)
+@click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")
+@click.option(
+    "--people",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="A CSV file with the columns name (the words for a person), group and category "
+    "(default: those of the prompts).",
+)
+@click.option(
+    "--category",
+    multiple=True,
+    metavar="NAME",
+    help="Only people of this category: gender, ethnicity, trade or trait (repeatable).",
+)
+@click.option("--group", multiple=True, metavar="NAME", help='Only this group, such as "Nurses".')
+@click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
+@setting(
+    "form",
+    type=click.Choice(["completion", "chat"]),
+    help="Ask in a message, or have a story continued (default: chat for a server, completion for "
+    "a local model).",
+)
+@click.option("--samples", type=int, help="Stories about each person (default: 8).")
+@click.option("--temperature", type=float, help="(default: the pack's, 1)")
+@setting(
+    "min-p",
+    type=float,
+    metavar="SHARE",
+    help="Draw from tokens at least this fraction as probable as the most probable one (default: "
+    "the pack's, 0.1; none for a server).",
+)
+@click.option("--seed", type=int, help="The random seed (default: 0).")
+@store_option
+@click.option("--run", "name", metavar="NAME", help="A name for the run.")
+@model_settings
+@asking_options
+@json_option
+def run(
+    model: str,
+    store_url: str,
+    name: str | None,
+    max_failed: float,
+    dry_run: bool,
+    as_json: bool,
+    **options: Any,
+) -> int:
+    """Have a model tell stories, and read from each who its main character is.
+
+    Each person has one story in each sample, and each sample tells of something else (a day at
+    work, a journey). Run the same command again to continue where it stopped: nothing is asked
+    twice.
+    """
+    given = said(**fitting(options, [model], "completer"))
+    with kgbias.open(store_url, progress=True) as study:
+        if dry_run:
+            _print_price(study.price_stories(model, **given), as_json)
+            return 0
+        made = study.write_stories(model, name=name, **given)
+    if as_json:
+        show.data(_as_data(made))
+    else:
+        _print(made)
+    return int(made.told.failed > max_failed)
+
+
+def _as_data(run: kgbias.Run) -> dict[str, Any]:
+    result = run.told
+    return {
+        "run": run.name,
+        "asked": result.asked,
+        "cached": result.cached,
+        "prompt_tokens": result.spent.prompt_tokens,
+        "completion_tokens": result.spent.completion_tokens,
+        "cost": result.spent.cost,
+        **{name: result.total[name] for name in OUTCOMES},
+        "groups": [
+            {
+                "group": group,
+                **{name: counts[name] for name in OUTCOMES},
+                "read": dict(result.read[group]),
+            }
+            for group, counts in result.outcomes.items()
+        ],
+    }
+
+
+def _print(run: kgbias.Run) -> None:
+    result = run.told
+    total = result.total
+    show.say(
+        f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
+        f"{total['unparsable']} of which nothing was read; asked {result.asked}, from the log "
+        f"{result.cached}{f'; {result.spent}' if result.asked else ''}",
+        "in how many stories each attribute was read",
+    )
+    attributes = list(dict.fromkeys(a for read in result.read.values() for a in read))
+    show.table(
+        ("", ">stories", *(f">{a}" for a in attributes)),
+        (
+            (group, counts.total(), *(result.read[group][a] for a in attributes))
+            for group, counts in result.outcomes.items()
+        ),
+    )
+
+
+def _print_price(price: "StoriesPrice", as_json: bool) -> None:
+    line = (
+        f"{price.samples} stories about each of {price.people} people in {price.groups} groups, "
+        f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
+        f"requests and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
+    )
+    print_price(price, asdict(price), [line], as_json)
+
+
+@stories.command(
+    short_help="Say which attributes go with which group.",
+    examples=("kgbias stories links smollm2 --attribute occupation",),
+)
+@run_argument
+@store_option
+@click.option("--category", multiple=True, metavar="NAME", help="Only this category (repeatable).")
+@click.option("--attribute", multiple=True, metavar="NAME", help="Only this one (repeatable).")
+@setting("deals", type=int, help="How often the groups are dealt anew (default: 199).")
+@settings(seed=0)
+@json_option
+def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
+    """Say which attributes go with which group in the stories of a run.
+
+    A group's stories are compared with those about the other groups of its category: log-odds with
+    an informative prior (Monroe et al. 2008), Fisher's exact test, corrected within the group. The
+    floor is how many such links are found when the groups are dealt anew over the stories.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        found = study.run(run_name).story_links(**said(**given))
+    if as_json:
+        show.data(found.as_dict())
+    else:
+        _print_links(found)
+
+
+def _print_links(found: "StoryLinks") -> None:
+    for floor in found.floor:
+        show.say(
+            f"{floor.category}: {floor.found} of {floor.tested} values differ from the other "
+            "groups' (corrected p <= 0.05); with the groups dealt anew over the stories, "
+            f"{floor.mean:.2f} on average, and in 95% of {floor.deals} deals at most "
+            f"{floor.high:.0f}"
+        )
+    if not found.found:
+        return
+    show.say("")
+    show.table(
+        ("", "attribute", "value", ">log-odds", "", ">stories", ">others", ">wordings", ">q", ""),
+        (
+            (
+                link.group,
+                link.attribute,
+                link.value,
+                f"{link.log_odds:+.2f}",
+                f"[{link.low:+.2f}, {link.high:+.2f}]",
+                f"{link.stories}/{link.of}",
+                f"{link.others}/{link.of_others}",
+                f"{link.wordings}/{link.of_wordings}",
+                f"{link.q_value:.3f}",
+                link.verdict,
+            )
+            for link in found.found
+        ),
+    )
+    for both in found.both:
+        a, b = both.invented, both.cast
+        show.say(
+            f"  {a.group}, {a.attribute} {a.value}: log-odds {a.log_odds:+.2f} "
+            f"(q {a.q_value:.3f}); {b.group}, {b.attribute} {b.value}: {b.log_odds:+.2f} "
+            f"(q {b.q_value:.3f})"
+        )

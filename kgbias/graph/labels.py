@@ -1,0 +1,98 @@
+"""Labels that raters give to statements: what they say a measure should have found.
+
+A label is an edge from a rater to a statement, of one measure. Labels are never changed or
+removed: the latest of a rater for a statement and a measure is in effect. Like a score, a label
+belongs to the statement and not to a run, so every run that said the statement has it.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, get_args
+
+from kgbias.graph.record import record_of
+from kgbias.graph.types import storable
+from kgbias.ids import content_id
+
+Kind = Literal["person", "model"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+SKIPPED = ""
+"""In the place of a label: the rater saw the statement and gave none."""
+TAKEN_BACK = "undo"
+"""In the place of a label: the statement counts as not seen by the rater."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rater:
+    """Someone who labels, or a model that did."""
+
+    name: Annotated[str, "as the rater is called"]
+    kind: Annotated[Kind, "person or model"]
+
+    @property
+    def id(self) -> str:
+        return content_id("rater", self.kind, storable(self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What one rater says of one statement.
+
+    Attributes:
+        label: one of the measure's labels; SKIPPED ("") if the rater gave none, TAKEN_BACK
+            ("undo") if the earlier label no longer counts.
+        labelled: when, in ISO 8601, UTC.
+        sample: the random sample that the statement was drawn in, as
+            `kgbias.measure.sampling.Sample.id`; "" if it was not drawn at random.
+        note: what the rater wrote; for a skipped statement, the reason.
+    """
+
+    triple_id: str
+    measure: Annotated[str, "the measure that was judged"]
+    label: Annotated[str, "one of the measure's labels; empty if skipped, undo if taken back"]
+    rater: str
+    kind: Kind
+    guide: Annotated[str, "the guide that the rater had, as NAME@VERSION; empty if not known"]
+    labelled: Annotated[str, "when, UTC; a rater's latest of a statement and measure is in effect"]
+    masked: Annotated[bool, "whether the group's name was hidden"]
+    sample: Annotated[str, "id of the random sample; empty if not drawn at random"]
+    note: Annotated[str, "what the rater wrote; if skipped, why"] = ""
+
+    @property
+    def by(self) -> Rater:
+        return Rater(self.rater, self.kind)
+
+    @property
+    def uid(self) -> Annotated[str, "id, computed from its content"]:
+        return label_id(
+            self.triple_id, self.by.id, self.measure, self.label, self.guide, self.labelled,
+            self.masked, self.sample, self.note,
+        )  # fmt: skip
+
+
+CONTENT = ("measure", "label", "guide", "labelled", "masked", "sample", "note")
+"""The properties that a label's id is computed from, beside its two ends."""
+
+
+def label_id(triple_id: str, rater_id: str, *content: str | bool) -> str:
+    """The id of a label with this `CONTENT`."""
+    measure, label, guide, labelled, masked, sample, note = content
+    parts = (measure, label, guide, labelled, "masked" if masked else "", sample, note)
+    return content_id("label", triple_id, rater_id, *(storable(str(part)) for part in parts))
+
+
+def in_effect(labels: Iterable[Label]) -> list[Label]:
+    """The latest label of each rater for each statement and measure, oldest first, without those
+    taken back. Skips are among them."""
+    latest: dict[tuple[str, str, Rater], Label] = {}
+    for label in sorted(labels, key=_age):
+        latest[label.triple_id, label.measure, label.by] = label
+    return sorted((x for x in latest.values() if x.label != TAKEN_BACK), key=_age)
+
+
+def label_of(row: Mapping[str, Any]) -> Label:
+    """The label with these properties, whose row has the rater's name as `rater`, and `kind`."""
+    return record_of(Label, row)
+
+
+def _age(label: Label) -> tuple[str, str]:
+    return label.labelled, label.uid

@@ -1,0 +1,517 @@
+"""A run's figures, corrected by labels for what the scorer gets wrong.
+
+Only labels of the random sample (`kgbias.measure.sampling`) correct figures. The label of a
+statement that several raters labelled is their mean: the figure is what raters say on average. What
+people say and what models say is never mixed: if people labelled any of the sample, only they
+count. Statements that raters skipped are taken to be like the others of their stratum.
+
+A group with enough labels is corrected by its own. Another is corrected by those of all groups,
+and its interval takes in how far the scorer's errors differ between groups: the group is taken for
+one like the others. `Corrections.alike` tests whether they differ at all.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from kgbias.graph.draws import Draws
+from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect
+from kgbias.graph.selection import Counted, Selection
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import GroupScore, Metric, TripleView
+from kgbias.measure.precision import precision_of
+from kgbias.measure.sampling import sample_among
+from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
+from kgbias.stats.estimate import COVERS, Estimate
+from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
+from kgbias.stats.ppi import Cell, Corrected, Read, correct
+from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
+
+FEWEST_OWN = 20
+"""The fewest labels of a group's statements from which it is corrected by them alone: from there on
+the corrected interval is no wider than that of the labels alone, whatever the scorer's errors
+(docs/methods/labels.md)."""
+_PERMUTATIONS = 999
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSet:
+    """The labels of the random sample of a run and measure.
+
+    Attributes:
+        measure: the measure.
+        kind: whether people or models gave them.
+        raters: their names.
+        guides: the guides that they had.
+        shares: for each labelled statement, the share of its raters for each label.
+        skipped: how many statements of the sample got no label.
+    """
+
+    measure: str
+    kind: Kind
+    raters: tuple[str, ...]
+    guides: tuple[str, ...]
+    shares: Mapping[str, Mapping[str, float]]
+    skipped: int
+
+    @property
+    def by(self) -> str:
+        """Who labelled, in words."""
+        if self.kind == "model":
+            return f"by {' and '.join(f'the model {name}' for name in self.raters)}"
+        return "by one person" if len(self.raters) == 1 else f"by {len(self.raters)} people"
+
+
+def label_set(
+    run: StoredRun,
+    measure: str,
+    counted: Counted,
+    selection: Selection,
+    labels: Sequence[Label] | None = None,
+) -> LabelSet | None:
+    """The labels by which figures of these statements, counted `between` groups, are corrected;
+    None without any. `labels` are the store's of this measure, if they were read already."""
+    current = in_effect(run.store.labels(measure) if labels is None else labels)
+    if not current:
+        return None
+    sample = sample_among(run, measure, counted, selection)
+    ids = {sample.id, sample_among(run, measure, counted, Selection()).id}
+    for kind in ("person", "model"):
+        own = [x for x in current if x.kind == kind]
+        drawn = {x.triple_id for x in own if x.sample in ids}
+        reached = sample.reached({x.triple_id for x in own}, drawn)
+        used = [x for x in own if x.triple_id in reached]
+        said = [x for x in used if x.label != SKIPPED]
+        if said:
+            return LabelSet(
+                measure,
+                said[0].kind,
+                tuple(dict.fromkeys(x.rater for x in said)),
+                tuple(dict.fromkeys(x.guide for x in said if x.guide)),
+                _shares(said),
+                len({x.triple_id for x in used} - {x.triple_id for x in said}),
+            )
+    return None
+
+
+def _shares(labels: Sequence[Label]) -> dict[str, dict[str, float]]:
+    by_triple: dict[str, list[str]] = defaultdict(list)
+    for x in labels:
+        by_triple[x.triple_id].append(x.label)
+    return {
+        id: {label: own.count(label) / len(own) for label in own} for id, own in by_triple.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """What labels count as in a figure.
+
+    Attributes:
+        of: the number that each label counts as.
+        bounds: the least and the greatest number.
+        counts: for a figure that counts the statements of one class, that class.
+    """
+
+    of: Mapping[str, float]
+    bounds: tuple[float, float]
+    measure: Measure
+    counts: float | None = None
+
+    @classmethod
+    def read(cls, measure: Measure, figure: Figure | None = None) -> "Levels | None":
+        """None for a measure whose labels have no order between two ends: an axis of vectors."""
+        counts = None if figure is None else figure.counts
+        if measure.signs:
+            signs = {name: measure.signs.get(name, 0.0) for name in measure.labels}
+            if counts is not None:
+                own = {name: float(sign == counts) for name, sign in signs.items()}
+                return cls(own, (0.0, 1.0), measure, counts)
+            return cls(signs, (min(signs.values()), max(signs.values())), measure)
+        if measure.sides is None or counts is not None:
+            return None
+        above, below = measure.sides
+        return cls({above: 1.0, below: 0.0}, (0.0, 1.0), measure)
+
+    def score(self, score: Scored) -> float:
+        """What the scorer says."""
+        read = self.measure.read(score)
+        return read if self.counts is None else float(read == self.counts)
+
+    def label(self, shares: Mapping[str, float]) -> float:
+        """What raters say."""
+        return sum(self.of.get(label, 0.0) * share for label, share in shares.items())
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Side:
+    """One side of a difference: its corrected mean, and the labels behind it."""
+
+    mean: Corrected
+    labels: set[tuple[str, str]]
+
+
+class Corrections:
+    """The corrected figures of a measure over the statements of one arm.
+
+    Attributes:
+        labels: the labels.
+        alike: the p-value of the hypothesis that the scorer errs alike for all groups, by
+            permutation of the groups of statements with one label of the scorer; NaN if no two
+            groups have labels.
+    """
+
+    def __init__(
+        self,
+        measure: str,
+        labels: LabelSet,
+        triples: Sequence[TripleView],
+        draws: Draws,
+        name: str = "",
+    ) -> None:
+        """`name` tells these statements from those of another run or arm."""
+        self.measure, self.labels, self._name = known(measure), labels, name
+        self._said: dict[str, list[TripleView]] = defaultdict(list)
+        for t in triples:
+            if measure in t.scores:
+                self._said[t.group_id].append(t)
+        self._asked = {id: draws.numbered(own) for id, own in self._said.items()}
+        self._pools: dict[float | None, dict[Hashable, Cell]] = {}
+        levels = Levels.read(self.measure)
+        self.alike = _alike(self._reads(levels)) if levels else float("nan")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The ids of the groups that have statements."""
+        return tuple(self._said)
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The variances of the crawl that intervals cover."""
+        designs = [a.sample.design for a in self._asked.values()]
+        return designs[0].covers if designs and designs[0] is not None else ("statements",)
+
+    def enough(self, group: str) -> bool:
+        """Whether a group has enough statements to be compared with others."""
+        return group in self._asked and self._asked[group].n >= FEWEST
+
+    def mix(self, groups: Sequence[str], other: "Corrections | None" = None) -> Mix | None:
+        """The pooled mix of prompts of these groups, of those with enough statements, here and in
+        another run."""
+        parts = [c._asked[id] for c in (self, other) if c for id in groups if c.enough(id)]
+        return Mix.of(parts) if parts and all(a.forms is not None for a in parts) else None
+
+    def figure(
+        self, group: str, figure: Figure, mix: Mix | None = None
+    ) -> tuple[Corrected, bool] | None:
+        """A corrected figure of a group, and whether by its own labels; None if the figure has no
+        correction, or too few statements were labelled."""
+        levels = Levels.read(self.measure, figure)
+        if levels is None or figure.statistic not in ("total", "mean") or group not in self._said:
+            return None
+        read = self._read(group, levels, figure.over == "chosen")
+        if figure.over == "standardised":
+            if mix is None or not mix.weights or not set(mix.weights) <= read.asked.sizes().keys():
+                return None
+        else:
+            mix = None
+        if not read.asked.n:
+            return None
+        cells, own = self._cells(group, read, levels, mix)
+        found = correct(
+            read, cells, STATISTICS[figure.statistic], mix=mix, bounds=levels.bounds
+        )  # fmt: skip
+        return None if found is None else (found, own)
+
+    def difference(
+        self,
+        first: Sequence[str],
+        second: Sequence[str],
+        mix: Mix | None,
+        other: "Corrections | None" = None,
+    ) -> Estimate | None:
+        """The corrected mean of some groups' statements minus that of others, which may be those of
+        another run, at a mix of prompts; n is the number of labels by which they are corrected."""
+        sides = self._side(first, mix, 1), (other or self)._side(second, mix, 2)
+        if sides[0] is None or sides[1] is None:
+            return None
+        labels = sides[0].labels | sides[1].labels
+        return replace(sides[0].mean.minus(sides[1].mean), n=len(labels))
+
+    def _side(self, groups: Sequence[str], mix: Mix | None, seed: int) -> "_Side | None":
+        levels = Levels.read(self.measure)
+        reads = {id: self._read(id, levels) for id in groups if id in self._said} if levels else {}
+        if levels is None or not reads:
+            return None
+        cells: dict[Hashable, Cell] = {}
+        labels: set[tuple[str, str]] = set()
+        for id, read in reads.items():
+            found, by_own = self._cells(id, read, levels, mix)
+            cells |= {(id, label): cell for label, cell in found.items()}
+            from_groups = (id,) if by_own else self.groups
+            labels |= {
+                (self._name, t.id)
+                for group in from_groups
+                for t in self._said[group]
+                if t.id in self.labels.shares
+            }
+        mean_of = correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+        return None if mean_of is None else _Side(mean_of, labels)
+
+    def _cells(
+        self, group: str, read: Read, levels: Levels, mix: Mix | None
+    ) -> tuple[Mapping[Hashable, Cell], bool]:
+        """The cells by which a group is corrected, and whether they are its own."""
+        pool = self._pool(levels)
+        priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.known}
+        own = read.own((self._name, group), mix, priors)
+        enough = sum(cell.n for cell in own.values()) >= FEWEST_OWN
+        if enough and all(cell.known for cell in own.values()):
+            return own, True
+        if sum(cell.n for cell in pool.values()) < FEWEST_OWN:
+            return {}, False
+        return pool, False
+
+    def _pool(self, levels: Levels) -> dict[Hashable, Cell]:
+        """The labelled statements of all groups, by the scorer's label."""
+        if levels.counts not in self._pools:
+            parts: dict[Hashable, list[Cell]] = defaultdict(list)
+            for read in self._reads(levels).values():
+                for label, cell in read.own("").items():
+                    if cell.n:
+                        parts[label].append(cell)
+            cells = {
+                label: Cell.borrowed((self._name, "all groups", label), own)
+                for label, own in parts.items()
+            }
+            self._pools[levels.counts] = {
+                label: cell for label, cell in cells.items() if cell is not None
+            }
+        return self._pools[levels.counts]
+
+    def _reads(self, levels: Levels) -> dict[str, Read]:
+        return {group: self._read(group, levels) for group in self._said}
+
+    def _read(self, group: str, levels: Levels, chosen: bool = False) -> Read:
+        said, asked = self._said[group], self._asked[group]
+        if chosen:
+            forms = asked.forms
+            kept = np.zeros(len(asked.sample.values), dtype=bool) if forms is None else (
+                forms == CHOSEN
+            )  # fmt: skip
+            asked = asked.among(kept)
+        name, shares = self.measure.name, self.labels.shares
+        return Read(
+            asked,
+            np.array([levels.score(t.scores[name]) for t in said], dtype=np.float64),
+            np.array(
+                [levels.label(shares[t.id]) if t.id in shares else np.nan for t in said],
+                dtype=np.float64,
+            ),
+            [t.scores[name].label for t in said],
+        )
+
+
+def _joined(reads: Mapping[str, Read]) -> Read:
+    """The statements of several groups as those of one."""
+    parts, start = [], 0
+    for read in reads.values():
+        parts.append(read.as_said(np.arange(start, start + len(read.scores), dtype=np.float64)))
+        start += len(read.scores)
+    return Read(
+        Asked.pooled(parts),
+        np.concatenate([r.scores for r in reads.values()]),
+        np.concatenate([r.labels for r in reads.values()]),
+        [(id, cell) for id, r in reads.items() for cell in r.cells],
+    )
+
+
+def _alike(reads: Mapping[str, Read]) -> float:
+    """See `Corrections.alike`. The statistic is the sum over groups and labels of the scorer of n
+    times the squared distance of the mean error from that of all groups."""
+    cells: dict[Hashable, tuple[list[Values], list[int]]] = defaultdict(lambda: ([], []))
+    for number, read in enumerate(reads.values()):
+        for label, cell in read.own("").items():
+            if cell.n:
+                errors, groups = cells[label]
+                errors.append(cell.labels - cell.scores)
+                groups += [number] * cell.n
+    rng = np.random.Generator(np.random.PCG64(0))
+    total, several = np.zeros(_PERMUTATIONS + 1), False
+    for errors, groups in cells.values():
+        e, g = np.concatenate(errors), np.array(groups)
+        several |= len(set(groups)) > 1
+        e = e - e.mean()
+        rows = np.vstack([e, rng.permuted(np.tile(e, (_PERMUTATIONS, 1)), axis=1)])
+        for group in set(groups):
+            sums = rows[:, g == group].sum(axis=1)
+            total += sums**2 / (g == group).sum()
+    if not several:
+        return float("nan")
+    return float((total >= total[0] - 1e-9).mean())
+
+
+def corrections_of(
+    run: StoredRun, counted: Counted, selection: Selection, arm: str, draws: Draws | None = None
+) -> dict[str, Corrections]:
+    """By measure, the corrections of an arm of the statements that count `between` groups; empty
+    without labels."""
+    labels: dict[str, list[Label]] = defaultdict(list)
+    for x in run.store.labels():
+        labels[x.measure].append(x)
+    found = {}
+    for measure, own in labels.items():
+        if (made := label_set(run, measure, counted, selection, own)) is not None:
+            every = counted.every if measure == "acceptability" else counted.triples
+            said = [t for t in every if t.arm == arm]
+            known_draws = draws or Draws.of(run, counted)
+            found[measure] = Corrections(measure, made, said, known_draws, f"{run.id}/{arm}")
+    return found
+
+
+def corrected_figures(
+    run: StoredRun, counted: Counted, selection: Selection, draws: Draws
+) -> list[GroupScore]:
+    """The corrected figures of each group in each arm, named as the figures with "_corrected"; n is
+    the number of labels. Empty without labels."""
+    found = []
+    for arm in counted.arms:
+        for corrections in corrections_of(run, counted, selection, arm, draws).values():
+            for category in dict.fromkeys(g.category for g in run.groups):
+                ids = [g.id for g in run.groups if g.category == category]
+                mix = corrections.mix(ids)
+                for id in ids:
+                    for figure in corrections.measure.figures:
+                        if (made := corrections.figure(id, figure, mix)) is None:
+                            continue
+                        own, by_own = made
+                        method = _method(corrections, own, by_own)
+                        name = corrected_figure(figure).name
+                        e, least = own.estimate, 0.0 if figure.counts is not None else -np.inf
+                        found.append(
+                            GroupScore.of(
+                                id, name, e.within(least, np.inf), method, counted.label(arm)
+                            )
+                        )
+    return found
+
+
+def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
+    by_all = f"{BY_ALL}, among which this one is taken for one like the others"
+    whose = "of the group's statements" if by_own else by_all
+    tested = (
+        ""
+        if by_own or c.alike != c.alike
+        else f" (that the scorer errs alike for all: p = {c.alike:.2g})"
+    )
+    return (
+        f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
+        f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Planned(Estimate):
+    """A figure as labels would make it: `value`, `low` and `high` as expected, `n` labels that
+    correct it.
+
+    Attributes:
+        measure, figure, group, arm: which figure.
+        raw: the figure without labels.
+        by_own: whether the labels of the group's own statements correct it, or those of all groups.
+        basis: what the scorer is taken to get wrong.
+    """
+
+    measure: str
+    figure: str
+    group: str
+    arm: str
+    raw: Estimate
+    by_own: bool
+    basis: str
+
+    @property
+    def width(self) -> float:
+        """The expected width of its interval."""
+        return self.high - self.low
+
+
+def plan(
+    run: StoredRun,
+    counted: Counted,
+    selection: Selection,
+    measure: str,
+    labels: int,
+    raw: Mapping[tuple[str, str, str], Estimate],
+    metric: Metric | None,
+) -> list[Planned]:
+    """What figures of a measure would be if the first `labels` statements of the random sample were
+    labelled. Labels that exist count; others are drawn at random, given the scorer's label of the
+    statement, by how often labels so far have agreed with it; without labels, by how often its
+    label `Measure.hurtful` was right or missing when crawls were read; else from all labels alike,
+    the worst case.
+    `raw` are figures as they are, by group, arm and name."""
+    sample = sample_among(run, measure, counted, selection)
+    found = label_set(run, measure, counted, selection)
+    every = counted.every if measure == "acceptability" else counted.triples
+    scored = {t.id: t.scores[measure].label for t in every if measure in t.scores}
+    drawn, basis = _likely(known(measure), found, scored, metric)
+    names = {g.id: g.name for g in run.groups}
+    rng = np.random.Generator(np.random.PCG64(0))
+    shares = dict(found.shares) if found else {}
+    for id in sample.order[:labels]:
+        if id not in shares and id in scored:
+            names_of, p = zip(*drawn[scored[id]].items(), strict=True)
+            shares[id] = {str(rng.choice(names_of, p=p)): 1.0}
+    likely = LabelSet(measure, "person", (), (), shares, 0)
+    planned = []
+    for arm in counted.arms:
+        said = [t for t in every if t.arm == arm]
+        own = Corrections(measure, likely, said, Draws.of(run, counted))
+        for figure in own.measure.figures:
+            for group in own.groups if figure.column and figure.over != "standardised" else ():
+                made = own.figure(group, figure)
+                before = raw.get((group, counted.label(arm), figure.name))
+                if made is not None and before is not None:
+                    e, by_own = made[0].estimate, made[1]
+                    planned.append(
+                        Planned(e.value, e.low, e.high, e.n, measure, figure.name, names[group],
+                                counted.label(arm), before, by_own, basis)
+                    )  # fmt: skip
+    return planned
+
+
+_PSEUDO = 1.0  # labels of each kind that a scorer's label is taken to have had before any was given
+
+
+def _likely(
+    measure: Measure, labels: LabelSet | None, scored: Mapping[str, str], metric: Metric | None
+) -> tuple[dict[str, dict[str, float]], str]:
+    """For each label of the scorer, how likely each label of a rater is, and what that rests on."""
+    ends = measure.sides or tuple(measure.signs) or tuple(measure.labels)
+    names = [n for n in measure.labels if n in ends or n == "neutral"]
+    counts = {label: dict.fromkeys(names, _PSEUDO) for label in {*scored.values()}}
+    basis = "the worst case: labels at random"
+    if labels is not None:
+        basis = f"the {len(labels.shares)} labels so far"
+        for id, shares in labels.shares.items():
+            for name, share in shares.items() if id in scored else ():
+                if name in counts[scored[id]]:
+                    counts[scored[id]][name] += share
+    elif (read := precision_of(metric)) is not None:
+        basis = f'how often "{measure.hurtful}" was right or missing when crawls were read'
+        missed = (read.wanted - read.right) / max(1, read.read - read.given)
+        others = [name for name in names if name != measure.hurtful]
+        for label in counts:
+            if label == measure.hurtful:
+                share = (1 - read.precision.value) / len(others)
+                counts[label] = dict.fromkeys(others, share) | {label: read.precision.value}
+            else:
+                counts[label] = dict.fromkeys(names, 0.0) | {label: 1 - missed}
+                counts[label][measure.hurtful] = missed
+    sums = {label: sum(own.values()) for label, own in counts.items()}
+    return {
+        label: {name: n / sums[label] for name, n in own.items()} for label, own in counts.items()
+    }, basis

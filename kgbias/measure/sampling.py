@@ -1,0 +1,120 @@
+"""Which statements of a run people are asked to label: a random sample with known probabilities.
+
+The statements that count are cut into strata, by group and by the label that the run's scorer gave.
+Each statement has a number drawn from its id alone, and a stratum is read in the order of these
+numbers: so the first n of a stratum are a simple random sample of it, for every n; a sample goes on
+where it ended; and what was labelled for one run serves another that says the same (permanent
+random numbers: Ohlsson 1995). The first n of any part of a stratum, such as one arm, are a simple
+random sample of that part.
+
+Strata take turns. Each group gets as many turns as any other; half of a group's turns go to its
+strata alike, half by how often their statements were said, so that a rare label is seen early.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from kgbias.graph.between import between
+from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import TripleView
+from kgbias.ids import content_id
+
+Stratum = tuple[str, str]
+"""The id of a group, and the scorer's label; "" for statements without a score."""
+_SHARED = 5  # one of so many statements is for two raters
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSample:
+    """The statements of a run in the order in which people are to label them.
+
+    Attributes:
+        id: follows from run, measure, selection and seed.
+        order: the ids of all distinct statements; those before any place are a stratified sample.
+        strata: the same ids by stratum, each in order.
+    """
+
+    id: str
+    order: tuple[str, ...]
+    strata: Mapping[Stratum, tuple[str, ...]]
+
+    def shared(self, triple_id: str) -> bool:
+        """Whether a statement is for two raters, so that their agreement can be measured: one in
+        five, drawn apart from the order."""
+        return int(_drawn("shared", triple_id) * _SHARED) == 0
+
+    def reached(self, seen: Collection[str], ending: Collection[str]) -> set[str]:
+        """The random sample that labels make: of each stratum the unbroken beginning that was
+        `seen` (labelled or skipped), up to the last statement that is also in `ending`, those that
+        were seen because they were drawn. What was seen after a gap, or picked, is left out."""
+        found: set[str] = set()
+        for ids in self.strata.values():
+            start = list(takewhile(seen.__contains__, ids))
+            while start and start[-1] not in ending:
+                start.pop()
+            found.update(start)
+        return found
+
+
+def sample_of(
+    run: StoredRun, measure: str, selection: Selection | None = None, seed: int = 0
+) -> LabelSample:
+    """The sample of the statements by which groups are compared; for acceptability, of those before
+    any was left out for it."""
+    selection = selection or Selection()
+    return sample_among(run, measure, between(run, select(run, selection)), selection, seed)
+
+
+def sample_among(
+    run: StoredRun, measure: str, counted: Counted, selection: Selection, seed: int = 0
+) -> LabelSample:
+    """The same, if the statements that the selection counted `between` groups were read already."""
+    said = counted.every if measure == "acceptability" else counted.triples
+    which = json.dumps(selection.as_dict(), sort_keys=True)
+    id = content_id("sample", run.id, measure, which, str(seed))
+    return LabelSample(id, *drawn(said, measure, seed))
+
+
+def drawn(
+    triples: Sequence[TripleView], measure: str, seed: int = 0
+) -> tuple[tuple[str, ...], dict[Stratum, tuple[str, ...]]]:
+    """The distinct statements in their order, and by stratum."""
+    number = {t.id: _drawn(str(seed), t.id) for t in triples}
+    members: dict[Stratum, set[str]] = defaultdict(set)
+    said: dict[Stratum, int] = defaultdict(int)
+    for t in triples:
+        members[stratum_of(t, measure)].add(t.id)
+        said[stratum_of(t, measure)] += t.count
+    strata = {s: tuple(sorted(members[s], key=number.__getitem__)) for s in sorted(members)}
+    often = turns(said)
+    places = [
+        ((n + number[id]) / often[stratum], id)
+        for stratum, ids in strata.items()
+        for n, id in enumerate(ids)
+    ]
+    return tuple(id for _, id in sorted(places)), strata
+
+
+def stratum_of(t: TripleView, measure: str) -> Stratum:
+    """The stratum of a statement."""
+    return t.group_id, t.scores[measure].label if measure in t.scores else ""
+
+
+def turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
+    """How often the turn comes to each stratum, summing to 1 for each group."""
+    of_group: dict[str, list[int]] = defaultdict(list)
+    for (group, _), count in said.items():
+        of_group[group].append(count)
+    return {
+        (group, label): count / sum(of_group[group]) / 2 + 1 / len(of_group[group]) / 2
+        for (group, label), count in said.items()
+    }
+
+
+def _drawn(purpose: str, triple_id: str) -> float:
+    """A number in [0, 1) that follows from the key alone."""
+    return int(content_id("drawn", purpose, triple_id)[:13], 16) / 16**13

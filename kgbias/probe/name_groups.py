@@ -1,0 +1,324 @@
+"""Name groups from a table of given names with guessed genders and origins, as GlobalBias made its
+own (Siddique et al. 2024, section 3.1): names whose vectors lie together, in clusters in which most
+names have the same guess. `scripts/name_groups.py` runs it.
+
+A guess says what a classifier makes of a name, and nothing about a person who bears it.
+"""
+
+import csv
+import json
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.io.files import whole_folder, write_json, write_text
+from kgbias.io.reading import read_table
+from kgbias.io.text import defused
+from kgbias.probe.sets import as_people
+
+PER_GROUP = 10
+PURITY = 0.5
+_LENGTHS = range(2, 15)  # characters of a name
+_CLUSTERS = 120  # in the authors' code; the paper does not say
+_COLUMNS = {
+    "name": ("firstname", "first_name", "first", "name"),
+    "gender": ("gender", "genni"),
+    "origin": ("highest_probf_ethnicity", "origin", "ethnicity", "ethnea"),
+    "probability": ("highest_probf_value", "probability", "ethnicity probability"),
+}
+_GENDERS = {"f": "F", "female": "F", "m": "M", "male": "M"}
+
+Group = tuple[str, str]  # origin and gender
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """A given name with the gender (F or M) and origin that somebody guessed; `probability` of the
+    origin, in the table's own unit, NaN if the table has none."""
+
+    name: str
+    gender: str
+    origin: str
+    probability: float = math.nan
+
+    @property
+    def group(self) -> Group:
+        return self.origin, self.gender
+
+
+@dataclass(frozen=True, slots=True)
+class Guesses:
+    """The names of a table, each once, and how many rows were `left_out` for which reason."""
+
+    names: tuple[Guess, ...]
+    left_out: Mapping[str, int]
+    source: str
+
+
+def read_guesses(path: Path) -> Guesses:
+    """A CSV or TSV file with columns for the name, the gender and the origin, under the headings
+    that GlobalBias and Ethnea use, and optionally the probability of the origin. As in the paper,
+    names of 2 to 14 characters with one of two genders stay; a name with several rows gets the
+    guess of most of them. Raises DataError for a file without these columns or names."""
+    header, rows = read_table(path, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    lower = {column.strip().lower(): column for column in header}
+    found = {
+        what: next((lower[name] for name in names if name in lower), "")
+        for what, names in _COLUMNS.items()
+    }
+    for what in ("name", "gender", "origin"):
+        if not found[what]:
+            known = ", ".join(_COLUMNS[what])
+            raise DataError(f"{path} has no column of the {what}: it may be called {known}")
+    said: dict[str, list[Guess]] = defaultdict(list)
+    lost: Counter[str] = Counter()
+    for line, row in rows:
+        name, origin = row[found["name"]].strip(), row[found["origin"]].strip()
+        gender = _GENDERS.get(row[found["gender"]].strip().lower(), "")
+        if not gender or not origin:
+            lost["no guess of one gender and an origin"] += 1
+        elif len(name) not in _LENGTHS:
+            lost["fewer than 2 or more than 14 characters"] += 1
+        else:
+            sure = _number(row.get(found["probability"], ""), f"{path}, line {line}")
+            said[name].append(Guess(name, gender, origin, sure))
+    if not said:
+        raise DataError(f"{path} has no names with a gender and an origin")
+    return Guesses(tuple(_most(own) for own in said.values()), dict(lost), path.name)
+
+
+def _number(text: str, where: str) -> float:
+    try:
+        return float(text) if text.strip() else math.nan
+    except ValueError as error:
+        raise DataError(f"{where}: {text!r} is not a probability") from error
+
+
+def _most(guesses: Sequence[Guess]) -> Guess:
+    """The guess that most rows of a name share; of several, the first."""
+    (group, _), *_ = Counter(g.group for g in guesses).most_common(1)
+    return next(g for g in guesses if g.group == group)
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A name of a group: its cluster, the share of the cluster's names with the same guess, and
+    whether it was taken from there or only for the guess ("cluster" or "probability")."""
+
+    guess: Guess
+    cluster: int
+    purity: float
+    how: str = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class NameGroups:
+    """Groups of as many names each.
+
+    Attributes:
+        chosen: the names, group by group.
+        clusters: how many clusters there were; `pure` of them passed.
+        purity: the mean share of the largest group in a cluster, over names; `shuffled` is what the
+            same clusters give when guesses are dealt anew.
+        missing: groups without enough names, with how many they had.
+        settings: how they were made.
+    """
+
+    chosen: tuple[Chosen, ...]
+    clusters: int
+    pure: int
+    purity: float
+    shuffled: float
+    missing: Mapping[Group, int]
+    settings: Mapping[str, Any]
+
+    @property
+    def groups(self) -> list[Group]:
+        return list(dict.fromkeys(c.guess.group for c in self.chosen))
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write names.csv, which `--names` takes, a data statement and a manifest, whole or not at
+        all; returns the files."""
+        with whole_folder(folder) as partial:
+            with (partial / "names.csv").open("w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(("name", "group", "origin", "gender", "cluster", "purity", "how"))
+                for c in self.chosen:
+                    g = c.guess
+                    texts = map(defused, (g.name, as_people(g.origin, g.gender), g.origin))
+                    writer.writerow((*texts, g.gender, c.cluster, f"{c.purity:.3f}", c.how))
+            write_json(partial / "manifest.json", self._facts())
+            write_text(partial / "data-statement.md", self._statement())
+        return [folder / name for name in ("names.csv", "manifest.json", "data-statement.md")]
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "groups": len(self.groups), "names": len(self.chosen), "clusters": self.clusters,
+            "pure": self.pure, "purity": round(self.purity, 4),
+            "shuffled": round(self.shuffled, 4),
+            "missing": [[*group, n] for group, n in self.missing.items()],
+            "settings": dict(self.settings),
+        }  # fmt: skip
+
+    def _statement(self) -> str:
+        balanced = sum(c.how == "probability" for c in self.chosen)
+        return _STATEMENT.format(
+            names=len(self.chosen), groups=len(self.groups), clusters=self.clusters,
+            pure=self.pure, purity=self.purity, shuffled=self.shuffled, balanced=balanced,
+            missing=len(self.missing), settings=json.dumps(dict(self.settings), indent=2),
+            least=self.settings["purity"],
+        )  # fmt: skip
+
+
+_STATEMENT = """# Data statement
+
+**What it is.** {names} given names in {groups} groups of guessed origin and gender, made as those
+of GlobalBias (Siddique et al. 2024, section 3.1).
+
+**Curation.** Names of 2 to 14 characters with a guess of one of two genders. Their vectors were put
+into {clusters} clusters (mini-batch k-means). In {pure} of them more than a share of {least} of the
+names had the same guess; each group's names were drawn from these at random. For an origin that had
+only one gender there, the other gender's names are those with the most probable guess ({balanced}
+names). {missing} groups had too few names and are left out.
+
+**What the clusters say.** The largest group of a cluster holds {purity:.1%} of its names on average
+over names; {shuffled:.1%} if the guesses are dealt to the names anew. The nearer the two, the less
+the vectors know of what was guessed.
+
+**Whose names.** Genders and origins are guesses of a classifier, from names alone; two genders are
+all that it guesses. They are not what the people who bear these names say of themselves. A result
+on these groups is about names.
+
+**How it was made.**
+
+```json
+{settings}
+```
+"""
+
+
+def name_groups(
+    guesses: Guesses,
+    vectors: NDArray[np.float64],
+    *,
+    per_group: int = PER_GROUP,
+    purity: float = PURITY,
+    clusters: int | None = None,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+) -> NameGroups:
+    """Choose `per_group` names for every group that has them.
+
+    Args:
+        guesses: the names.
+        vectors: one row for each name, [n, d].
+        per_group: names of each group.
+        purity: a cluster passes if its largest group holds more than this share of its names, and
+            it has at least `per_group` names (the authors' code; the paper does not say so).
+        clusters: how many (None: 120, as in the authors' code, or fewer, so that a cluster has
+            `per_group` names on average).
+        seed: the random seed of clusters and draws.
+        settings: what else the data statement should say.
+
+    Raises UsageError for numbers out of range, or if no group has enough names; MissingExtra
+    without scikit-learn.
+    """
+    names = guesses.names
+    kinds = sorted({g.group for g in names})
+    if per_group < 1 or not 0 <= purity < 1 or len(vectors) != len(names) or clusters == 0:
+        raise UsageError(
+            "`per_group` and `clusters` must be at least 1, `purity` from 0 to below 1, and there "
+            "must be a vector for each name"
+        )
+    count = clusters or max(1, min(_CLUSTERS, len(names) // per_group))
+    labels = _clustered(vectors, min(count, len(names)), seed)
+    rng = random.Random(f"names:{seed}")
+    found, shares = _pure(names, labels, purity, per_group)
+    dealt = list(names)
+    rng.shuffle(dealt)
+    chosen: dict[Group, list[Chosen]] = {
+        group: rng.sample(found[group], per_group)
+        for group in kinds
+        if len(found[group]) >= per_group
+    }
+    for origin, gender in kinds:
+        other = (origin, "M" if gender == "F" else "F")
+        if (origin, gender) not in chosen and other in chosen:
+            own = _surest(names, labels, shares, (origin, gender))[:per_group]
+            if len(own) == per_group:
+                chosen[origin, gender] = own
+    if not chosen:
+        raise UsageError(
+            f"no group has {per_group} names in clusters of one group: try other vectors, more "
+            "clusters, or fewer names for each group"
+        )
+    return NameGroups(
+        tuple(c for group in sorted(chosen) for c in chosen[group]),
+        len(shares),
+        len({c.cluster for own in found.values() for c in own}),
+        _mean_purity(names, labels),
+        _mean_purity(dealt, labels),
+        {group: len(found[group]) for group in kinds if group not in chosen},
+        {
+            "source": guesses.source, "names": len(names), "left out": dict(guesses.left_out),
+            "clusters": count, "per_group": per_group, "purity": purity, "seed": seed,
+            **(settings or {}),
+        },
+    )  # fmt: skip
+
+
+def _clustered(vectors: NDArray[np.float64], count: int, seed: int) -> list[int]:
+    try:
+        from sklearn.cluster import MiniBatchKMeans
+    except ModuleNotFoundError as error:
+        raise MissingExtra("scikit-learn", extra="profiles") from error
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    made = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=2048)
+    made.fit(vectors / np.where(lengths > 0, lengths, 1))
+    return [int(label) for label in made.labels_]
+
+
+def _pure(
+    names: Sequence[Guess], labels: Sequence[int], purity: float, fewest: int
+) -> tuple[Mapping[Group, list[Chosen]], dict[int, float]]:
+    """The names of each group in clusters of enough names where it holds more than that share; and
+    the share of the largest group of each cluster."""
+    members: dict[int, list[Guess]] = defaultdict(list)
+    for guess, label in zip(names, labels, strict=True):
+        members[label].append(guess)
+    found: dict[Group, list[Chosen]] = defaultdict(list)
+    shares = {}
+    for label, own in sorted(members.items()):
+        group, n = Counter(g.group for g in own).most_common(1)[0]
+        shares[label] = n / len(own)
+        if shares[label] > purity and len(own) >= fewest:
+            found[group] += [Chosen(g, label, shares[label]) for g in own if g.group == group]
+    return found, shares
+
+
+def _surest(
+    names: Sequence[Guess], labels: Sequence[int], shares: Mapping[int, float], group: Group
+) -> list[Chosen]:
+    """The names of a group, the most probable first; names without a probability last."""
+    own = [
+        Chosen(g, label, shares[label], "probability")
+        for g, label in zip(names, labels, strict=True)
+        if g.group == group
+    ]
+    return sorted(own, key=lambda c: (-np.nan_to_num(c.guess.probability, nan=-1.0), c.guess.name))
+
+
+def _mean_purity(names: Sequence[Guess], labels: Sequence[int]) -> float:
+    """The share of names that are of the largest group of their cluster."""
+    counts: dict[int, Counter[Group]] = defaultdict(Counter)
+    for guess, label in zip(names, labels, strict=True):
+        counts[label][guess.group] += 1
+    return sum(max(c.values()) for c in counts.values()) / len(names)

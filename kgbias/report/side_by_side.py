@@ -1,0 +1,312 @@
+"""Exhibits of several runs beyond their measures: what each model finds probable, the topics of
+each run, what two runs say about one group, and their statements in one table."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from kgbias.compare.paired import Drawn, permutation_p
+from kgbias.evidence import picture
+from kgbias.graph.types import ProbedEdge, TripleView
+from kgbias.io.drawing import COLUMN, INK, figure_style, subplots
+from kgbias.io.text import p_value
+from kgbias.measure.topics.run import ENTROPY
+from kgbias.report.figures import called, short
+from kgbias.report.run_data import ArmData
+from kgbias.report.several_data import SeveralData
+from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.stats.inference import Estimate, Values, bootstrap_clusters, holm, proportion
+
+PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
+_ROW = 0.2
+Row = tuple[str, Sequence[Estimate | None]]
+Statement = tuple[str, str]  # the ids of its predicate and object
+
+
+def panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float = 1.0) -> Any:
+    """A panel for each run, with groups in the same order and on the same scale, and 95% intervals.
+    All have one colour, because no level is tested against 0."""
+    with figure_style():
+        figure, drawn = subplots(
+            1, len(runs), sharex=True, sharey=True, squeeze=False,
+            figsize=(COLUMN if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
+        )  # fmt: skip
+        for axes, run, n in zip(drawn[0], runs, range(len(runs)), strict=True):
+            axes.grid(True, axis="x")
+            axes.set_axisbelow(True)
+            axes.spines["left"].set_visible(False)
+            axes.axvline(0, color=INK, linewidth=0.6)
+            for place, (_, found) in enumerate(rows):
+                if (e := found[n]) is not None:
+                    if e.has_interval:
+                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK,
+                                  linewidth=1.2)  # fmt: skip
+                    axes.plot(scale * e.value, place, "o", color=INK, markersize=3.5)
+            axes.set_title(short(run, 22), fontsize=8)
+        drawn[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
+        drawn[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
+        figure.supxlabel(label, fontsize=8)
+        return figure
+
+
+FEWEST = 20  # statements that two models were both asked about, to compare them on
+
+
+# ---- probable ----
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The group that a model finds likeliest before each statement, out of the same groups."""
+
+    run: str
+    model: str
+    first: Mapping[Statement, str]  # the group's id
+
+
+def ranked(side: ArmData, groups: Sequence[str]) -> Ranked | None:
+    """What the probes of a run say about these groups, by its own model or else the first that was
+    asked; None if none was, or if it was asked about other groups of the category too: ranks among
+    others mean something else."""
+    probes = side.whole.probes
+    if not probes:
+        return None
+    probing, edges = next(((p, e) for p, e in probes if p.model == side.run.model), probes[0])
+    category = {g.id: g.category for g in side.run.groups}
+    own = {id for id, name in category.items() if name == category.get(groups[0])}
+    by_statement: dict[Statement, list[ProbedEdge]] = defaultdict(list)
+    for edge in edges:
+        if edge.group_id in own:
+            by_statement[edge.predicate_id, edge.object_id].append(edge)
+    asked = {e.group_id for rows in by_statement.values() for e in rows}
+    if asked != set(groups):
+        return None
+    first = {
+        statement: min(rows, key=lambda e: e.rank).group_id
+        for statement, rows in by_statement.items()
+        if len(rows) == len(groups)
+    }
+    return Ranked(side.run.name, probing.model.title, first) if first else None
+
+
+def probable(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+    """How often each group is the likeliest before a statement, in each run; and every two models
+    on the statements that both were asked about."""
+    groups = data.categories[category]
+    found = [ranked(side, [id for id, _ in groups]) for side in data.sides] if groups else []
+    if len(groups) < 2 or sum(r is not None for r in found) < 2:
+        return
+    rows, table = [], []
+    for id, name in groups:
+        shares = [_share(r, id) if r is not None else None for r in found]
+        rows.append((name, shares))
+        table.append([name, *(x for e in shares for x in _shown(e))])
+    heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
+    models = ", ".join(f"{r.run}: {r.model}" for r in found if r is not None)
+    key = f"{place}-probable"
+    yield Exhibit(
+        key, category, "How often each group is the likeliest before a statement, 95% intervals",
+        "", partial(panels, rows[::-1], data.names, "% of statements", scale=100.0),
+        Table(
+            key, f"The share of statements before which each group of {category} ranks first.",
+            ("Group", *heads), table,
+            f"By perplexity, each group by one name, each run on the statements that its model was "
+            f"asked about ({models}). The effects of a name and of its group cannot be told apart "
+            "here. Intervals are over statements.",
+        ),
+    )  # fmt: skip
+    yield from _probable_tests(data, category, [r for r in found if r is not None], place)
+
+
+def _share(own: Ranked, group: str) -> Estimate:
+    return proportion(sum(id == group for id in own.first.values()), len(own.first))
+
+
+def _shown(e: Estimate | None) -> list[str]:
+    if e is None:
+        return ["", "", ""]
+    return [str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
+
+
+def _probable_tests(
+    data: SeveralData, category: str, found: Sequence[Ranked], place: str
+) -> Iterator[Exhibit]:
+    """Every two models on shared statements, in pairs."""
+    rows: list[list[str]] = []
+    tests: list[float] = []
+    for one, two in combinations(found, 2):
+        shared = [statement for statement in one.first if statement in two.first]
+        if len(shared) < FEWEST:
+            continue
+        for id, name in data.categories[category]:
+            sides = [
+                np.array([r.first[s] == id for s in shared], dtype=np.float64) for r in (one, two)
+            ]
+            predicates = [predicate for predicate, _ in shared]
+            e = bootstrap_clusters(predicates, partial(_weighted_mean, sides[0] - sides[1]))
+            drawn = [_by_predicate(predicates, values) for values in sides]
+            tests.append(permutation_p(*drawn))
+            rows.append(
+                [name, one.run, two.run, str(len(shared)), *cells(e.divided(1 / 100), "+.1f")]
+            )
+    if not rows:
+        return
+    for row, p in zip(rows, holm(tests), strict=True):
+        row.append(p_value(float(p)))
+    key = f"{place}-probable-tests"
+    yield Exhibit(
+        key, category, "Do the models differ on the same statements?", "", None,
+        Table(
+            key, f"How often each group of {category} is the likeliest, on the statements that "
+            "both models were asked about.",
+            ("Group", "First", "Second", "n", "difference", "95% interval", "p"), rows,
+            "In percentage points, the first minus the second; resampled over statements, those of "
+            "one predicate together. p by exchanging the two models within each predicate, "
+            "two-sided, corrected over this table (Holm).",
+        ),
+    )  # fmt: skip
+
+
+def _weighted_mean(values: Values, weights: Values) -> Values:
+    return np.asarray(weights @ values / weights.sum(axis=1))
+
+
+def _by_predicate(predicates: Sequence[str], values: Values) -> Drawn:
+    sums: Counter[str] = Counter()
+    for predicate, value in zip(predicates, values.tolist(), strict=True):
+        sums[predicate] += value
+    counts = Counter(predicates)
+    names = list(counts)
+    return Drawn(
+        names,
+        np.array([float(sums[n]) for n in names]),
+        np.array([float(counts[n]) for n in names]),
+    )
+
+
+# ---- topics ----
+def topics(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+    """The topics of each run, and how far the topics of each group are from the average group's."""
+    rows = []
+    for side in data.sides:
+        model, shares = side.whole.models.get(category), side.shares(category)
+        said = sum(own.n for own in shares)
+        for topic in model.topics if model is not None and shares else ():
+            most = max(shares, key=lambda own: own.share(topic.number).value)
+            count = sum(int(own.counts[topic.number]) for own in shares)
+            share = most.share(topic.number)
+            rows.append(
+                [
+                    side.run.name, called(topic), str(said), f"{100 * count / max(1, said):.1f}%",
+                    most.group.name, f"{100 * share.value:.1f}%",
+                    f"{100 * share.low:.1f} to {100 * share.high:.1f}",
+                ]
+            )  # fmt: skip
+    if not rows:
+        return
+    entropies: list[Row] = [
+        (name, [side.scores.get((id, ENTROPY)) for side in data.sides])
+        for id, name in data.categories[category]
+    ]
+    entropies = [row for row in entropies if sum(e is not None for e in row[1]) > 1]
+    key = f"{place}-topics"
+    yield Exhibit(
+        key, category, "Relative entropy of each group's topics in each run, 95% intervals", "",
+        partial(panels, entropies, data.names, "relative entropy of topics (bits)")
+        if entropies else None,
+        Table(
+            key, f"Topics of statements about {category} in each run.",
+            ("Run", "topic", "n", "share", "most of", "share of its", "95% interval"), rows,
+            "Topics are each run's own: nothing ties a topic of one run to a topic of another but "
+            "its words. Most of: the group with the largest share, which is not tested. Relative "
+            "entropy is 0 for a group whose topics are those of its category's average group.",
+        ),
+    )  # fmt: skip
+
+
+# ---- the graph ----
+_DRAWN = 6  # groups of a category, those that both runs say most about
+
+
+def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
+    """What the first two runs say about a group: one alone, both, and the other alone."""
+    sides = data.sides[:2]
+    said = [
+        (min(len(side.by_group.get(id, ())) for side in sides), id, name)
+        for id, name in data.categories[category]
+    ]
+    likely = [(id, name) for count, id, name in sorted(said, key=lambda own: -own[0]) if count]
+    for n, (id, name) in enumerate(likely[:_DRAWN], 1):
+        own = [side.by_group[id] for side in sides]
+        pair = picture.Pair.of_runs(
+            [side.run.name for side in sides], own, [side.whole.pictured for side in sides]
+        )
+        a, b = pair.names
+        rows = [
+            [
+                run, f"{t.predicate} {t.object}", str(t.count),
+                t.scores["regard"].label if "regard" in t.scores else "",
+                beliefs.about(t).verdict if beliefs.about(t) else "",  # type: ignore[union-attr]
+            ]
+            for run, beliefs in zip(pair.names, pair.beliefs, strict=True)
+            for t, of in pair.edges
+            if of is beliefs
+        ]  # fmt: skip
+        key = f"{place}-graph-{n}"
+        yield Exhibit(
+            key, category, f"What {a}, {b} and both say about {name}", "",
+            partial(_two_runs, pair),
+            Table(
+                key, f"Statements of {a} and of {b} about {name}, as drawn.",
+                ("Run", "statement", "said", "regard", "verdict"), rows,
+                " ".join(filter(None, (pair.caption, pair.note))),
+            ),
+            tabled=False,
+        )  # fmt: skip
+
+
+def _two_runs(pair: picture.Pair) -> Any:
+    return picture.drawn(picture.two_groups(pair, COLUMN))
+
+
+# ---- statements ----
+LISTED = 200
+
+
+def statements(data: SeveralData, place: str) -> Iterator[Exhibit]:
+    """The statements of all runs about the groups that at least two have, those that most runs say
+    first, then the most often said."""
+    counts: dict[str, list[int]] = {}
+    views: dict[str, TripleView] = {}
+    for n, said in enumerate(data.shared):
+        for t in said:
+            counts.setdefault(t.id, [0] * len(data.sides))[n] += t.count
+            views.setdefault(t.id, t)
+    if not counts:
+        return
+    order = sorted(
+        counts,
+        key=lambda id: (-sum(c > 0 for c in counts[id]), -min(counts[id]), -sum(counts[id]), id),
+    )
+    rows = [
+        [
+            views[id].group, f"{views[id].predicate} {views[id].object}",
+            *(str(count) for count in counts[id]),
+            views[id].scores["regard"].label if "regard" in views[id].scores else "",
+        ]
+        for id in order[:LISTED]
+    ]  # fmt: skip
+    left = len(order) - len(rows)
+    key = f"{place}-statements"
+    yield Exhibit(
+        key, "", "Statements", "", None,
+        Table(
+            key, "How often each run made a statement.",
+            ("Group", "statement", *data.names, "regard"), rows,
+            "Those that most runs make come first, then those made most often."
+            + (f" {left:,} more are not listed: the explorer has all." if left else ""),
+        ),
+    )  # fmt: skip

@@ -1,0 +1,335 @@
+"""Figures corrected by labels: prediction-powered inference for statements that a crawl drew.
+
+A scorer reads every statement, people read a random sample of them. What the scorer says of all
+statements is corrected by what people say otherwise of the sampled ones (the rectifier), so that
+the figure is about people's labels, however wrong the scorer is: Angelopoulos et al. 2023 (Science
+382), with the weight of the scorer tuned to the labels, so that in large samples it is never less
+certain than the labels alone (PPI++: Angelopoulos, Duchi and Zrnic 2023, arXiv:2311.01453).
+
+Here the sample is stratified, and the rectifier is taken within each label of the scorer (a cell).
+For a share W_c of the statements in cell c, scores f, labels y, and the scorer's weight t:
+
+    figure = sum over c of W_c (t mean_all(f) + mean_labelled(y - t f))
+
+Where scores are classes, f is constant within a cell, t cancels, and this is the mean of the labels
+in each cell, weighted by how many statements the scorer put there (post-stratification).
+
+Its variance has two parts (two-phase sampling; Saerndal, Swensson and Wretman 1992, chapter 9): the
+crawl's, of labels known for all statements, resampled by its design; and that of having labels for
+a sample only, W_c^2 (1 - n_c / N_c) s_c^2 / n_c, added as Student's t.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.ids import content_id
+from kgbias.stats.designs import Places, tails
+from kgbias.stats.inference import DRAWS, Estimate, Statistic, Values, mean, resampled
+from kgbias.stats.standardised import Asked, Mix
+
+FEWEST_OF_CELL = 2
+"""The fewest labels of a cell from which its rectifier is known."""
+FEWEST_GROUPS = 3
+"""The fewest groups from whose labels another's rectifier is known."""
+_TAKEN_OFF = 0.6  # the share of the sampling variance of groups' means
+_PRIOR = 2.0  # how many labels a cell's prior variance counts for
+_Z = NormalDist().inv_cdf(0.975)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Cell:
+    """The labelled statements to which a scorer gave one label.
+
+    Attributes:
+        key: what the cell is called: figures that share a cell share its error.
+        labels: [n], what people say.
+        scores: [n], what the scorer says.
+        weights: [n], how often each was said, over the chance of its being labelled.
+        left: the share of the cell's statements that have no label: the finite population
+            correction. 1 for a cell that was borrowed from other statements.
+        step: the least distance between two labels.
+        prior: a variance of labels minus scores, known from elsewhere; NaN if none is.
+        between: for a borrowed cell, how much the mean of labels minus scores varies between the
+            groups that it was borrowed from; it varies as much from them to the group that borrows.
+        groups: from how many groups it was borrowed.
+    """
+
+    key: Hashable
+    labels: Values
+    scores: Values
+    weights: Values
+    left: float = 1.0
+    step: float = 1.0
+    prior: float = math.nan
+    between: float = 0.0
+    groups: int = 0
+
+    @classmethod
+    def borrowed(cls, key: Hashable, parts: Sequence["Cell"]) -> "Cell | None":
+        """The cell of several groups as one; None for fewer than three, which do not tell how far
+        groups differ. The variance between groups is that of their means, weighted by their labels,
+        minus 0.6 of what sampling adds to it (DerSimonian and Laird 1986 take off all of it, after
+        which intervals fall short: `kgbias.stats.designs.likely_effects`)."""
+        parts = [part for part in parts if part.n]
+        if len(parts) < FEWEST_GROUPS:
+            return None
+        whole = cls(
+            key,
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.scores for part in parts]),
+            np.concatenate([part.weights / (1 - part.left) for part in parts]),
+        )
+        means = np.array([part.rectifier(1.0) for part in parts])
+        shares = np.array([part.n for part in parts]) / whole.n
+        within = sum(part.n * part._variance(1.0) for part in parts) / max(1, whole.n - len(parts))
+        noise = within * np.array([part._fewer for part in parts])
+        apart = (means - shares @ means) ** 2 - _TAKEN_OFF * (1 - shares) * noise
+        between = float(shares @ apart) / (1 - float(shares @ shares))
+        return replace(whole, between=max(0.0, between), groups=len(parts))
+
+    @property
+    def n(self) -> int:
+        return len(self.labels)
+
+    @property
+    def known(self) -> bool:
+        """Whether its rectifier is known: by two labels, or by those of all its statements."""
+        return self.n >= FEWEST_OF_CELL or (self.n > 0 and self.left <= 0)
+
+    @property
+    def _fewer(self) -> float:
+        """The sum of the squared shares of the weights: 1 / n if they are all the same."""
+        shares = self.weights / self.weights.sum()
+        return float(shares @ shares)
+
+    def rectifier(self, tuned: float) -> float:
+        """The mean of labels minus `tuned` times the scores."""
+        return float(np.average(self.labels - tuned * self.scores, weights=self.weights))
+
+    def products(self) -> tuple[float, float]:
+        """The parts that labels and scores, and scores alone, add to the variance of the mean, from
+        which the tuned weight follows."""
+        y = self.labels - np.average(self.labels, weights=self.weights)
+        f = self.scores - np.average(self.scores, weights=self.weights)
+        part = self.left * self._fewer
+        return (float(np.average(x * f, weights=self.weights)) * part for x in (y, f))  # type: ignore[return-value]
+
+    def spread(self, tuned: float) -> float:
+        """The variance of labels minus scores. Never below that of one wrong label among two more
+        than there are: that all labels agree with the scorer does not mean that all would."""
+        n = self.n
+        degrees, total = n - 1.0, n * self._variance(tuned)
+        if not math.isnan(self.prior):
+            degrees, total = degrees + _PRIOR, total + _PRIOR * self.prior
+        wrong = 1 / (n + 2)
+        return max(total / max(degrees, 1.0), wrong * (1 - wrong) * self.step**2)
+
+    def _variance(self, tuned: float) -> float:
+        apart = self.labels - tuned * self.scores - self.rectifier(tuned)
+        return float(np.average(apart**2, weights=self.weights))
+
+    def error(self, tuned: float) -> float:
+        """The standard error of the rectifier."""
+        return math.sqrt(max(0.0, self.left) * self.spread(tuned) * self._fewer)
+
+    def drawn(self, tuned: float, draws: int, rng: np.random.Generator) -> Values:
+        """Plausible errors of the rectifier, [draws], as Student's t: the error of its mean is the
+        same in all figures that share the cell; a borrower's distance from it comes from `rng`."""
+        shared = np.random.Generator(
+            np.random.PCG64(int(content_id("cell", repr(self.key))[:12], 16))
+        )
+        more = 0.0 if math.isnan(self.prior) else _PRIOR
+        found = self.error(tuned) * shared.standard_t(max(1.0, self.n - 1 + more), draws)
+        if self.between:
+            found = found + math.sqrt(self.between) * rng.standard_t(self.groups - 1, draws)
+        return np.asarray(found, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Read:
+    """The statements of a figure.
+
+    Attributes:
+        asked: each time that one was said, at its place; the values are the numbers of the
+            statements, from 0.
+        scores: [k], what the scorer says of each.
+        labels: [k], what people say; NaN without a label.
+        cells: [k], the scorer's label of each.
+    """
+
+    asked: Asked
+    scores: Values
+    labels: Values
+    cells: Sequence[Hashable]
+
+    def weights(self, mix: Mix | None = None) -> Values:
+        """How much each statement counts, [k], summing to 1."""
+        often = self.often(mix)
+        found = np.bincount(self._numbers, often, len(self.scores))
+        return np.asarray(found / found.sum(), dtype=np.float64)
+
+    def often(self, mix: Mix | None) -> Values:
+        """How much each time counts."""
+        counts = self.asked.sample.counts.astype(np.float64)
+        if mix is None or self.asked.forms is None:
+            return counts
+        sizes = self.asked.sizes()
+        each = {f: mix.weights.get(f, 0.0) / size for f, size in sizes.items()}
+        of_form = np.array([each[f] for f in self.asked.forms], dtype=np.float64)
+        return np.asarray(counts * of_form, dtype=np.float64)
+
+    @property
+    def _numbers(self) -> Places:
+        return self.asked.sample.values.astype(np.int64)
+
+    def members(self) -> dict[Hashable, NDArray[np.bool_]]:
+        """Which statements are in each cell."""
+        found = {}
+        for cell in dict.fromkeys(self.cells):
+            found[cell] = np.array([own == cell for own in self.cells], dtype=bool)
+        return found
+
+    def own(
+        self,
+        name: Hashable,
+        mix: Mix | None = None,
+        priors: Mapping[Hashable, float] | None = None,
+        step: float = 1.0,
+    ) -> dict[Hashable, Cell]:
+        """The cells of these statements alone."""
+        weights, found = self.weights(mix), {}
+        for cell, members in self.members().items():
+            members = members & (weights > 0)
+            if not members.any():
+                continue
+            some = members & ~np.isnan(self.labels)
+            left = 1 - some.sum() / members.sum()
+            found[cell] = Cell(
+                (name, cell), self.labels[some], self.scores[some], weights[some], float(left),
+                step, (priors or {}).get(cell, math.nan),
+            )  # fmt: skip
+        return found
+
+    def as_said(self, values: Values, bounds: tuple[float, float] | None = None) -> Asked:
+        """Values of the statements, [k], each time they were said."""
+        sample = replace(self.asked.sample, values=values[self._numbers], bounds=bounds)
+        return replace(self.asked, sample=sample)
+
+    def repeated(self, values: Values, mix: Mix | None) -> float:
+        """The variance of a mean over crawls from values of the statements that are independent
+        draws with these variances, [k]."""
+        often, sample = self.often(mix), self.asked.sample
+        places = (
+            np.arange(len(often))
+            if sample.design is None or sample.places is None
+            else sample.design.clusters[sample.places]
+        )
+        k = len(values)
+        _, pair = np.unique(places * k + self._numbers, return_inverse=True)
+        sums, squares = np.bincount(pair, often), np.zeros(int(pair.max(initial=-1)) + 1)
+        squares[pair] = values[self._numbers]
+        if sample.design is None:  # each time is an independent draw
+            return float((often * values[self._numbers]).sum() / often.sum() ** 2)
+        return float((sums**2 * squares).sum() / often.sum() ** 2)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Corrected:
+    """A corrected figure: its value and resamples, [draws], with the number of labels and the tuned
+    weight of the scorer; `bounds` are those of the labels, for a mean."""
+
+    value: float
+    drawn: Values
+    n: int
+    tuned: float
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The figure with its 95% interval; n is the number of labels. For a mean of labels with
+        bounds, the interval has the form of Wilson's (1927) at the sample size that has its
+        variance, so that it keeps its level near the bounds."""
+        low, high = tails(self.drawn, 0.95)
+        if self.bounds is None:
+            return Estimate(self.value, low, high, self.n)
+        least, size = self.bounds[0], self.bounds[1] - self.bounds[0]
+        share, half = (self.value - least) / size, (high - low) / 2 / size
+        low, high = wilson(share, (half / _Z) ** 2, self.n)
+        return Estimate(self.value, least + size * low, least + size * high, self.n)
+
+    def minus(self, other: "Corrected") -> Estimate:
+        """The difference of two figures; n is the number of labels of both."""
+        drawn = self.drawn - other.drawn
+        return Estimate(self.value - other.value, *tails(drawn, 0.95), self.n + other.n)
+
+
+def wilson(share: float, variance: float, n: int) -> tuple[float, float]:
+    """Wilson's interval of a share that has this variance, as if it were counted among as many
+    independent cases as have it (Korn and Graubard 1998 use the same size in another interval);
+    `n` labels say how near to 0 or 1 it can be known to be."""
+    share = min(max(share, 0.0), 1.0)
+    near = min(max(share, 1 / (n + 2)), 1 - 1 / (n + 2))
+    if variance <= 0:
+        return share, share
+    size = near * (1 - near) / variance
+    square = _Z**2 / size
+    middle = share + square / 2
+    half = _Z * math.sqrt(share * (1 - share) / size + square / 4 / size)
+    return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
+
+
+def correct(
+    read: Read,
+    cells: Mapping[Hashable, Cell],
+    statistic: Statistic = mean,
+    *,
+    mix: Mix | None = None,
+    bounds: tuple[float, float] | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Corrected | None:
+    """A mean or total of what people would say of the statements, by the rectifiers of `cells`,
+    which are the statements' own or borrowed; None if one that it needs is not known. `mix`: the
+    mean at a mix of prompts. `bounds` are those of the labels."""
+    weights = read.weights(mix)
+    members = {c: m for c, m in read.members().items() if weights[m].sum() > 0}
+    if any(c not in cells or not cells[c].known for c in members):
+        return None
+    shares = {c: float(weights[m].sum()) for c, m in members.items()}
+    tuned = tune([(shares[c], cells[c]) for c in members])
+    filled, apart = tuned * read.scores, np.zeros(len(weights))
+    for c, own in members.items():
+        filled[own] += cells[c].rectifier(tuned)
+        apart[own] = cells[c].spread(tuned)
+    some = ~np.isnan(read.labels)
+    filled, apart = np.where(some, read.labels, filled), np.where(some, 0.0, apart)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    said = read.as_said(filled)
+    found = (
+        resampled(said.sample, statistic, draws, rng)
+        if mix is None
+        else mix.resampled(said, draws, rng)
+    )
+    scale = float(read.asked.sample.counts.sum(dtype=np.float64)) if statistic.adds else 1.0
+    noise = math.sqrt(read.repeated(apart, mix)) * rng.standard_normal(draws)
+    for c in members:
+        noise = noise + shares[c] * cells[c].drawn(tuned, draws, rng)
+    labelled = sum({cells[c].key: cells[c].n for c in members}.values())
+    value = float(weights @ filled) * scale
+    kept = None if statistic.adds else bounds
+    return Corrected(value, found.replicates(rng) + scale * noise, labelled, tuned, kept)
+
+
+def tune(cells: Sequence[tuple[float, Cell]]) -> float:
+    """The weight of the scorer, from 0 (labels alone) to 1, for which the variance of the sum of
+    these cells' rectifiers, each with its share, is least; 1 if scores do not vary within cells."""
+    both, alone = 0.0, 0.0
+    for share, cell in cells:
+        one, other = cell.products()
+        both, alone = both + share**2 * one, alone + share**2 * other
+    return min(max(both / alone, 0.0), 1.0) if alone > 1e-12 else 1.0

@@ -1,0 +1,53 @@
+"""Make name groups as GlobalBias made its own (Siddique et al. 2024, section 3.1), from a table of
+given names with guessed genders and origins.
+
+    python scripts/name_groups.py NAMES.csv -o FOLDER
+    python scripts/name_groups.py NAMES.csv -o FOLDER --embedding hf:ID --clusters 700
+    kgbias probe apx --model smollm2 --names FOLDER/names.csv
+"""
+
+import argparse
+from pathlib import Path
+
+from kgbias.errors import KgbiasError
+from kgbias.measure.embedding import load_vectors
+from kgbias.probe.name_groups import PER_GROUP, PURITY, name_groups, read_guesses
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("table", type=Path)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("--embedding", default="minilm", help="as for kgbias measure")
+    parser.add_argument("--per-group", type=int, default=PER_GROUP)
+    parser.add_argument("--purity", type=float, default=PURITY)
+    parser.add_argument("--clusters", type=int, help="default: 120, or fewer")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    guesses = read_guesses(given.table)
+    vectors = load_vectors(given.embedding)
+    found = name_groups(
+        guesses,
+        vectors.embed([guess.name for guess in guesses.names]),
+        per_group=given.per_group,
+        purity=given.purity,
+        clusters=given.clusters,
+        seed=given.seed,
+        settings={"vectors": f"{vectors.name}@{vectors.version}"},
+    )
+    for path in found.write(given.output):
+        print(path)
+    print(
+        f"{len(found.groups)} groups of {given.per_group} names; {found.pure} of {found.clusters} "
+        f"clusters are of one group; mean purity {found.purity:.1%}, by chance "
+        f"{found.shuffled:.1%}; {len(found.missing)} groups have too few names"
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KgbiasError as error:
+        raise SystemExit(f"Error: {error}") from error

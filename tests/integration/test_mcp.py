@@ -1,0 +1,148 @@
+"""An agent's session: the official client starts `kgbias mcp` and calls its tools."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kgbias
+from kgbias.cli.mcp import WARNING
+from tests.conftest import needs
+
+CSV = """\
+group,predicate,object,count
+Women,love,hard work,3
+Women,are,kind to dogs,2
+Men,love,puppies,1
+Men,hate,hard work,1
+"""
+
+Call = Callable[..., Awaitable[Any]]
+
+
+def in_session(store: str, what: Callable[[Call, Any], Awaitable[None]]) -> None:
+    """A session with the server in a process of its own."""
+    from mcp import Client, StdioServerParameters, stdio_client
+
+    async def session() -> None:
+        started = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "kgbias", "mcp", "--store", store],
+            env=dict(os.environ),
+        )
+        async with Client(stdio_client(started)) as client:
+
+            async def call(tool: str, **given: Any) -> Any:
+                answer = await client.call_tool(tool, given)
+                assert not answer.is_error, answer.content
+                found = answer.structured_content
+                assert found["warning"] == WARNING
+                return found
+
+            await what(call, client)
+
+    asyncio.run(session())
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("mcp")
+    (folder / "s.csv").write_text(CSV)
+    with kgbias.open(folder / "k.db") as study:
+        run = study.import_file(folder / "s.csv", name="small")
+        run.measure()
+    return str(folder / "k.db")
+
+
+@pytest.mark.integration
+def test_an_agent_reads_a_store(small: str) -> None:
+    needs("mcp")
+    before = sha256(Path(small).read_bytes()).digest()
+
+    async def what(call: Call, client: Any) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {
+            "runs", "groups", "statements", "sources", "beliefs", "queries", "query", "ask",
+        }  # fmt: skip
+        assert all(t.annotations.read_only_hint for t in tools.values())
+        assert all(t.description and "study" not in t.input_schema["properties"]
+                   for t in tools.values())  # fmt: skip
+        [run] = (await call("runs"))["runs"]
+        assert (run["run"], run["groups"], run["statements"]) == ("small", ["Women", "Men"], 4)
+        groups = await call("groups", run="small")
+        women = groups["groups"][0]
+        assert (women["group"], women["statements"], women["distinct"]) == ("Women", 5, 2)
+        assert women["figures"].keys() <= groups["measures"].keys()
+        assert len((await call("groups", every=True))["measures"]) > len(groups["measures"])
+        found = await call("statements", group="women", words="HARD", limit=1)
+        assert found["matching"] == 1
+        [statement] = found["statements"]
+        assert (statement["object"], statement["count"]) == ("hard work", 3)
+        sources = await call("sources", id=statement["id"])
+        assert sources["statement"] == "Women love hard work."
+        assert len(sources["sources"]) == sources["answers"] == 1
+        named = {q["name"]: q for q in (await call("queries"))["queries"]}
+        assert {p["name"] for p in named["shared"]["parameters"]} >= {"group", "other"}
+        rows = await call("query", name="most_repeated", parameters={"limit": 2})
+        assert rows["rows_found"] == 2 and rows["rows"][0]["object"] == "hard work"
+        answer = await call("ask", question="What do women love?")
+        assert [s["object"] for s in answer["statements"]] == ["hard work"]
+
+    in_session(small, what)
+    assert sha256(Path(small).read_bytes()).digest() == before
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("tool", "given", "said"),
+    [
+        ("groups", {"run": "smal"}, "small"),
+        ("statements", {"group": "Womn"}, "Women"),
+        ("statements", {"limit": 0}, "1 to 200"),
+        ("sources", {"id": "nothing"}, "no statement"),
+        ("beliefs", {}, "was not probed by names"),
+        ("query", {"name": "mst_negative"}, "most_negative"),
+        ("query", {"name": "shared", "parameters": {"nothing": 1}}, "nothing"),
+        ("ask", {"question": " "}, "empty"),
+    ],
+)
+def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: str) -> None:
+    """Called in this process, as the server's thread calls it."""
+    needs("mcp")
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    from kgbias.cli.mcp import server
+
+    with kgbias.open(small) as study, pytest.raises(ToolError, match=said):
+        asyncio.run(server(study).call_tool(tool, given))
+
+
+@pytest.mark.integration
+def test_both_stores_tell_an_agent_the_same(small: str, empty_neo4j: str) -> None:
+    needs("mcp", "neo4j")
+    from kgbias.cli.mcp import server
+
+    answers = []
+    with kgbias.open(small) as study:
+        study.store.push(empty_neo4j)
+    for url in (small, empty_neo4j):
+        with kgbias.open(url) as study:
+            made = server(study)
+
+            def told(tool: str, made: Any = made, **given: Any) -> Any:
+                return asyncio.run(made.call_tool(tool, given)).structured_content
+
+            answers.append(
+                [
+                    told("runs"),
+                    told("groups", every=True),
+                    told("statements"),
+                    told("query", name="most_negative"),
+                ]
+            )
+    assert answers[0] == answers[1]

@@ -1,0 +1,215 @@
+"""The random sample that people label, and a run's figures corrected by it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.graph.between import between
+from kgbias.graph.labels import Kind, Label
+from kgbias.graph.selection import Selection, select
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group, GroupScore
+from kgbias.measure.corrected import FEWEST_OWN, LabelSet, corrections_of, label_set
+from kgbias.measure.figures import figures_of
+from kgbias.measure.sampling import LabelSample, sample_of
+from tests.conftest import needs
+from tests.report_data import measured_run
+
+needs("scipy")
+GROUPS = tuple(Group(name, "size") for name in ("Tall people", "Small people", "Wide people"))
+OBJECTS = [f"thing {n}" for n in range(30)]
+TIME = "2025-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> StoredRun:
+    return StoredRun(store, measured_run(store, GROUPS, OBJECTS, 80))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "kgbias.db")
+
+
+def labels(
+    run: StoredRun,
+    sample: LabelSample,
+    ids: Iterable[str],
+    *,
+    of: str | None = None,
+    rater: str = "ada",
+    kind: Kind = "person",
+    drawn: bool = True,
+) -> list[Label]:
+    """Labels of these statements: all `of` one kind, or as the scorer says."""
+    said = {t.id: t.scores["regard"].label for t in run.triples()}
+    return [
+        Label(id, "regard", said[id] if of is None else of, rater, kind, "regard@1", TIME, False,
+              sample.id if drawn else "")
+        for id in ids
+    ]  # fmt: skip
+
+
+def corrected(run: StoredRun, name: str = "overall_regard") -> dict[str, GroupScore]:
+    return {s.group_id: s for s in figures_of(run) if s.measure == f"{name}_corrected"}
+
+
+def test_the_sample_is_stratified_and_goes_on(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    counted = between(run, select(run)).triples
+    assert sorted(sample.order) == sorted({t.id for t in counted})
+    of = {t.id: (t.group_id, t.scores["regard"].label) for t in counted}
+    for stratum, ids in sample.strata.items():
+        assert [id for id in sample.order if of[id] == stratum] == list(ids)
+    early = Counter(of[id] for id in sample.order[: len(sample.strata)])
+    assert len(early) >= len(sample.strata) - 1  # every stratum early
+    by_group = Counter(of[id][0] for id in sample.order[:40])
+    assert set(by_group.values()) <= {12, 13, 14, 15}
+    assert sample_of(run, "regard") == sample
+    again = sample_of(run, "regard", seed=1)
+    assert again.id != sample.id and again.order != sample.order
+    assert sample_of(run, "toxicity").id != sample.id
+    assert 0.1 < np.mean([sample.shared(id) for id in sample.order]) < 0.35
+
+
+def test_within_a_stratum_the_order_is_random(run: StoredRun) -> None:
+    """Over seeds, each statement of a stratum is equally often among the first half."""
+    stratum, ids = max(sample_of(run, "regard").strata.items(), key=lambda s: len(s[1]))
+    half = len(ids) // 2
+    orders = [sample_of(run, "regard", seed=seed).strata[stratum] for seed in range(200)]
+    seen = Counter(id for order in orders for id in order[:half])
+    expected = 200 * half / len(ids)
+    assert all(abs(seen[id] - expected) < 5 * np.sqrt(expected / 2) for id in ids)
+
+
+def test_only_the_unbroken_beginning_counts(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    ids = max(sample.strata.values(), key=len)
+    assert sample.reached(ids[:4], ids[:4]) == set(ids[:4])
+    assert sample.reached([*ids[:2], *ids[3:6]], ids) == set(ids[:2])
+    # A picked statement within the beginning counts; one after it does not lengthen it.
+    assert sample.reached(ids[:4], {ids[0], ids[2]}) == set(ids[:3])
+    assert sample.reached(ids[:4], ()) == set()
+
+
+def test_without_labels_nothing_changes(run: StoredRun) -> None:
+    assert not [s for s in figures_of(run) if "corrected" in s.measure]
+
+
+def test_all_labelled_as_scored_is_the_raw_figure(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order))
+    raw = {s.group_id: s for s in figures_of(run) if s.measure == "overall_regard"}
+    for id, found in corrected(run).items():
+        assert found.value == pytest.approx(raw[id].value)
+        assert found.method.startswith("corrected by ")
+
+
+def test_all_labelled_otherwise_is_what_people_say(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order, of="negative"))
+    negative = corrected(run, "regard_negative")
+    assert {id: s.value for id, s in negative.items()} == {g.id: pytest.approx(80) for g in GROUPS}
+    for s in corrected(run, "regard_standardised").values():
+        assert s.value == pytest.approx(-1)
+
+
+def test_few_labels_correct_all_groups_alike(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN - 2], of="negative"))
+    assert not corrected(run)
+    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN + 4], of="negative"))
+    found = corrected(run)
+    assert len(found) == 3
+    for s in found.values():
+        assert "of statements about all groups" in s.method
+    run.store.label(labels(run, sample, sample.order[: 3 * FEWEST_OWN + 9], of="negative"))
+    assert all("of the group's" in s.method for s in corrected(run).values())
+
+
+def test_raters_are_averaged_and_models_are_not_people(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    first = sample.order[:60]
+    counted = between(run, select(run))
+
+    def found() -> LabelSet:
+        made = label_set(run, "regard", counted, Selection())
+        assert made is not None
+        return made
+
+    run.store.label(labels(run, sample, first, of="negative", rater="gpt", kind="model"))
+    assert found().kind == "model" and found().by == "by the model gpt"
+    run.store.label(labels(run, sample, first, of="positive"))
+    assert found().kind == "person" and found().by == "by one person"
+    run.store.label(labels(run, sample, first[:1], of="negative", rater="bea"))
+    run.store.label(labels(run, sample, first[1:2], of="", rater="bea"))
+    assert found().shares[first[0]] == {"positive": 0.5, "negative": 0.5}
+    assert found().shares[first[1]] == {"positive": 1.0}
+    assert found().skipped == 0 and found().raters == ("ada", "bea")
+
+
+def test_picked_labels_correct_nothing(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order, of="negative", drawn=False))
+    assert not corrected(run)
+
+
+def test_errors_against_one_group_are_seen(run: StoredRun) -> None:
+    sample = sample_of(run, "regard")
+    own = {t.id: t.group_id for t in run.triples()}
+    first = sample.order[:150]
+    counted = between(run, select(run))
+    run.store.label(labels(run, sample, first))
+    assert corrections_of(run, counted, Selection(), "none")["regard"].alike == 1
+    tall = [id for id in first if own[id] == GROUPS[0].id]
+    run.store.label(labels(run, sample, tall, of="negative", rater="bea"))
+    assert corrections_of(run, counted, Selection(), "none")["regard"].alike < 0.01
+
+
+def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order[:100], of="negative"))
+    found = kgbias.open(path).run("by hand")
+    figure = found.groups()[0].figures["overall_regard_corrected"]
+    assert figure.labels in (str(figure.n), f"{figure.n} of all") and figure.n > FEWEST_OWN
+    assert "the scorer's errors" in figure.covers
+    columns = set(next(iter(found.groups().records())))
+    assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
+    tests = [t for t in found.tests() if t.measure == "regard"]
+    assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
+    shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
+    assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
+
+
+def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
+    found = kgbias.open(path).run("by hand")
+    few, many = (found.label_plan(n, measures="regard") for n in (40, 230))
+    wide, narrow = ([p.width for p in plan if p.figure == "overall_regard"] for plan in (few, many))
+    assert len(wide) == 3 and all(b < a for a, b in zip(wide, narrow, strict=True))
+    assert {p.basis for p in few} == {"the worst case: labels at random"}
+    assert not run.store.labels()
+    with pytest.raises(kgbias.KgbiasError, match="at least 1"):
+        found.label_plan(0)
+
+
+def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> None:
+    """Of two models, the first says what raters find negative."""
+    for name, label in (("one", "negative"), ("other", "neutral")):
+        objects = [f"{name} {n}" for n in range(30)]
+        run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
+        sample = sample_of(run, "regard")
+        run.store.label(labels(run, sample, sample.order, of=label))
+    found = kgbias.open(path).contrast("one", "other", measures="regard")
+    assert len(found.tests) == 3
+    for t in found.tests:
+        assert t.corrected.value == pytest.approx(-1) and t.corrected.high < -0.9
+        assert t.corrected.n > 100
+    shown = CliRunner().invoke(cli, ["compare", "one", "other", "--store", path])
+    assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output

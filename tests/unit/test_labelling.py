@@ -1,0 +1,274 @@
+"""Labelling: who is shown what, what is kept, sheets, and the requests of the page."""
+
+import asyncio
+import csv
+import json
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from kgbias.errors import DataError, UsageError
+from kgbias.explore.labelling import Desk
+from kgbias.explore.server import Application, ServedPage, render_served
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group
+from kgbias.ids import content_id
+from kgbias.measure.labelling import Labelling, guide_of, read_sheet
+from kgbias.measures import MEASURES
+from tests.report_data import measured_run
+
+GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
+OBJECTS = [*(f"thing {n}" for n in range(9)), "men and the woman"]
+TOKEN = "0123456789abcdef"
+GUIDES = {  # a guide whose text changes needs another version: labels carry it
+    "regard@1": "13d7c63eac5ae2c990e6", "toxicity@1": "c8852d18439b3f124cac",
+    "identity_attack@1": "846af56440765bbb3f0d",
+    "acceptability@1": "2626abdafb9a5d18b161",
+}  # fmt: skip
+
+
+@pytest.fixture
+def run(store: SQLiteStore) -> StoredRun:
+    return StoredRun(store, measured_run(store, GROUPS, OBJECTS))
+
+
+def test_guides_have_the_labels_of_their_measures_and_keep_their_text() -> None:
+    found = {}
+    for name in ("regard", "toxicity", "identity_attack", "acceptability"):
+        guide = guide_of(name)
+        assert {x.name for x in guide.labels} <= MEASURES.own[name].labels.keys()
+        assert len(guide.labels) <= 5 and all(x.meaning and x.examples for x in guide.labels)
+        found[guide.id] = content_id("guide", repr(guide))
+    assert found == GUIDES
+    with pytest.raises(UsageError, match="no guide for labelling warmth; there are guides for acc"):
+        guide_of("warmth")
+
+
+def test_raters_share_the_work_and_one_in_five_is_for_two(run: StoredRun) -> None:
+    ana = Labelling(run, "regard", "Ana")
+    ben, cem = ana.by_another("Ben"), ana.by_another("Cem")
+    assert [x.id for x in ana.next(1000)] == list(ana.sample.order)
+    for x in ana.next(1000):
+        ana.label(x, "neutral")
+    assert ana.next() == []
+    shared = [id for id in ana.sample.order if ana.sample.shared(id)]
+    assert shared and [x.id for x in ben.next(1000)] == shared
+    held = {shared[0]: {"Ben"}}
+    assert [x.id for x in cem.next(1000, held=held)] == shared[1:]
+    for x in ben.next(1000):
+        ben.skip(x)
+    assert cem.next() == []
+    progress = ben.progress()
+    assert (progress.labelled, progress.skipped, progress.raters) == (0, len(shared), 1)
+
+
+def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
+    ana = Labelling(run, "regard", "  Ana\n Bee ")
+    (first,) = ana.next()
+    kept = ana.label(first, "1", "a sneer")
+    assert (kept.label, kept.rater, kept.kind, kept.sample) == (
+        "negative", "Ana Bee", "person", ana.sample.id,
+    )  # fmt: skip
+    assert ana.label(first.id, "negative", "a sneer") == kept
+    assert len(run.store.labels()) == 1
+    assert ana.undo(first.id) == first and ana.undo(first.id) is None and ana.undo() is None
+    assert ana.next() == [first] and len(run.store.labels()) == 2
+    with pytest.raises(UsageError, match=r"no label 'bad' of regard; use negative \(1\)"):
+        ana.label(first, "bad")
+    with pytest.raises(UsageError, match="has no statement 'x'"):
+        ana.skip("x")
+
+
+def test_a_masked_statement_does_not_name_the_group(run: StoredRun) -> None:
+    shown = Labelling(run, "regard", "Ana", masked=True).next(1000)
+    for x in shown:
+        assert x.text.startswith("These people ")
+        assert not {"women", "woman", "men", "man"} & set(x.text.lower().strip(".").split())
+
+
+def filled(path: Path, change: Any) -> None:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    change(rows)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def test_a_sheet_is_read_back_whole(run: StoredRun, tmp_path: Path) -> None:
+    sheet = tmp_path / "sheet.csv"
+    assert Labelling(run, "regard", "Ana", masked=True).write_sheet(sheet, 4) == 4
+
+    def change(rows: list[dict[str, str]]) -> None:
+        for row, label in zip(rows, ("1", "Positive", "skip", ""), strict=True):
+            row["label"] = label
+        rows[2]["note"] = "cannot tell"
+
+    filled(sheet, change)
+    for _ in range(2):
+        found = read_sheet(run, sheet)
+        assert [(x.label, x.note) for x in found] == [
+            ("negative", ""), ("positive", ""), ("", "cannot tell"),
+        ]  # fmt: skip
+        assert all(x.rater == "Ana" and x.masked and x.sample for x in found)
+    assert len(run.store.labels()) == 3
+    assert {x.rater for x in read_sheet(run, sheet, by="Ben")} == {"Ben"}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("id", "sfff", "line 3: run .* has no statement 'fff'"),
+        ("label", "bad", r"line 3: no label 'bad' of regard; use negative \(1\)"),
+        ("id", None, "line 3: this statement has a second label by the same rater"),
+        ("measure", "warmth", "line 3: there is no guide for labelling warmth"),
+        ("masked", "perhaps", "line 3: masked is yes or no, not 'perhaps'"),
+        ("rater", "x" * 99, "line 3: the name of a rater is one line of at most 80 characters"),
+    ],
+)
+def test_a_wrong_row_of_a_sheet_is_one_line_and_nothing_is_kept(
+    run: StoredRun, tmp_path: Path, column: str, value: str | None, said: str
+) -> None:
+    sheet = tmp_path / "sheet.csv"
+    Labelling(run, "regard", "Ana").write_sheet(sheet, 2)
+
+    def change(rows: list[dict[str, str]]) -> None:
+        for row in rows:
+            row["label"] = "neutral"
+        rows[1][column] = rows[0][column] if value is None else value
+
+    filled(sheet, change)
+    with pytest.raises(DataError, match=said):
+        read_sheet(run, sheet)
+    assert run.store.labels() == []
+
+
+JOBS: SimpleQueue[tuple[Any, Future[Any]]] = SimpleQueue()
+
+
+async def in_turn(read: Any) -> Any:
+    """Have the thread that opened the store read it, as the server does."""
+    answer: Future[Any] = Future()
+    JOBS.put((read, answer))
+    return await asyncio.wrap_future(answer)
+
+
+@pytest.fixture
+def app(run: StoredRun) -> Application:
+    made = Application(in_turn, token=TOKEN)
+    made.show(render_served([run]), Desk([Labelling(run, "regard", "server")]))
+    return made
+
+
+SENT = {
+    "host": "127.0.0.1:8765", "origin": "http://127.0.0.1:8765", "x-kgbias": "label",
+    "content-type": "application/json", "authorization": f"Bearer {TOKEN}",
+}  # fmt: skip
+NEXT = {"measure": "regard", "rater": "Ana", "do": "next", "statement": "", "label": "", "note": ""}
+
+
+def posted(
+    app: Application, body: Any = NEXT, path: str = "/label", method: str = "POST", **other: Any
+) -> tuple[int, Any]:
+    head = {k: v for k, v in (SENT | {k.replace("_", "-"): v for k, v in other.items()}).items()}
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent: list[dict[str, Any]] = []
+    scope = {
+        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method,
+        "scheme": "http", "path": path, "raw_path": path.encode(), "root_path": "",
+        "query_string": b"", "server": ("127.0.0.1", 8765),
+        "headers": [(k.encode(), v.encode()) for k, v in head.items() if v is not None],
+    }  # fmt: skip
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": raw, "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    # In a thread of its own: a browser that other tests hold open may run a loop in this one.
+    asking = Thread(target=lambda: asyncio.run(app(scope, receive, send)))
+    asking.start()
+    while asking.is_alive():
+        with suppress(Empty):
+            read, answer = JOBS.get(timeout=0.01)
+            try:
+                answer.set_result(read())
+            except Exception as error:
+                answer.set_exception(error)
+    text = b"".join(m.get("body", b"") for m in sent[1:])
+    try:
+        return sent[0]["status"], json.loads(text)
+    except ValueError:
+        return sent[0]["status"], text.decode()
+
+
+def test_the_page_keeps_labels_and_gives_raters_different_statements(
+    run: StoredRun, app: Application
+) -> None:
+    status, ana = posted(app)
+    _, ben = posted(app, NEXT | {"rater": "Ben"})
+    assert status == 200 and "score" not in json.dumps(ana)
+    first = ana["statement"]["id"]
+    shared = Labelling(run, "regard", "Ana").sample.shared(first)
+    assert (ben["statement"]["id"] == first) == shared
+    for _ in range(2):  # the answer was lost, and it is sent again
+        status, after = posted(app, NEXT | {"do": "label", "statement": first, "label": "neutral"})
+        assert status == 200 and after["latest"] == first
+    assert [(x.label, x.rater) for x in run.store.labels()] == [("neutral", "Ana")]
+    for _ in range(2):
+        posted(app, NEXT | {"do": "undo", "statement": first})
+    assert [x.label for x in run.store.labels()] == ["neutral", "undo"]
+
+
+@pytest.mark.parametrize(
+    ("status", "change"),
+    [
+        (401, {"authorization": None}),
+        (401, {"authorization": "Bearer 0123456789abcdeF"}),
+        (403, {"origin": "http://evil.example"}),
+        (403, {"origin": "null"}),
+        (403, {"sec_fetch_site": "cross-site"}),
+        (403, {"x_kgbias": None}),
+        (403, {"content_type": "text/plain"}),
+        (405, {"path": "/"}),
+        (405, {"method": "PUT"}),
+        (405, {"method": "DELETE"}),
+        (413, {"body": b" " * 20_000}),
+        (400, {"body": b"\xff"}),
+        (400, {"body": b"[" * 9_000}),
+        (400, {"body": []}),
+        (400, {"body": NEXT | {"note": 3}}),
+        (400, {"body": NEXT | {"rater": " "}}),
+        (400, {"body": NEXT | {"measure": "toxicity"}}),
+        (400, {"body": NEXT | {"do": "drop"}}),
+        (400, {"body": NEXT | {"do": "label", "statement": "x", "label": "neutral"}}),
+    ],
+)
+def test_a_request_that_is_not_the_pages_own_writes_nothing(
+    run: StoredRun, app: Application, status: int, change: dict[str, Any]
+) -> None:
+    assert posted(app, **change)[0] == status
+    assert run.store.labels() == []
+
+
+def test_a_program_may_send_labels_with_the_token_but_no_cookie_without_its_origin(
+    app: Application,
+) -> None:
+    assert posted(app, origin=None)[0] == 200
+    assert posted(app, origin=None, authorization=None, cookie=f"kgbias={app._session}")[0] == 403
+    assert posted(app, authorization=None, cookie=f"kgbias={app._session}")[0] == 200
+
+
+def test_without_a_desk_the_server_only_reads(run: StoredRun) -> None:
+    plain = Application(in_turn, token=TOKEN)
+    view: ServedPage = render_served([run])
+    plain.show(view)
+    assert posted(plain)[0] == 405 and posted(plain, method="GET")[0] == 404

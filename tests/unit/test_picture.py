@@ -1,0 +1,167 @@
+"""The picture of two groups, or of two runs, beside each other: what is drawn, and where."""
+
+from pathlib import Path
+
+import pytest
+
+from kgbias.errors import UsageError
+from kgbias.evidence.picture import (
+    COLUMN,
+    MOST,
+    PAGE,
+    POINT,
+    Beliefs,
+    Pair,
+    Scene,
+    fan,
+    two_groups,
+    width_of,
+    wrapped,
+)
+from kgbias.export import Filters, write_export
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import CONTENT_WARNING, BelievedEdge, Group, Score, TripleView
+from kgbias.io.drawing import NEGATIVE, NEUTRAL, POSITIVE
+from kgbias.probe.result import Statement
+from tests.conftest import needs
+from tests.hostile import HOSTILE
+from tests.report_data import measured_run
+
+A, B = Group("Ayes", "people"), Group("Bees", "people")
+GROUPS = [(A.id, A.name), (B.id, B.name)]
+
+
+def said(group: Group, predicate: str, object: str, count: int = 1, label: str = "") -> TripleView:
+    scores = {"regard": Score("", 0.5, label)} if label else {}
+    return TripleView(
+        f"{group.name} {predicate} {object}", group.id, group.name, predicate, object, count, scores
+    )
+
+
+def lift(triple: TripleView, bits: float, verdict: str = "") -> BelievedEdge:
+    s = Statement(triple.predicate, triple.object)
+    p = (0.01,) * 4
+    return BelievedEdge(*s.key, triple.group_id, bits, bits - 1, bits + 1, 8, *p, bits, "", verdict)
+
+
+SAID = [
+    said(A, "love", "rain", 3, "positive"), said(B, "hate", "rain", 1, "negative"),
+    said(A, "are", "tall"), said(B, "are", "short"), said(A, "are", "here", 2),
+    said(B, "fear", "here", 2), said(A, "like", "here", 1),
+]  # fmt: skip
+
+
+def inside(scene: Scene) -> bool:
+    """Whether all texts and lines are within the picture, by the widths that it reckons with."""
+    starts = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    edges = []
+    for t in scene.texts:
+        wide = width_of(t.text, t.size)
+        left = t.x - starts[t.anchor] * wide
+        edges += [(left, t.y - t.size), (left + wide, t.y)]
+    edges += [p for s in scene.strokes for p in ((s.x1, s.y1), (s.x2, s.y2))]
+    return all(-1 <= x <= scene.width + 1 and -1 <= y <= scene.height + 1 for x, y in edges)
+
+
+def test_who_has_what() -> None:
+    pair = Pair.of_groups(GROUPS, SAID, SAID, Beliefs())
+    assert [[thing.text for thing in column] for column in pair.columns] == [
+        ["tall"], ["here", "rain"], ["short"],
+    ]  # fmt: skip
+    assert pair.totals == [1, 2, 1] and len(pair.triples) == 6  # "like here" is the weaker one
+    assert "1 were said of Ayes only, 2 of both, 1 of Bees only" in pair.caption
+    assert "one is drawn" in pair.caption and pair.note == ""
+    # What was filtered out is not called one's alone.
+    short = Pair.of_groups(GROUPS, [t for t in SAID if t.predicate != "hate"], SAID, Beliefs())
+    assert "rain" not in [thing.text for column in short.columns for thing in column]
+
+
+def test_what_is_believed_comes_first_and_is_marked() -> None:
+    triples = [said(A, "are", f"thing {n}", 20 - n) for n in range(12)] + [said(B, "are", "b")]
+    believed, unlikely = lift(triples[-2], 5.0, "believed"), lift(triples[0], -2.0)
+    edges = {(A.id, Statement("are", "thing 11").words): believed,
+             (A.id, Statement("are", "thing 0").words): unlikely}  # fmt: skip
+    pair = Pair.of_groups(GROUPS, triples, triples, Beliefs("model", edges))
+    column = [thing.text for thing in pair.columns[0]]
+    assert column == ["thing 11", *(f"thing {n}" for n in range(MOST - 1))]
+    assert "believed ones first" in pair.caption and "model finds" in pair.note
+    scene = two_groups(pair, COLUMN)
+    drawn = [s for s in scene.strokes if s.y1 == s.y2 and s.width not in (0.9, 1.8)]
+    assert max(s.width for s in drawn) == pytest.approx(3.2)
+    assert len([d for d in scene.dots]) == 2  # the belief, and the legend's
+    words = [t.text for t in scene.texts]
+    assert "believed of the group" in words and "not asked" in words
+
+
+@pytest.mark.parametrize("width", [COLUMN, PAGE])
+def test_it_fits_and_can_be_read(width: float) -> None:
+    long = "words that go on and on until there is no room left for any of them at all " * 3
+    triples = [
+        said(g, f"{p} {long}", f"{o} {long if n else ''}", n + 1, label)
+        for n, label in enumerate(("positive", "negative", "neutral"))
+        for g in (A, B)
+        for p in ("are", "love")
+        for o in (f"x{n}", f"{g.name}{n}")
+    ]
+    names = [(A.id, "A group with a very long name indeed"), (B.id, "Bees")]
+    scene = two_groups(Pair.of_groups(names, triples, triples, Beliefs()), width, [long])
+    assert scene.width == pytest.approx(width / POINT)
+    assert min(t.size for t in scene.texts) >= 6
+    assert inside(scene)
+    # The legend and the small print stand below everything else.
+    legend = next(t.y for t in scene.texts if t.text == "regard:")
+    foot = [t.y for t in scene.texts if t.text.startswith("words that go")]
+    bars = max(s.y2 for s in scene.strokes if s.x1 == s.x2)
+    assert bars < legend - 6 and max(foot) > legend
+    colours = {s.colour for s in scene.strokes}
+    assert {POSITIVE, NEGATIVE, NEUTRAL} <= colours
+    assert all(s.dash == "dashed" for s in scene.strokes if s.colour == NEGATIVE)
+    assert inside(fan(triples[:12], Beliefs(), width, [long]))
+
+
+def test_texts_are_cut_at_words() -> None:
+    assert wrapped("rain", 100, 6, 2) == ["rain"]
+    assert wrapped("should be treated with respect", 66, 6, 2) == [
+        "should be treated",
+        "with respect",
+    ]
+    assert wrapped("should be treated with respect", 66, 6, 1) == ["should be treated…"]
+    (cut,) = wrapped("incomprehensibilities", 30, 6, 1)
+    assert cut.endswith("…") and width_of(cut, 6) <= 30
+    assert wrapped("", 30, 6, 1) == []
+    for text in HOSTILE:
+        assert all("\n" not in line for line in wrapped(text, 80, 6, 3))
+
+
+def test_two_runs_that_speak_of_one_group() -> None:
+    first = [said(A, "love", "rain"), said(A, "are", "tall")]
+    second = [said(A, "hate", "rain"), said(A, "are", "short")]
+    held = Beliefs("m", {(A.id, Statement("love", "rain").words): lift(first[0], 3.0, "believed")})
+    pair = Pair.of_runs(["one", "two"], [first, second], [held, Beliefs("n", {("", ()): None})])  # type: ignore[dict-item]
+    assert [len(column) for column in pair.columns] == [1, 1, 1]
+    assert "1 were said by one only, 1 by both, 1 by two only" in pair.caption
+    assert "each model finds" in pair.note
+    assert two_groups(pair, COLUMN).dots[0].colour == NEUTRAL
+    # Beliefs of one model alone are not drawn beside nothing.
+    alone = Pair.of_runs(["a", "b"], [first, second], [held, Beliefs()])
+    assert not any(b.model for b in alone.beliefs)
+
+
+def test_nothing_and_too_much(store: SQLiteStore, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="nothing to draw"):
+        two_groups(Pair.of_groups(GROUPS, [], [], Beliefs()), PAGE)
+    needs("matplotlib")
+    run = StoredRun(store, measured_run(store, [A, B], [f"thing {n}" for n in range(80)], 80))
+    written = write_export(run, tmp_path / "a.svg", filters=Filters(("Bees", "Ayes")))
+    assert 0 < written <= 4 * MOST
+    with pytest.raises(UsageError, match="too many to read in one picture"):
+        write_export(run, tmp_path / "b.svg", filters=Filters(limit=120))
+    sizes = []
+    for width in (COLUMN, PAGE):
+        write_export(run, tmp_path / "a.png", width=width)
+        sizes.append(len((tmp_path / "a.png").read_bytes()))
+    assert sizes[0] < sizes[1] and (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
+    write_export(run, tmp_path / "a.tex")
+    text = (tmp_path / "a.tex").read_text()
+    assert "\\begin{tikzpicture}" in text and CONTENT_WARNING in text

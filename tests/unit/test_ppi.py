@@ -1,0 +1,131 @@
+"""Prediction-powered figures, against published formulas and by simulation."""
+
+from collections.abc import Hashable
+
+import numpy as np
+import pytest
+
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
+from kgbias.stats.ppi import Cell, Read, correct, tune, wilson
+from kgbias.stats.standardised import Asked
+
+
+def once(scores: np.ndarray, labels: np.ndarray) -> Read:
+    """Statements that were each said once, all with one label of the scorer."""
+    k = len(scores)
+    sample = Sample.of(np.arange(k, dtype=np.float64))
+    return Read(Asked(sample), scores, labels, ["all"] * k)
+
+
+def test_one_cell_is_ppi_plus_plus() -> None:
+    """The estimate and standard error of PPI++ for a mean (Angelopoulos, Duchi and Zrnic 2023,
+    section 2 and example 1), with n labelled and N unlabelled statements:
+
+    theta = lam mean_N(f) + mean_n(y) - lam mean_n(f), lam = cov_n(y, f) / ((1 + n / N) var_n(f)),
+    variance lam^2 var_N(f) / N + var_n(y - lam f) / n.
+    """
+    rng = np.random.default_rng(0)
+    n, more = 400, 1600
+    y = rng.normal(size=n + more)
+    f = 0.7 * y + rng.normal(size=n + more)
+    labels = np.where(np.arange(n + more) < n, y, np.nan)
+    read = once(f, labels)
+    found = correct(read, read.own("g"), draws=20_000)
+    assert found is not None
+    cov = np.cov(y[:n], f[:n], ddof=0)
+    lam = cov[0, 1] / cov[1, 1] / (1 + n / more)
+    theta = lam * f[n:].mean() + y[:n].mean() - lam * f[:n].mean()
+    variance = lam**2 * f.var() / more + (y[:n] - lam * f[:n]).var() / n
+    assert found.value == pytest.approx(theta, abs=1e-12)
+    assert found.tuned / (1 + n / more) == pytest.approx(lam)
+    assert found.drawn.std() == pytest.approx(np.sqrt(variance), rel=0.04)
+    assert found.n == n
+
+
+def test_classes_are_post_stratified() -> None:
+    """By hand: 6 of 10 statements were scored 1, of which raters gave 1, 1, 0 to three; 4 were
+    scored 0, of which raters gave 0, 1 to two: 0.6 * 2/3 + 0.4 * 1/2 = 0.6."""
+    scores = np.array([1.0] * 6 + [0.0] * 4)
+    labels = np.array([1, 1, 0, np.nan, np.nan, np.nan, 0, 1, np.nan, np.nan])
+    read = Read(Asked(Sample.of(np.arange(10.0))), scores, labels, [str(s) for s in scores])
+    found = correct(read, read.own("g"), bounds=(0, 1))
+    assert found is not None and found.value == pytest.approx(0.6) and found.n == 5
+
+
+def test_counts_are_weights() -> None:
+    """By hand: of one cell, a statement said 3 times is labelled 1, one said once is labelled 0;
+    the one without a label is taken for their weighted mean."""
+    sample = Sample(np.arange(3.0), np.array([3, 1, 4]))
+    read = Read(Asked(sample), np.ones(3), np.array([1.0, 0.0, np.nan]), ["x"] * 3)
+    found = correct(read, read.own("g"))
+    assert found is not None and found.value == pytest.approx(0.75)
+
+
+def test_all_labelled_leaves_the_crawl() -> None:
+    """With a label for every statement, the scorer does not matter, and what is left is the
+    sampling of the crawl, by its clusters."""
+    rng = np.random.default_rng(1)
+    y = np.repeat(rng.integers(0, 2, 50), 4).astype(np.float64)
+    design = Design(np.repeat(np.arange(50), 4), np.zeros(50, dtype=np.int64))
+    sample = Sample(np.arange(200.0), np.ones(200, dtype=np.int64), design, np.arange(200))
+    read = Read(Asked(sample), rng.normal(size=200), y, ["x"] * 200)
+    found = correct(read, read.own("g"), draws=10_000)
+    assert found is not None and found.value == pytest.approx(y.mean())
+    assert found.drawn.std() == pytest.approx(y[::4].std(ddof=1) / np.sqrt(50), rel=0.04)
+
+
+def test_a_useless_scorer_is_left_out() -> None:
+    rng = np.random.default_rng(2)
+    labels, scores = rng.normal(size=(2, 5000))
+    cell = Cell("x", labels, scores, np.ones(5000))
+    assert tune([(1.0, cell)]) < 0.05
+
+
+def test_no_error_found_is_not_no_error() -> None:
+    """30 labels that all agree: the interval reaches about as far as Wilson's for 0 of 30."""
+    scores, labels = np.zeros(1000), np.full(1000, np.nan)
+    labels[:30] = 0
+    found = correct(once(scores, labels), once(scores, labels).own("g"), bounds=(0, 1))
+    assert found is not None and found.value == 0
+    e = found.estimate
+    assert e.low == 0 and 0.09 < e.high < 0.14
+    assert wilson(0.0, (1 / 32) * (31 / 32) / 30, 30)[1] == pytest.approx(0.1135, abs=1e-3)
+
+
+def test_too_few_labels_give_no_figure() -> None:
+    labels = np.full(10, np.nan)
+    labels[0] = 1
+    assert correct(once(np.ones(10), labels), once(np.ones(10), labels).own("g")) is None
+
+
+def test_what_is_borrowed_takes_in_how_far_groups_differ() -> None:
+    """Groups whose mean errors are -1 and 1, ten labels each: between them lies a variance of about
+    1, and a group that borrows may be as far from their mean."""
+
+    def cell(error: float) -> Cell:
+        noise = np.tile([-0.1, 0.1], 5)
+        return Cell("g", error + noise, np.zeros(10), np.ones(10), left=0.5)
+
+    far = Cell.borrowed("all", [cell(e) for e in (-1.0, 1.0) * 5])
+    near = Cell.borrowed("all", [cell(0.0)] * 10)
+    assert far is not None and near is not None
+    assert far.between == pytest.approx(10 / 9, rel=0.05) and near.between == 0
+    assert far.n == near.n == 100 and far.groups == 10
+    assert Cell.borrowed("all", [cell(0.0)] * 2) is None
+    rng = np.random.default_rng(4)
+    assert far.drawn(1.0, 20_000, rng).std() > 10 * near.drawn(1.0, 20_000, rng).std()
+
+
+def test_figures_that_share_a_cell_share_its_error() -> None:
+    """Two groups corrected by the same labels, with the same shares of scores: what the labels
+    leave open cancels in their difference."""
+    rng = np.random.default_rng(3)
+    scores = np.array([0.0, 1.0] * 500)
+    reads = [once(scores, np.full(1000, np.nan)) for _ in range(2)]
+    pool: dict[Hashable, Cell] = {
+        "all": Cell("all", rng.integers(0, 2, 40).astype(np.float64), np.zeros(40), np.ones(40))
+    }
+    a, b = (correct(r, pool, seed=n) for n, r in enumerate(reads))
+    assert a is not None and b is not None
+    assert a.minus(b).high - a.minus(b).low < 0.7 * (a.estimate.high - a.estimate.low)

@@ -1,0 +1,49 @@
+"""The page of published numbers says what the script prints."""
+
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT, needs
+
+needs("gensim", "sklearn")
+
+PAGE = (ROOT / "docs" / "methods" / "published.md").read_text("utf-8")
+
+
+def script() -> Any:
+    spec = spec_from_file_location("published", ROOT / "scripts" / "published.py")
+    assert spec and spec.loader
+    spec.loader.exec_module(module := module_from_spec(spec))
+    return module
+
+
+SCRIPT = script()
+
+
+@pytest.mark.parametrize("part", SCRIPT.QUICK, ids=lambda part: part[0])
+def test_the_page_holds_what_the_script_prints(part: Any) -> None:
+    title, command, rows, needed = part
+    assert not needed
+    assert SCRIPT.table(title, command, rows) in PAGE
+
+
+@pytest.mark.parametrize("part", SCRIPT.GIVEN, ids=lambda part: part[0])
+def test_the_page_has_what_needs_files(part: Any) -> None:
+    title, command, rows, needed = part
+    assert f"## {title}\n\n{rows.__doc__}" in PAGE and command in PAGE
+    assert f"{needed}`" in PAGE
+
+
+def test_files_that_are_there_are_read(tmp_path: Path) -> None:
+    """A made-up list: two of group a and one of b in one cluster, one of b in another."""
+    (tmp_path / "3_name_groups.csv").write_text(
+        "firstname,Cluster,Group\nAn,1,a\nBo,1,a\nCara,1,b\nDirk,2,b\n"
+    )
+    rows = {row.what: row.ours for row in SCRIPT.name_list(tmp_path)}
+    assert rows == {
+        "names per group": "2", "characters of a name": "2 to 4",
+        "clusters of which more than half is one group": "2 of 2",
+    }  # fmt: skip

@@ -1,0 +1,156 @@
+"""Which attributes go with which group: figures worked out by hand, the floor, and bad input."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.profiles import Part, Profile
+from kgbias.stories.config import configure_stories, load_story_pack, read_people
+from kgbias.stories.links import BOUND, GOES, PRIOR, exact, find_links, log_odds
+
+
+def story(group: str, name: str, sample: int, *said: tuple[str, str]) -> Profile:
+    parts = tuple(Part(attribute, f"{group}{name}{sample}{v}", v) for attribute, v in said)
+    labels = {"group": group, "category": "kin"}
+    return Profile("r", f"kin/{group}/{name}/{sample}", name, group, labels, parts)
+
+
+def stories(having: Mapping[str, Sequence[int]], of: int = 8) -> list[Profile]:
+    """For each group and each of its wordings, `of` stories, the first n of which say "nurse"."""
+    return [
+        story(group, f"{group} {w}", k, *([("occupation", "nurse")] if k < n else []))
+        for group, ns in having.items()
+        for w, n in enumerate(ns)
+        for k in range(of)
+    ]
+
+
+def test_log_odds_by_hand() -> None:
+    """6 of 10 stories and 2 of 10: a prior of 10 stories, 4 of which have the value."""
+    value, error = log_odds(6, 10, 2, 10)
+    assert PRIOR == 10
+    assert value == pytest.approx(math.log((6 + 4) / (20 - 10)) - math.log((2 + 4) / (20 - 6)))
+    assert error == pytest.approx(math.sqrt(1 / 10 + 1 / 10 + 1 / 6 + 1 / 14))
+
+
+def test_the_exact_test_by_hand() -> None:
+    """3 of 3 against 0 of 3: one of 20 arrangements, on either side."""
+    assert exact(3, 3, 3, 6) == pytest.approx(2 / 20)
+    assert exact(0, 3, 3, 6) == pytest.approx(2 / 20)
+    assert exact(1, 2, 2, 4) == 1.0
+
+
+def test_a_link_that_all_wordings_have_and_one_of_a_single_wording() -> None:
+    (link, back) = find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8).links
+    assert (link.group, link.stories, link.of, link.others, link.of_others) == ("a", 15, 24, 1, 24)
+    assert (link.wordings, link.of_wordings, link.verdict) == (3, 3, GOES)
+    assert back.log_odds == pytest.approx(-link.log_odds) and back.p_value == pytest.approx(
+        link.p_value
+    )
+    assert back.verdict == GOES
+    (bound, bound_too) = find_links(stories({"a": [8, 0, 0], "b": [0, 0, 0]}), 8).links
+    assert (bound.wordings, bound.verdict, bound.least) == (1, BOUND, 1.0)
+    assert bound_too.verdict == BOUND
+    (alone, _) = find_links(stories({"a": [8], "b": [0]}), 8).links
+    assert alone.verdict == BOUND and math.isnan(alone.least)
+
+
+def test_stories_with_the_same_prompt_count_as_one() -> None:
+    """Eight samples of two wordings are two prompts; each has what any of its stories has."""
+    (link, _) = find_links(stories({"a": [1, 1, 1], "b": [0, 0, 0]}), 2).links
+    assert (link.stories, link.of, link.of_others) == (3, 6, 6)
+
+
+def test_stories_without_a_plant_find_little() -> None:
+    """Corrected at 5% within a group, a run without any link shows one about as rarely."""
+    rng = np.random.default_rng(0)
+    values = {a: [f"{a}{n}" for n in range(4)] for a in ("home", "traits", "wants", "happens")}
+    with_any = 0
+    for _ in range(60):
+        told = [
+            story(g, f"{g}{w}", k, *((a, str(rng.choice(own))) for a, own in values.items()))
+            for g in ("a", "b")
+            for w in range(5)
+            for k in range(8)
+        ]
+        with_any += bool(find_links(told, 8, deals=0).found)
+    assert with_any <= 8  # more would come by chance 1 time in 100 at a rate of 5% for each group
+
+
+def test_the_floor_deals_the_groups_anew() -> None:
+    found = find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8, deals=50)
+    (floor,) = found.floor
+    assert (floor.found, floor.tested, floor.deals) == (2, 2, 50)
+    assert floor.mean < 1 and floor.high < 2
+    assert found.as_dict()["floor"][0]["category"] == "kin"
+    assert find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8, deals=50) == found
+    assert found.told == {"a": 24, "b": 24} and found.read == {"a": {"occupation": 15},
+                                                               "b": {"occupation": 1}}  # fmt: skip
+
+
+def test_what_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no category has stories about two groups"):
+        find_links(stories({"a": [5]}), 8)
+    with pytest.raises(UsageError, match="no attribute 'age'; choose from occupation"):
+        find_links(stories({"a": [5], "b": [1]}), 8, attributes=["age"])
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        (tmp_path / "t.csv").write_text("group,predicate,object\na,b,c\n", encoding="utf-8")
+        run = study.import_file(tmp_path / "t.csv")
+        with pytest.raises(UsageError, match="has no stories: have some told with kgbias stories"):
+            run.story_links()
+
+
+def test_the_pack_that_comes_with_kgbias() -> None:
+    pack = load_story_pack()
+    wordings: dict[str, set[str]] = {}
+    for person in pack.people:
+        wordings.setdefault(person.group, set()).add(person.name)
+    assert {len(own) for own in wordings.values()} == {5}
+    config = configure_stories("openai:m", category="trade", samples=2)
+    assert config.form == "chat" and config.min_p is None and len(config.people) == 40
+    assert "occupation" not in [a.name for a in config.attributes(config.people[0])]
+    assert configure_stories("smollm2").form == "completion"
+    assert configure_stories("smollm2").min_p == pack.min_p
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name,group\na,b\n", "has no column category"),
+        ("name,group,category\n", "has a header but no rows"),
+        ("name,group,category\na, ,c\n", "line 2: a name, group or category is empty"),
+    ],
+)
+def test_people_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "p.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=said):
+        read_people(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('people = "../p.csv"', "must be the name of a file beside it"),
+        ('people = "p.csv"\n[attributes.age]\npredicate = "are"', "what is read is one of gender"),
+        ('people = "p.csv"\n[attributes.home]\n', "needs 'predicate', a text"),
+        ('people = "p.csv"\n[attributes.home]\npredicate = "a"\nb = 1', "has no 'b'"),
+    ],
+)
+def test_a_pack_that_cannot_be_read(tmp_path: Path, line: str, said: str) -> None:
+    attributes = "" if "[attributes" in line else "\n[attributes.home]\npredicate = 'a'"
+    (tmp_path / "pack.toml").write_text(
+        f'name = "p"\nversion = 1\nlanguage = "en"\nsource = ""\n{line}{attributes}\n', "utf-8"
+    )
+    (tmp_path / "p.csv").write_text("name,group,category\na,b,c\n", "utf-8")
+    (tmp_path / "story.toml").write_text(
+        'name = "s"\nversion = 1\nmax_tokens = 9\nstop = []\ncompletion = "{{ person }}"\n'
+        '[chat]\nuser = "{{ person }}"\n',
+        "utf-8",
+    )
+    with pytest.raises(DataError, match=said):
+        load_story_pack(tmp_path)

@@ -1,0 +1,60 @@
+"""Words of a query that no graph has, and the line for a name that is not there."""
+
+import pytest
+
+from kgbias.errors import nearest, no_such
+from kgbias.query import load_query, query_names, unknown_words
+
+
+@pytest.mark.parametrize(
+    ("query", "lines"),
+    [
+        ("MATCH (n:Group) RETURN n.name", ["label 'Group' (did you mean SocialGroup?)"]),
+        ("MATCH (n:`Group`) RETURN n", ["label 'Group'"]),
+        ("MATCH (n) WHERE n:SocialGroups RETURN n", ["label 'SocialGroups'"]),
+        ("MATCH (a:Run|Modle) RETURN a", ["label 'Modle' (did you mean Model?)"]),
+        ("MATCH (:Triple)-[:OBJECT|SUBJET]->(x) RETURN x", ["edge type 'SUBJET'"]),
+        ("MATCH (a:Run) WHERE EXISTS { (a)<-[:IN]-(:Generaton) } RETURN a", ["label 'Generaton'"]),
+        (
+            "MATCH (g:SocialGroup {nam: 'Women'})-[s:STEREOTYPE {runn: 'x'}]->(o) RETURN o.txt",
+            [
+                "property 'nam' of SocialGroup (did you mean name?)",
+                "property 'runn' of STEREOTYPE (did you mean run?)",
+                "property 'txt' (did you mean text?)",
+            ],
+        ),
+        # known on some node, but not on this one
+        ("MATCH (g:SocialGroup) RETURN g.prompt", ["property 'prompt' of SocialGroup"]),
+        ("MATCH (g:SocialGroup) RETURN g.name AS group, count(*)", []),
+        ("MATCH (t:Triple) WITH t AS x RETURN x.foo", []),  # x may be anything
+        ("UNWIND $rows AS row RETURN row.thing", []),
+        ("WITH {a: 1} AS m RETURN m.a, date.truncate('day', date()).year", []),
+        ("CALL db.index.fulltext.queryNodes('i', 'x') YIELD node RETURN node.text", []),
+        ("RETURN 'MATCH (n:Group)' // (n:Group)", []),
+        ("RETURN [x IN ['a'] WHERE x = 'a' | x]", []),
+    ],
+)
+def test_words_that_no_graph_has(query: str, lines: list[str]) -> None:
+    found = unknown_words(query)
+    assert len(found) == len(lines)
+    for line, part in zip(found, lines, strict=True):
+        assert f"the graph has no {part}" in line
+
+
+def test_the_library_uses_only_words_that_graphs_have() -> None:
+    assert {name: unknown_words(load_query(name).text) for name in query_names()} == {
+        name: [] for name in query_names()
+    }
+
+
+def test_the_line_for_a_name_that_is_not_there() -> None:
+    assert no_such("run", "demoo", ["demo", "other"], " in x.db") == (
+        "no run 'demoo' in x.db (did you mean demo?); choose from demo, other"
+    )
+    assert no_such("run", "zzz", ["demo"]) == "no run 'zzz'; choose from demo"
+    assert no_such("run", "x", []) == "no run 'x'; there are none"
+    many = [f"name{n}" for n in range(50)]
+    assert no_such("name", "zzz", many).endswith("name39 and 10 more")
+    assert no_such("name", "name77", many).endswith("?)")
+    assert "…" in no_such("run", "x" * 5000, ["demo"])
+    assert nearest("WOMAN", ["Men", "Women"]) == "Women" and nearest("qqq", ["Men"]) == ""
