@@ -145,7 +145,7 @@ class Associations:
 
     def __str__(self) -> str:
         lines = [
-            f"{a.test.name} by {a.method} on {a.model.name}: d = {a.effect}, "
+            f"{a.test.name} by {a.method} on {a.model.title}: d = {a.effect}, "
             f"p = {a.test_p.value:.3g}"
             for a in self.results
         ]
@@ -393,7 +393,7 @@ def _few(result: Association) -> str:
     count = len(result.sets[role].used)
     concept = result.test.sets[role].concept
     return (
-        f"{result.test.name} by {result.method}: {result.model.name} knows {count} words of "
+        f"{result.test.name} by {result.method}: {result.model.title} knows {count} words of "
         f"{concept}, and a test needs {FEW} per side"
     )
 

@@ -94,7 +94,7 @@ def map(
     given = fitting(options, [model], "completer")
     if dry_run:
         return _print_price(kgbias.price(model, **given), asking.get("probes", PROBES), minutes)
-    show.say(f"mapping {model.rpartition(chr(47))[2]}", err=True)
+    show.say(f"mapping {Path(model).name}", err=True)
     with kgbias.open(store_url, progress=True) as study:
         found = study.map(
             model, name=name, folder=folder, minutes=minutes, asking=asking, **said(**given)

@@ -219,7 +219,7 @@ def probed(run: StoredRun, probing: Probing) -> Subject:
                 values.setdefault((NEGATIVE, id), {})[statement] = value - average
     samples = {key: Sample.of(np.array(list(own.values()))) for key, own in values.items()}
     strata = {key: list(own) for key, own in values.items()}
-    return Subject(probing.model.name, run.groups, samples, strata, joint=True)
+    return Subject(probing.model.title, run.groups, samples, strata, joint=True)
 
 
 def contrasts(

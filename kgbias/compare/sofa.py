@@ -158,7 +158,7 @@ def compare_sofa(
         raise UsageError(f"no model was probed with the set {probe_set.name!r}")
     if strange := [r for r in results if r.probe_set != probe_set.id]:
         raise UsageError(
-            f"{strange[0].model.name} was probed with other groups or statements than those of "
+            f"{strange[0].model.title} was probed with other groups or statements than those of "
             f"{probe_set.name!r}: only the same probes can be compared"
         )
     names = _named_apart(results)
@@ -297,12 +297,12 @@ def _rank(
 
 def _named_apart(results: Sequence[SofaResult]) -> list[str]:
     """The models' names; models of the same name also get what tells them apart."""
-    often = Counter(r.model.name for r in results)
+    often = Counter(r.model.title for r in results)
     names = []
     for r in results:
-        name = r.model.name
+        name = r.model.title
         if often[name] > 1:
-            others = [other for other in results if other.model.name == name]
+            others = [other for other in results if other.model.title == name]
             own = {("by", r.measure), ("revision", r.model.revision), *r.settings}
             all_have = set.intersection(
                 *({("by", o.measure), ("revision", o.model.revision), *o.settings} for o in others)

@@ -81,7 +81,7 @@ class Texts:
         else:
             notify = progress.note if progress else None
             self._encoder = open_encoder(spec, device=device, notify=notify)
-            self.name = f"{self._encoder.info.name} {self._encoder.info.revision}".strip()
+            self.name = f"{self._encoder.info.title} {self._encoder.info.revision}".strip()
 
     def embed(self, texts: Sequence[str]) -> Values:
         """[n, d], each row of length 1, or 0 for a text without a vector."""
@@ -116,7 +116,7 @@ def embed_run(
     stated = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
     found = list(group_tables(run.groups, probing, run.probes(probing.id), stated).values())
     if not found:
-        raise DataError(f"run {run.name} has no probes by {probing.model.name}")
+        raise DataError(f"run {run.name} has no probes by {probing.model.title}")
     declared = indicators or shipped()
     words = {table.category: standing(table.groups, declared) for table in found}
     embedded = {

@@ -135,7 +135,7 @@ def probed(
     new = list(_missing(wanted, known, len(carriers)))
     if new:
         total = sum(len(names) * (len(statements) + 1) for names, statements in new)
-        told.stage(f"names before statements, {scorer.info.name}", total * len(carriers))
+        told.stage(f"names before statements, {scorer.info.title}", total * len(carriers))
     stems = [[stem(c, name) for name in names for c in carriers] for names, _ in new]
     blocks = [(own, [s.text for s in part]) for own, (_, part) in zip(stems, new, strict=True)]
     for number, grid in grids(scorer, blocks, told, surprisals=False):

@@ -103,7 +103,7 @@ class Beliefs:
         believing, edges = found
         asked = {s.key: s.words for s in (Statement(*w) for w in run.statements(believing.id))}
         return cls(
-            believing.model.name,
+            believing.model.title,
             {
                 (e.group_id, asked[e.predicate_id, e.object_id]): e
                 for e in edges

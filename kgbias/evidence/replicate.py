@@ -296,7 +296,7 @@ def _by_crawl(findings: set[Place], other: StoredRun, believing: Believing) -> A
     found = read_beliefs(other, believing.model.title)
     if found is None:
         raise UsageError(
-            f"run {other.name!r} was not probed by names with {believing.model.name}: kgbias "
+            f"run {other.name!r} was not probed by names with {believing.model.title}: kgbias "
             f"evidence {other.name} --model SPEC does that"
         )
     edges = {(e.group_id, e.statement_id): e for e in found[1] if e.names >= FEWEST}

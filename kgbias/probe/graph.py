@@ -235,7 +235,7 @@ def _computed(
     """The edges of each chunk of groups and statements, as they are computed."""
     if new:
         probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
-        told.stage(f"SoFa of {scorer.info.name}", probes)
+        told.stage(f"SoFa of {scorer.info.title}", probes)
     asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
     for number, part in grids(scorer, asked, told):
         watch.saw(part)
