@@ -207,7 +207,7 @@ def generated(
         ],
     }
     (text,) = model.ask(prompts["answer"], [values])
-    return Answer(question, run, text, claims(text, len(found.statements)), found, model.title)
+    return Answer(question, run, text, claims(text, len(found.statements)), found, model.name)
 
 
 def claims(text: str, sources: int) -> tuple[Claim, ...]:

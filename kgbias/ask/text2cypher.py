@@ -92,8 +92,8 @@ def ask_in_cypher(
         except UsageError as problem:
             error = str(problem)
             continue
-        return CypherAnswer(question, run.name, model.title, query, result)
-    return CypherAnswer(question, run.name, model.title, query, QueryResult((), []), error)
+        return CypherAnswer(question, run.name, model.name, query, result)
+    return CypherAnswer(question, run.name, model.name, query, QueryResult((), []), error)
 
 
 def read_query(text: str) -> str:

@@ -50,7 +50,7 @@ class Prompted:
         seed: int = 0,
         progress: Progress | None = None,
     ) -> None:
-        self.name = model.info.name
+        self.name = model.info.title
         self._progress = progress or Silent()
         self._log = LoggedModel(model, store, self._progress)
         self._form = form
