@@ -261,11 +261,6 @@ def scope(
     """The selected arms, all arms of the run, and the acceptability from which a statement counts.
     `said` are the arms that said anything; `measured` is whether any statement has an acceptability
     score. Raises as `select`."""
-    if not said:
-        state = "" if run.status == "complete" else f" ({run.status})"
-        raise DataError(
-            f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
-        )
     arms = all_arms = arms_of(run, said)
     if selection.arm is not None:
         if selection.arm not in arms:
@@ -344,3 +339,12 @@ def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
     for triple in triples:
         found[triple.group_id].append(triple)
     return found
+
+
+def need_statements(run: StoredRun) -> None:
+    """Raise DataError for a run without a single statement: nothing can be taken out of it."""
+    if next(iter(run.store.triples(run.id)), None) is None:
+        state = "" if run.status == "complete" else f" ({run.status})"
+        raise DataError(
+            f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
+        )

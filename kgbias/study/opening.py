@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -76,8 +76,9 @@ def opened_completer(
     if not isinstance(model, str):
         yield model
         return
-    if loads(model):  # the first sign of a command: weights take seconds
-        progress.note(printable(f"opening {model.rpartition('/')[2]}"))
+    with suppress(UsageError):  # `open_model` says what is wrong with a spec
+        if loads(model):  # the first sign of a command: weights take seconds
+            progress.note(printable(f"opening {model.rpartition('/')[2]}"))
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.labels import Label, in_effect
-from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
@@ -267,6 +267,7 @@ class Run(Held, Measured, Probed):
         `Study.report` shows several runs side by side."""
         from kgbias.report import write_report
 
+        need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             write_report(
                 self.stored, Path(path), selection=Selection(**selection), progress=progress
@@ -285,6 +286,7 @@ class Run(Held, Measured, Probed):
         `Study.figures` shows several runs side by side."""
         from kgbias.report.save import save_figures
 
+        need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             return save_figures(
                 self.stored,
@@ -340,6 +342,7 @@ class Run(Held, Measured, Probed):
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path
+        need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             return write_export(
                 self.stored,
@@ -389,6 +392,7 @@ class Run(Held, Measured, Probed):
         """
         from kgbias.publish import publish
 
+        need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             return publish(
                 self.stored,

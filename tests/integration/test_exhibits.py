@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.errors import DataError
+from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -177,7 +177,7 @@ def test_the_users_own_figures_keep_their_backend(tmp_path: Path) -> None:
 
 def test_a_run_with_nothing_to_show_says_so(store: SQLiteStore, tmp_path: Path) -> None:
     store.begin(Run("empty", ModelInfo("m"), {}, THREE))
-    with pytest.raises(DataError, match="has no statements"):
+    with pytest.raises(UsageError, match="nothing to show"):
         save_figures(StoredRun.find(store, "empty"), tmp_path / "figures")
     assert not (tmp_path / "figures").exists()
 

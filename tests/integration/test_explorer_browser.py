@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from kgbias.cli import cli
-from kgbias.errors import DataError
 from kgbias.explore import write_explorer
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -423,11 +422,15 @@ def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
     assert window.count() > 10
 
 
-def test_a_run_of_nothing_is_refused(store: SQLiteStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["map", "group", "path"])
+def test_a_run_of_nothing(chromium: Any, store: SQLiteStore, tmp_path: Path, view: str) -> None:
+    path = tmp_path / "explorer.html"
     run = store.begin(Run("nothing", ModelInfo("m"), {}, ()))
-    with pytest.raises(DataError, match="has no statements"):
-        write_explorer([StoredRun(store, run)], tmp_path / "explorer.html")
-    assert list(tmp_path.glob("*.html")) == []
+    write_explorer([StoredRun(store, run)], path)
+    window = Window(chromium, path, f"#view={view}")
+    assert window.count() == 0 and window.rows() == []
+    assert window.complaints == []
+    window.page.close()
 
 
 def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:

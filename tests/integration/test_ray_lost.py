@@ -60,7 +60,7 @@ def kill(what: str, among: Callable[[], list[psutil.Process]]) -> None:
     killed = []
     for process in among():
         with suppress(psutil.NoSuchProcess):
-            if any(word.split("/")[-1] == what for word in process.cmdline()[:3]):
+            if any(word.split("/")[-1] == what for word in process.cmdline()[:4]):
                 process.kill()
                 killed.append(process)
     assert len(killed) == 1
