@@ -561,7 +561,7 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     other = believer(own=4.0)
     other.info = ModelInfo("hf:/models/weak:weaker.gguf", "1")
     found = two_sides(run, other)
-    assert [side.label for side in found.sides] == ["believer", "weaker"]
+    assert [side.label for side in found.sides] == ["believer", "weaker (1)"]
     pairs = 3 * len({(t.predicate, t.object) for t in run.triples()})
     (two,) = found.two()
     assert two.pairs == pairs == found.lifts.shape[1]
@@ -581,7 +581,7 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     )
     rows = next(beliefs_beside(Beside([marked, found.sides[1]]), "peoples", "01")).table.rows
     assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
-    assert agreement.table.rows[0][:2] == ["believer", "weaker"]
+    assert agreement.table.rows[0][:2] == ["believer", "weaker (1)"]
     assert agreement.table.rows[0][5] == str(two.both)
     assert "believer: 0.0" in agreement.table.note
     keys = [e.key for e in exhibits(RunData(run))]

@@ -81,6 +81,7 @@ STUDY = set(
     graph
     grid_cost
     import_file
+    map
     pairwise
     price
     price_profiles

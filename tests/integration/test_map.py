@@ -1,0 +1,70 @@
+"""`Study.map`: it goes on where it stopped, in time, and says what a server cannot give."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kgbias
+from kgbias.crawl.configure import configure
+from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.study.mapping import sizes
+from tests.fault_server import FaultServer
+
+ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "s.db") as study:
+        with pytest.raises(Interrupted, match="the 40 answers that came are kept"):
+            study.map("reference", folder=tmp_path, max_requests=40, **ASKED)
+        stopped = study.run()
+        assert not (tmp_path / "report.html").exists()
+        first = study.map("reference", folder=tmp_path, **ASKED)
+        assert first.run.id == stopped.id and first.run.crawled.cached >= 40
+        assert first.report.is_file() and first.explorer.is_file() and not first.left_out
+        assert [row for row in first.evidence if row.lift.has_interval]
+        again = study.map("reference", folder=tmp_path, **ASKED)
+        assert again.run.id == first.run.id and again.run.crawled.asked == 0
+        assert again.evidence.records() == first.evidence.records()
+
+
+def test_sizes_are_fixed_once(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "s.db") as study:
+        asked: Any = {"category": "faiths", "folder": tmp_path}
+        with pytest.raises(Interrupted):
+            study.map("reference", minutes=2, max_requests=40, **asked)
+        begun = study.runs()[0]
+        sized = begun.config["sized"]
+        assert sized["minutes"] == 2 and sized["probes"] >= 500
+        found = study.map("reference", minutes=2, **asked)
+        assert found.run.id == begun.id and found.run.config["sized"] == sized
+        with pytest.raises(RunConflict, match="was made for 2 minutes: give that, or another"):
+            study.map("reference", name=found.run.name, minutes=3, **asked)
+
+
+def test_sizes() -> None:
+    config = configure("smollm2", category="gender")
+    full = sizes(config, 1000, 0.0, 0.1, 0.001)
+    assert (full["samples"], full["iterations"]) == (config.samples, config.rounds)
+    some = sizes(config, 3, 0.0, 0.1, 0.001)
+    assert some["iterations"] < config.rounds and some["sized"]["probes"] < full["sized"]["probes"]
+    assert sizes(config, 3, 0.0, 0.1, None)["sized"] == {"minutes": 3}
+    with pytest.raises(UsageError, match=r"1 minutes are too few for \d groups: give about"):
+        sizes(config, 1, 30.0, 1.0, 0.01)
+
+
+def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that gives no log-probabilities of a prompt: the rest is made."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    def reply(body: dict[str, Any], _: int) -> str:
+        return f"love {'cake tea work sport'.split()[body['seed'] % 4]}"
+
+    with FaultServer(reply) as server, kgbias.open(tmp_path / "s.db") as study:
+        found = study.map(
+            "openai:m", base_url=server.url, folder=tmp_path, category="gender", samples=1,
+            iterations=1,
+        )  # fmt: skip
+    assert not found.evidence and found.report.is_file()
+    assert f"kgbias probe choice {found.run.name} --model openai:m" in found.left_out
