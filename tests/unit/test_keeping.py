@@ -67,7 +67,8 @@ def test_every_column_of_ids_is_known(tmp_path: Path) -> None:
                 if re.search(r"(^|_)(id|uid|key)$", column) and (table, column) not in known | own:
                     # ids that a row came with, or that its own table's rows are named by
                     assert (table, column) in {
-                        ("answer", "model_id"), ("label", "uid"), ("probing", "id"), ("choosing", "id"),
+                        ("answer", "model_id"), ("label", "uid"),
+                        ("probing", "id"), ("choosing", "id"),
                         ("believing", "id"),
                         ("passage", "id"), ("passage_relation", "id"), ("flagged", "apx_id"),
                     }, f"say in references() what {table}.{column} refers to"  # fmt: skip
