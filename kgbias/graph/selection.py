@@ -342,8 +342,9 @@ def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
 
 
 def need_statements(run: StoredRun) -> None:
-    """Raise DataError for a run without a single statement: nothing can be taken out of it."""
-    if next(iter(run.store.triples(run.id)), None) is None:
+    """Raise DataError for a crawl without a single statement: nothing can be taken out of it."""
+    said = next(iter(run.store.triples(run.id)), None)
+    if run.record.kind == "crawl" and said is None:
         state = "" if run.status == "complete" else f" ({run.status})"
         raise DataError(
             f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"

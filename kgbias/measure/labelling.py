@@ -79,7 +79,7 @@ class Progress:
 
     Attributes:
         labelled, skipped: statements that this rater labelled and skipped.
-        by_all: distinct statements that any person labelled.
+        by_all: distinct statements that any rater labelled.
         raters: how many persons labelled any.
         statements: how many statements the sample has.
     """

@@ -63,6 +63,7 @@ PUBLIC = set(
 STUDY = set(
     """
     associate
+    map
     associate_grid
     benchmark
     benchmark_cost
