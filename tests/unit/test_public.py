@@ -63,7 +63,6 @@ PUBLIC = set(
 STUDY = set(
     """
     associate
-    map
     associate_grid
     benchmark
     benchmark_cost
