@@ -54,7 +54,9 @@ def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> S
     for group, counts in zip(run.groups, said.values(), strict=True):
         labels = [x for x, n in zip(VALUES, counts, strict=True) for _ in range(n)]
         for n, label in enumerate(labels):
-            triple = Triple(group.name, "are", f"{words} {label} {n}")
+            triple = Triple(
+                group.name, "are", f"{words} {label} {'i' * (n + 1)}"
+            )  # no numbers: they would tell two apart
             generations.append(
                 Generation(run.id, f"none/initialise/are/{group.id}/{n:03d}#0", group.id, "none",
                            "initialise", 0, 0, "ok", triple=triple)
