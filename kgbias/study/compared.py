@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.parallel import LOCAL, Executor, opened_executor
@@ -427,9 +427,12 @@ class Compared(OfStudy):
 
 
 def _named(context: Context, runs: str | Run | Sequence[str | Run]) -> list[StoredRun]:
-    """The runs, or the newest if none is named."""
+    """The runs, or the newest if none is named. Raises DataError for a crawl without statements."""
     named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
-    return [context.find(run) for run in named or [None]]
+    found = [context.find(run) for run in named or [None]]
+    for run in found:
+        need_statements(run)
+    return found
 
 
 def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:

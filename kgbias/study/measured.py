@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.between import is_swapped
-from kgbias.graph.selection import Counted, Leaving, Selecting, Selection, of_one_arm, select
+from kgbias.graph.selection import (
+    Counted,
+    Leaving,
+    Selecting,
+    Selection,
+    need_statements,
+    of_one_arm,
+    select,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
@@ -74,6 +82,7 @@ class Measured(OfRun):
         from kgbias.measure.topics import measure_topics, unfit, verdict
 
         run = self.stored
+        need_statements(self.stored)
         config, selection, said = configure(preset, **options)
         if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.errors import UsageError
-from kgbias.graph.selection import Selecting, Selection
+from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
@@ -452,6 +452,7 @@ def _joint(
     from kgbias.models.spec import loads
     from kgbias.probe import probe_run
 
+    need_statements(run)
     if device and not (model or encoder):
         raise DoesNotApply("device", ("model", "encoder"))
     if indicators and not (model or encoder):

@@ -360,6 +360,7 @@ class Run(Held, Measured, Probed):
         explains `selection`."""
         from kgbias.explore import Explorer, render
 
+        need_statements(self.stored)
         with self._context.working() as progress:
             page, picture = render(
                 [self.stored], selection=Selection(**selection), progress=progress
