@@ -343,7 +343,7 @@ def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
 
 def need_statements(run: StoredRun) -> None:
     """Raise DataError for a crawl without a single statement: nothing can be taken out of it."""
-    if run.record.kind == "crawl" and not run.arms():
+    if run.record.kind == "crawl" and not run.has_statements():
         state = "" if run.status == "complete" else f" ({run.status})"
         raise DataError(
             f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"

@@ -159,6 +159,10 @@ class Store(Protocol):
         that said a triple, with that arm's count."""
         ...
 
+    def has_statements(self, run_id: str) -> bool:
+        """Whether a run has any triple; reads one row at most."""
+        ...
+
     def arms(self, run_id: str) -> list[str]:
         """The arms that said at least one triple, by name."""
         ...
@@ -600,6 +604,7 @@ class StoredRun:
     told = _of_run(Store.told)
     valued = _of_run(Store.valued)
     answered = _of_run(Store.answered)
+    has_statements = _of_run(Store.has_statements)
     decide = _of_run(Store.decide)
     decisions = _of_run(Store.decisions)
     corpus = _of_run(Store.corpus)

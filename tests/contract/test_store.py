@@ -335,6 +335,16 @@ def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
     ]
 
 
+def test_a_run_has_statements_once_an_answer_yielded_one(store: Store) -> None:
+    store.begin(RUN)
+    assert not store.has_statements(RUN.id)
+    refused = Generation(RUN.id, "f", GROUPS[0].id, "none", "object", 0, 0, "refused", "a filter")
+    store.record(RUN.id, "none", 0, [refused])
+    assert not store.has_statements(RUN.id)
+    store.record(RUN.id, "none", 1, [said("y", "Women", "love", "food", iteration=1)])
+    assert store.has_statements(RUN.id) and not store.has_statements("another")
+
+
 def test_the_statements_of_an_arm_are_read_one_at_a_time(store: Store) -> None:
     """In the order of `triples`: by the place of the group, those of no seed last, then by text."""
     store.begin(RUN)

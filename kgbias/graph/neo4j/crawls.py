@@ -541,6 +541,13 @@ class Crawls(Runs):
         views.sort(key=in_order(order))
         return views
 
+    def has_statements(self, run_id: str) -> bool:
+        query = (
+            "MATCH (:Run {uid: $run})<-[:IN]-(:Generation)-[:YIELDED]->(:Triple) "
+            "RETURN true AS found LIMIT 1"
+        )
+        return bool(self.read(query, run=run_id))
+
     def arms(self, run_id: str) -> list[str]:
         return [row["arm"] for row in self.read(_ARMS, run=run_id)]
 

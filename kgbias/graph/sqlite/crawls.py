@@ -578,6 +578,10 @@ class Crawls(Database):
             (run_id,),
         )
 
+    def has_statements(self, run_id: str) -> bool:
+        query = "SELECT 1 FROM generation WHERE run_id = ? AND triple_id IS NOT NULL LIMIT 1"
+        return self._db.execute(query, (run_id,)).fetchone() is not None
+
     def arms(self, run_id: str) -> list[str]:
         rows = self._db.execute(
             "SELECT DISTINCT arm FROM generation WHERE run_id = ? AND triple_id IS NOT NULL "
