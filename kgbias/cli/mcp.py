@@ -108,9 +108,9 @@ Limit = Annotated[int, f"rows at most, 1 to {_MOST}"]
 
 def _runs(study: kgbias.Study) -> Answer:
     """List the runs: name, kind, model, when it was made, its groups, how many statements."""
-    found = []
-    for run in study.runs():
-        found.append(
+    runs = study.runs()
+    return {
+        "runs": [
             {
                 "run": run.name,
                 "kind": run.kind,
@@ -119,10 +119,11 @@ def _runs(study: kgbias.Study) -> Answer:
                 "created": run.created,
                 "categories": [category.name for category in run.categories],
                 "groups": [group.name for group in run.stored.groups],
-                "statements": run.summary.triples,
+                "statements": counted["triples"],
             }
-        )
-    return {"runs": found}
+            for run, counted in zip(runs, runs.records(), strict=True)
+        ]
+    }
 
 
 def _groups(
@@ -184,26 +185,25 @@ def _sources(
     the model's raw answers."""
     _check(limit)
     own = study.run(run)
-    triple = next((t for t in own.triples(min_acceptability=0) if t.id == id), None)
-    if triple is None:
+    triples = own.triples(min_acceptability=0)
+    found = [t for t in triples if t.id == id]  # one for each arm
+    if not found:
         raise UsageError(f"run {own.name!r} has no statement with the id {id!r}")
-    said = [
-        row
-        for row in own.generations()
-        if (row.group, row.predicate, row.object) == (triple.group, triple.predicate, triple.object)
-    ]
+    said = [g for t in found for g in own.stored.answered(id, t.arm, first=0, most=limit)][:limit]
+    answers = own.stored.store.answers([g.answer_key for g in said if g.answer_key])
+    sentences = {t.id: t.sentence for t in triples}
     return {
-        "statement": triple.sentence,
-        "answers": len(said),
+        "statement": found[0].sentence,
+        "answers": sum(t.count for t in found),
         "sources": [
             {
-                "prompt": row.prompt[-_LONGEST:],
-                "answer": row.answer[:_LONGEST],
-                "template": row.template,
-                "arm": row.arm,
-                "shown": list(row.shown),
+                "prompt": g.prompt[-_LONGEST:],
+                "answer": answers[g.answer_key].text[:_LONGEST] if g.answer_key in answers else "",
+                "template": g.template,
+                "arm": g.arm,
+                "shown": [sentences.get(shown, shown) for shown in g.shown],
             }
-            for row in said[:limit]
+            for g in said
         ],
     }
 

@@ -20,6 +20,7 @@ group,predicate,object,count
 Women,love,hard work,3
 Women,are,kind to dogs,2
 Men,love,puppies,1
+Men,love,Puppies.,1
 Men,hate,hard work,1
 """
 
@@ -93,7 +94,10 @@ def test_an_agent_reads_a_store(small: str) -> None:
         assert (statement["object"], statement["count"]) == ("hard work", 3)
         sources = await call("sources", id=statement["id"])
         assert sources["statement"] == "Women love hard work."
-        assert len(sources["sources"]) == sources["answers"] == 1
+        assert len(sources["sources"]) == 1 and sources["answers"] == 3  # one row, said three times
+        other = (await call("statements", words="puppies"))["statements"][0]
+        sources = await call("sources", id=other["id"])  # in either spelling
+        assert len(sources["sources"]) == 2 and sources["answers"] == other["count"] == 2
         named = {q["name"]: q for q in (await call("queries"))["queries"]}
         assert {p["name"] for p in named["shared"]["parameters"]} >= {"group", "other"}
         rows = await call("query", name="most_repeated", parameters={"limit": 2})
