@@ -10,6 +10,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import default, run_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.measure.labelling import Guide, Progress
+from kgbias.measures import figures
 
 
 @click.command(
@@ -74,10 +75,11 @@ def label(
 
 def _plan(run: kgbias.Run, measure: str, labels: int) -> None:
     found = run.label_plan(labels, measures=measure)
+    titles = figures({p.figure for p in found})
     show.table(
         ("group", "figure", ">now", ">with labels", ">width"),
         [
-            (p.group, p.figure, f"{p.raw.value:+.3f}", f"{p.value:+.3f}",
+            (p.group, titles[p.figure].title, f"{p.raw.value:+.3f}", f"{p.value:+.3f}",
              f"{p.width:.3f}")
             for p in found
         ],

@@ -3,6 +3,7 @@
 `stories --model SPEC` means `stories run --model SPEC`.
 """
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     WRITERS,
+    asked_for,
     asking_options,
     json_option,
     model_settings,
@@ -118,11 +120,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     result = run.told
     return {
         "run": run.name,
-        "asked": result.asked,
-        "cached": result.cached,
-        "prompt_tokens": result.spent.prompt_tokens,
-        "completion_tokens": result.spent.completion_tokens,
-        "cost": result.spent.cost,
+        **asked_for(result),
         **{name: result.total[name] for name in OUTCOMES},
         "groups": [
             {
@@ -191,11 +189,15 @@ def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> 
 
 def _print_links(found: "StoryLinks") -> None:
     for floor in found.floor:
+        dealt = (
+            f"with the groups dealt anew over the stories, {floor.mean:.2f} on average, and in 95% "
+            f"of {floor.deals} deals at most {math.ceil(floor.high)}"
+            if floor.deals
+            else "the groups were not dealt anew, so it is not known how many would by chance"
+        )
         show.say(
             f"{floor.category}: {floor.found} of {floor.tested} values differ from the other "
-            "groups' (corrected p <= 0.05); with the groups dealt anew over the stories, "
-            f"{floor.mean:.2f} on average, and in 95% of {floor.deals} deals at most "
-            f"{floor.high:.0f}"
+            f"groups' (corrected p <= 0.05); {dealt}"
         )
     if not found.found:
         return

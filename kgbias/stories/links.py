@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.stats.inference import benjamini_hochberg
@@ -162,9 +162,7 @@ def find_links(
     for kind, wanted, own in (("category", categories, there), ("attribute", attributes, known)):
         for name in wanted:
             if name not in own:
-                raise UsageError(
-                    f"the stories have no {kind} {name!r}; choose from {', '.join(own)}"
-                )
+                raise UsageError(f"the stories have {no_such(kind, name, own)}")
     told = progress or Silent()
     chosen = [c for c in there if not categories or c in categories]
     told.stage("links", len(chosen))

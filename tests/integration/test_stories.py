@@ -193,5 +193,8 @@ def test_the_commands(tmp_path: Path) -> None:
         assert told.exit_code == 0 and "run s: 90 stories" in told.output
     shown = run.invoke(cli, ["stories", "links", "s", *store])
     assert shown.exit_code == 0 and "nurse" in shown.output and "dealt anew" in shown.output
+    undealt = run.invoke(cli, ["--set", "deals=0", "stories", "links", "s", *store])
+    assert undealt.exit_code == 0 and "not known how many would by chance" in undealt.output
+    assert "nan" not in undealt.output
     wrong = run.invoke(cli, [*asked, "--category", "age"])
     assert wrong.exit_code != 0 and "no category 'age' among the people" in str(wrong.exception)
