@@ -169,8 +169,7 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
 def packs() -> Table[Path]:
     """The folders of the crawl packs, by name: those that come with kgbias, then those that other
     packages add."""
-    shipped = {name: resource("prompts", name) for name in folders("prompts")}
-    own = {name: folder for name, folder in shipped.items() if (folder / _FIRST).is_file()}
+    own = {name: resource("prompts", name) for name in shipped(_FIRST)}
     return Table("pack", Path, own, _fault)
 
 
@@ -185,6 +184,25 @@ def _fault(name: str, folder: Path) -> str:
 def pack_names() -> list[str]:
     """The names of the crawl packs."""
     return list(packs())
+
+
+def shipped(file: str) -> list[str]:
+    """The folders of prompts that come with kgbias and have this file, which tells what they are
+    for."""
+    return [name for name in folders("prompts") if (resource("prompts", name) / file).is_file()]
+
+
+def folder_of(name: str | Path, file: str) -> Path:
+    """The folder of prompts with this file: one of kgbias's by its name, or the user's. Raises
+    UsageError if there is none."""
+    if _plain(str(name)) and str(name) in shipped(file):
+        return resource("prompts", str(name))
+    if not (Path(name) / file).is_file():
+        raise UsageError(
+            f"{no_such('prompts', str(name), shipped(file))}, or name a folder with {MANIFEST} and "
+            f"{file}"
+        )
+    return Path(name)
 
 
 def _file(name: Any) -> bool:

@@ -69,6 +69,16 @@ class WrongValue(ParameterError):
         return f"{self.method} cannot take {name(self.parameter)} {self.value}"
 
 
+def user_name() -> str:
+    """The user's name, for the parameter `by`. Raises UsageError if the machine does not say."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError) as error:
+        raise UsageError("your user name is unknown: set `by`") from error
+
+
 def check_applies(
     given: Iterable[str], takes: Mapping[str, Collection[str]], chosen: Collection[str]
 ) -> None:

@@ -12,6 +12,7 @@ from kgbias.cli import show
 from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
     WRITERS,
+    asked_for,
     asking_options,
     json_option,
     model_settings,
@@ -286,11 +287,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     result = run.crawled
     return {
         "run": run.name,
-        "asked": result.asked,
-        "cached": result.cached,
-        "prompt_tokens": result.spent.prompt_tokens,
-        "completion_tokens": result.spent.completion_tokens,
-        "cost": result.spent.cost,
+        **asked_for(result),
         "well_formed": result.well_formed,
         "unfilled": result.unfilled,
         "iterations": result.iterations,

@@ -16,7 +16,7 @@ from kgbias.cli.settings import settings
 from kgbias.crawl.config import MAX_FAILED
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.models.budget import Prices
+from kgbias.models.budget import Prices, Spent
 from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
 from kgbias.study.run import Run
@@ -220,6 +220,23 @@ def print_price(
         show.say(line)
     if cost := about_cost(price):
         show.say(cost)
+
+
+class _Asked(Protocol):
+    asked: int
+    cached: int
+    spent: Spent
+
+
+def asked_for(result: _Asked) -> dict[str, Any]:
+    """What a call asked a model for, as its JSON says it."""
+    return {
+        "asked": result.asked,
+        "cached": result.cached,
+        "prompt_tokens": result.spent.prompt_tokens,
+        "completion_tokens": result.spent.completion_tokens,
+        "cost": result.spent.cost,
+    }
 
 
 def device_setting(f: F) -> F:

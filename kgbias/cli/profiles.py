@@ -14,6 +14,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     WRITERS,
+    asked_for,
     asking_options,
     json_option,
     model_settings,
@@ -129,11 +130,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
     result = run.written
     return {
         "run": run.name,
-        "asked": result.asked,
-        "cached": result.cached,
-        "prompt_tokens": result.spent.prompt_tokens,
-        "completion_tokens": result.spent.completion_tokens,
-        "cost": result.spent.cost,
+        **asked_for(result),
         "profiles": result.profiles.total(),
         "whole": result.whole.total(),
         **{name: result.total[name] for name in OUTCOMES},

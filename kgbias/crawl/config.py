@@ -282,10 +282,9 @@ class CrawlConfig:
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-gender-1f0c"."""
-        short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
         categories = "-".join(s.category.name for s in self.seeds)
         asked = model.asked(settings)
-        return f"{short}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        return f"{model.short}-{categories}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def check_repeat(repeat: int) -> None:

@@ -442,7 +442,6 @@ def _read(
             triple = Triple(plan.group.name, predicate, reading.object)
         if triple is not None and ECHO in config.filters and _repeats(config, plan, triple):
             outcome, reason, triple = "echo", "repeats an example", None
-    prompt = request.prompt
     return Generation(
         run_id=run.id,
         path=f"{place_of(config, plan)}#{attempt}",
@@ -455,7 +454,7 @@ def _read(
         reason=reason,
         template=f"{template.worded(plan.wording)}:{form}",
         template_hash=template.hash,
-        prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
+        prompt=request.text,
         answer_key=answer.key,
         triple=triple,
         shown=tuple(t.id for t in plan.shown),

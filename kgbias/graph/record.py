@@ -20,6 +20,7 @@ import json
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from operator import attrgetter
 from types import UnionType
@@ -32,6 +33,16 @@ Type = Literal["text", "integer", "number", "boolean", "texts", "numbers"]
 Row = Mapping[str, Any]
 Record = TypeVar("Record")
 Reader = Callable[[str], Any]  # of JSON
+
+
+def now(after: str | None = None) -> str:
+    """The present time as rows keep it (ISO 8601, UTC), but always later than `after`, whatever the
+    clock says."""
+    found = datetime.now(UTC)
+    if after is not None:
+        found = max(found, datetime.fromisoformat(after) + timedelta(microseconds=1))
+    return found.isoformat(timespec="microseconds")
+
 
 LOW, HIGH = "lower end of the 95% interval", "upper end of the 95% interval"
 

@@ -94,6 +94,16 @@ def read_table(
     return table(io.StringIO(read_text(path), newline=""), str(path), needed, delimiter)
 
 
+def read_saved_table(
+    path: Path, needed: Sequence[str] = ()
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """As `read_table`, for a CSV file as a spreadsheet saved it: some languages' separate cells by
+    semicolons or tabs."""
+    text = read_text(path)
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    return table(io.StringIO(text, newline=""), str(path), needed, delimiter)
+
+
 def table(
     lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:

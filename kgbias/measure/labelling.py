@@ -8,23 +8,23 @@ version each label carries.
 """
 
 import csv
-import getpass
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.between import Named
 from kgbias.graph.labels import SKIPPED, TAKEN_BACK, Label, in_effect
+from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
 from kgbias.io.files import whole_file
-from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.io.reading import read_saved_table, read_toml
 from kgbias.io.text import defused, undefused
 from kgbias.measure.sampling import LabelSample, sample_of
 from kgbias.measures import known
+from kgbias.parameters import user_name
 
 MASK = "these people"
 """In the place of the group's name if that is masked."""
@@ -301,8 +301,8 @@ class Labelling:
                 continue
             sample = self.sample.id if id in placed else ""
             made = Label(
-                id, self.measure, label, self.by, "person", guide or self.guide.id, _now(earlier),
-                self.masked, sample, note,
+                id, self.measure, label, self.by, "person", guide or self.guide.id,
+                now(earlier.labelled if earlier else None), self.masked, sample, note,
             )  # fmt: skip
             found.append((made, True))
         return found
@@ -348,9 +348,7 @@ def read_sheet(run: StoredRun, path: str | Path, by: str | None = None) -> list[
 
 def _filled(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """The rows of a sheet with a label, each with its place for messages."""
-    first = read_text(path).partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
-    _, lines = read_table(path, _SHEET, delimiter)
+    _, lines = read_saved_table(path, _SHEET)
     return [(f"{path}, line {n}: ", row) for n, row in lines if row["label"].strip()]
 
 
@@ -363,22 +361,9 @@ def _masked(row: Mapping[str, str]) -> bool:
 
 def _rater(name: str | None) -> str:
     """The name of a rater: the given one, or the user's."""
-    if name is None:
-        try:
-            name = getpass.getuser()
-        except (OSError, KeyError, ImportError) as error:
-            raise UsageError("your user name is unknown: set `by`") from error
-    name = " ".join(name.split())
+    name = " ".join((user_name() if name is None else name).split())
     if not name:
         raise UsageError("who labels? a rater needs a name")
     if len(name) > LONGEST_NAME or not name.isprintable():
         raise UsageError(f"the name of a rater is one line of at most {LONGEST_NAME} characters")
     return name
-
-
-def _now(earlier: Label | None) -> str:
-    """The present time, but always later than the earlier label, whatever the clock says."""
-    now = datetime.now(UTC)
-    if earlier is not None:
-        now = max(now, datetime.fromisoformat(earlier.labelled) + timedelta(microseconds=1))
-    return now.isoformat(timespec="microseconds")

@@ -59,6 +59,11 @@ class ModelInfo:
         digits = self.revision.removeprefix("sha256:")[:6] or self.id[:6]
         return f"{last} ({digits})"
 
+    @property
+    def short(self) -> str:
+        """The beginning of default names of runs: the last part of the spec."""
+        return self.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
+
     def goes_by(self, name: str | None) -> bool:
         """Whether it is the model of this spec or title; any model is that of None."""
         return name in (None, self.name, self.title)
@@ -90,6 +95,13 @@ class Request:
     @property
     def form(self) -> Form:
         return "completion" if isinstance(self.prompt, str) else "chat"
+
+    @property
+    def text(self) -> str:
+        """The prompt as one text, as generations keep it: each message under its role."""
+        if isinstance(self.prompt, str):
+            return self.prompt
+        return "\n".join(f"[{role}]\n{content}" for role, content in self.prompt)
 
     def key(self, model: ModelInfo, settings: Settings = ()) -> str:
         """The answer's key in the answer log: everything that can change it, and nothing else."""

@@ -183,9 +183,8 @@ class ProfileConfig:
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-profiles-1f0c"."""
-        short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
         asked = model.asked(settings)
-        return f"{short}-profiles-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        return f"{model.short}-profiles-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def configure_profiles(

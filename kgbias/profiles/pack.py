@@ -11,9 +11,8 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.reading import read_text, read_toml
-from kgbias.io.resources import folders, resource
 from kgbias.io.templates import Template, read_template, render
-from kgbias.packs import MANIFEST
+from kgbias.packs import MANIFEST, folder_of
 
 Kind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
@@ -124,23 +123,10 @@ def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def profile_packs() -> list[str]:
-    """The packs of profiles that come with kgbias."""
-    return [name for name in folders("prompts") if (resource("prompts", name) / _FILE).is_file()]
-
-
 def load_profile_pack(name: str | Path = DEFAULT) -> ProfilePack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    plain = str(name) == Path(str(name)).name
-    shipped = resource("prompts", str(name)) if plain and str(name) else None
-    folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
-    if not (folder / _FILE).is_file():
-        raise UsageError(
-            f"{no_such('prompts', str(name), profile_packs())}, or name a folder "
-            f"with {MANIFEST} and {_FILE}"
-        )
-    return _read(folder)
+    return _read(folder_of(name, _FILE))
 
 
 _FILE = "attribute.toml"

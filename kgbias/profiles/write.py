@@ -332,7 +332,6 @@ def _generations(
     else:
         found = read_value(answer.text, place.attributes[0], ended=ended)
     template = config.pack.templates[config.template]
-    prompt = request.prompt
     group = place.named.group
     first = Generation(
         run_id=run.id,
@@ -346,7 +345,7 @@ def _generations(
         reason=found.reason,
         template=f"{template.label}:{'chat' if config.form == 'json' else 'completion'}",
         template_hash=template.hash,
-        prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
+        prompt=request.text,
         answer_key=answer.key,
     )
     if found.values is None:

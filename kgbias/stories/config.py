@@ -7,16 +7,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.io.reading import read_table, read_text, read_toml
-from kgbias.io.resources import folders, resource
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.kinds import abilities, form_for
 from kgbias.models.truncate import Truncation
-from kgbias.packs import MANIFEST
+from kgbias.packs import MANIFEST, folder_of
 from kgbias.parameters import Names, as_names
 from kgbias.stories.read import READERS, VERSION
 
@@ -135,9 +134,8 @@ class StoryConfig:
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
-        short = model.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
         asked = model.asked(settings)
-        return f"{short}-stories-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        return f"{model.short}-stories-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def configure_stories(
@@ -179,8 +177,7 @@ def _chosen(people: Sequence[Person], kind: str, wanted: Sequence[str]) -> tuple
     there = {getattr(p, kind).casefold(): getattr(p, kind) for p in people}
     for name in wanted:
         if name.casefold() not in there:
-            raise UsageError(f"no {kind} {name!r} among the people; choose from "
-                             f"{', '.join(there.values())}")  # fmt: skip
+            raise UsageError(no_such(kind, name, there.values(), " among the people"))
     names = {name.casefold() for name in wanted}
     return tuple(p for p in people if not names or getattr(p, kind).casefold() in names)
 
@@ -199,23 +196,10 @@ def read_people(path: Path) -> tuple[Person, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def story_packs() -> list[str]:
-    """The packs of stories that come with kgbias."""
-    return [name for name in folders("prompts") if (resource("prompts", name) / _FILE).is_file()]
-
-
 def load_story_pack(name: str | Path = DEFAULT) -> StoryPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    plain = str(name) == Path(str(name)).name
-    shipped = resource("prompts", str(name)) if plain and str(name) else None
-    folder = shipped if shipped is not None and (shipped / _FILE).is_file() else Path(name)
-    if not (folder / _FILE).is_file():
-        raise UsageError(
-            f"no prompts {str(name)!r}: choose from {', '.join(story_packs())}, or name a folder "
-            f"with {MANIFEST} and {_FILE}"
-        )
-    return _read(folder)
+    return _read(folder_of(name, _FILE))
 
 
 @cache

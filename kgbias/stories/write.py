@@ -180,7 +180,7 @@ def _read(
         reason=reason,
         template=f"{template.worded(config.wording(sample))}:{config.form}",
         template_hash=template.hash,
-        prompt=prompt if isinstance(prompt, str) else "\n".join(f"[{r}]\n{t}" for r, t in prompt),
+        prompt=request.text,
         answer_key=answer.key,
     )
     labels = {"group": person.group, "category": person.category}

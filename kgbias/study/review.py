@@ -1,23 +1,22 @@
 """Review of a run by hand: restoring rejected answers, rejecting accepted ones."""
 
 import csv
-import getpass
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
+from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
 from kgbias.io.files import whole_file
-from kgbias.io.reading import read_table, read_text
+from kgbias.io.reading import read_saved_table
 from kgbias.io.text import defused, undefused
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, as_names, user_name
 from kgbias.study.rows import Rows
 
 _SHEET = (
@@ -84,10 +83,7 @@ class Review:
     def by(self) -> str:
         """Who decides: the given name, or the user's."""
         if self._by is None:
-            try:
-                self._by = getpass.getuser()
-            except (OSError, KeyError, ImportError) as error:
-                raise UsageError("your user name is unknown: set `by`") from error
+            self._by = user_name()
         return self._by
 
     def answers(
@@ -277,7 +273,7 @@ class Review:
                 id,
                 verdict,
                 self.by,
-                _now(earlier),
+                now(earlier.decided if earlier else None),
                 statement,
                 earlier.read if earlier else triple,
             )
@@ -304,9 +300,7 @@ class Review:
 
 def _sheet(path: Path) -> list[_Wanted]:
     """The decisions filled in."""
-    first = read_text(path).partition("\n")[0]
-    delimiter = max(",;\t", key=first.count)  # as some languages' spreadsheets save CSV
-    _, lines = read_table(path, ("id", "decision", "predicate", "object"), delimiter)
+    _, lines = read_saved_table(path, ("id", "decision", "predicate", "object"))
     return [
         (
             f"{path}, line {number}: ",
@@ -328,14 +322,6 @@ def _same(earlier: Decision | None, decision: Decision) -> bool:
         (earlier.verdict, earlier.statement, earlier.reviewer)
         == (decision.verdict, decision.statement, decision.reviewer)
     )
-
-
-def _now(earlier: Decision | None) -> str:
-    """The present time, but always later than the earlier decision, whatever the clock says."""
-    now = datetime.now(UTC)
-    if earlier is not None:
-        now = max(now, datetime.fromisoformat(earlier.decided) + timedelta(microseconds=1))
-    return now.isoformat(timespec="microseconds")
 
 
 def _holds(row: ReviewedAnswer, text: str) -> bool:

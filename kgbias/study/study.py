@@ -1,11 +1,11 @@
 """A study: a store of runs."""
 
 import html
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
@@ -51,6 +51,9 @@ if TYPE_CHECKING:
     from kgbias.query import NamedQuery
     from kgbias.stories.write import StoriesPrice
     from kgbias.study.mapping import Mapped
+
+
+Written = TypeVar("Written")
 
 
 def open(
@@ -526,18 +529,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import write_profiles
 
-        opening, rest = parted(options)
-        budget, asking = budgeted(rest, spec := spec_of(model, opening))
-        config = configure_profiles(spec, **asking)
-        with self.working() as progress, opened_completer(model, opening, progress) as asked:
-            written = write_profiles(
-                config,
-                asked,
-                self._context.writable(),
-                name=name,
-                progress=progress,
-                budget=budget,
-            )
+        written = self._written(model, options, configure_profiles, write_profiles, name)
         return Run(self._context, written.run, written=written)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
@@ -581,18 +573,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import write_stories
 
-        opening, rest = parted(options)
-        budget, asking = budgeted(rest, spec := spec_of(model, opening))
-        config = configure_stories(spec, **asking)
-        with self.working() as progress, opened_completer(model, opening, progress) as asked:
-            told = write_stories(
-                config,
-                asked,
-                self._context.writable(),
-                name=name,
-                progress=progress,
-                budget=budget,
-            )
+        told = self._written(model, options, configure_stories, write_stories, name)
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
@@ -603,6 +584,29 @@ class Study(Compared, Tested, Checked):
         prices, asking = priced(options, model)
         found = stories_price(configure_stories(model, **asking))
         return replace(found, prices=prices)
+
+    def _written(
+        self,
+        model: str | Completer,
+        options: Mapping[str, Any],
+        configured: Callable[..., Any],
+        write: Callable[..., Written],
+        name: str | None,
+    ) -> Written:
+        """What `write` makes of the configuration for a model with these options, within their
+        budget."""
+        opening, rest = parted(options)
+        budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        config = configured(spec, **asking)
+        with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            return write(
+                config,
+                asked,
+                self._context.writable(),
+                name=name,
+                progress=progress,
+                budget=budget,
+            )
 
     # Questions
 

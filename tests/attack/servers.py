@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -309,6 +310,9 @@ def concerns(client: str, scenario: str) -> bool:
 
 # What must still work on a store that a hostile answer may have reached; a report draws figures and
 # takes a second.
+NOTHING = re.compile(
+    r"kgbias: run '\w+'( \(\w+\))? has no statements: repeat its crawl, or name another run"
+)
 AFTER: tuple[tuple[str, ...], ...] = (("runs",), ("compare", "r"), ("export", "-o", "after.jsonl"))
 REPORT = ("report", "-o", "after.html")
 
@@ -344,8 +348,8 @@ def attack(
         for argv in after:
             done = commands.run(*argv, cwd=folder, timeout=timeout)
             # A crawl that the server gave nothing has nothing to take out, and that is said.
-            nothing = done.code and "has no statements" in done.err and not done.fault
-            if (done.fault or done.code) and not nothing:
+            nothing = done.code == 2 and NOTHING.fullmatch(done.err.strip())
+            if done.fault or (done.code and not nothing):
                 faults.append(f"then {argv[0]} failed: {done.fault or done.err.strip()[:200]}")
         faults += leaks(folder, "")
     return ended, faults

@@ -10,7 +10,7 @@ from tests.conftest import ROOT
 PACKAGE = Path(kgbias.__file__).parent
 # What takes in bytes that somebody else may have written: files, stores, models, servers, keys.
 READERS = re.compile(
-    r"(.*\.)?(read_text|read_bytes)|(kgbias\.reading\.)?(read_(json|toml|table)|json_value)"
+    r"(.*\.)?(read_text|read_bytes)|(kgbias\.reading\.)?(read_(json|toml|(saved_)?table)|json_value)"
     r"|(json|tomllib|pickle)\.loads?|np\.frombuffer|sqlite3\.connect|(kglite|spacy)\.load|load_file"
     r"|KeyedVectors\.load_word2vec_format|load_facebook_vectors|utils\.open|.*parquet\.read_table"
     r"|neo4j\.GraphDatabase\.driver|pretrained|SentenceTransformer|LLMEngine\.from_engine_args"

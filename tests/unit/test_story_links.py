@@ -121,7 +121,7 @@ def test_the_pack_that_comes_with_kgbias() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("name,group\na,b\n", "category"),
+        ("name,group\na,b\n", "no column 'category' in .*; choose from name, group"),
         ("name,group,category\n", "has a header but no rows"),
         ("name,group,category\na, ,c\n", "line 2: a name, group or category is empty"),
     ],
