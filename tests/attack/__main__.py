@@ -125,6 +125,8 @@ def main() -> None:
                 for what, tried, found in run(commands, world, folder, given.full, given.seed):
                     seconds = time.monotonic() - began
                     print(f"{what:<50}{tried:>8}  {found.total():>4} faults  {seconds:7.0f} s")
+                    for fault in found:  # now: a run that is cut off has told what it found
+                        print(f"    {fault}")
                     sys.stdout.flush()
                     total, faults = total + tried, faults + found
     for fault, count in faults.most_common():
