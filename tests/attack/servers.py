@@ -178,6 +178,7 @@ SCENARIOS: dict[str, Scenario] = {
         content_type="application/json",
     ),
     "a long body": _raw(b"[" + b"0," * 20_000_000),
+    "a body of objects": _raw(b'{"choices": [' + b"{}," * 2_700_000 + b"{}]}"),  # 8 MB
     "to another place": _raw("", 302, location="http://127.0.0.1:9/v1"),
     "round and round": _raw("", 307, location="/v1/completions"),
     "a length too long": _raw("{}", content_length="100000", content_type="application/json"),
