@@ -181,6 +181,12 @@ SCENARIOS: dict[str, Scenario] = {
     "a body of objects": _raw(b'{"choices": [' + b"{}," * 2_700_000 + b"{}]}"),  # 8 MB
     "to another place": _raw("", 302, location="http://127.0.0.1:9/v1"),
     "round and round": _raw("", 307, location="/v1/completions"),
+    "to be fetched": _raw("", 303, location="/v1/completions"),
+    "to a port that is none": _raw("", 307, location="http://127.0.0.1:99999/v1"),
+    "to half an address": _raw("", 307, location="http://[::1"),
+    "to a file": _raw("", 302, location="file:///etc/passwd"),
+    "to nowhere": _raw("", 302, location=""),
+    "to a place that is no text": _raw("", 302, location="/\xff\xfe"),
     "a length too long": _raw("{}", content_length="100000", content_type="application/json"),
     "a length too short": _raw('{"choices": []}', content_length="4"),
     "no such chunks": _raw("zz\r\n{}\r\n", transfer_encoding="chunked"),
