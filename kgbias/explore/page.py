@@ -72,7 +72,7 @@ def drawn(found: Statements, by_group: Map) -> str:
 FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs", "details", "exports", "app",
+    "origins", "choices", "beliefs", "details", "exports", "live", "app",
 )  # fmt: skip
 """The page's own scripts, in order; they are joined into one."""
 

@@ -169,3 +169,45 @@ def test_hostile_text_from_a_server_is_inert(chromium: Any, store: SQLiteStore) 
             page.wait_for_selector("#details h3:has-text('answer')")
         page.fill("#search", "<img")
         assert page.evaluate("window.pwned === undefined")
+
+
+def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None:
+    url = str(tmp_path / "kgbias.db")
+    command = [
+        sys.executable, "-m", "kgbias", "crawl", "--model", "reference", "--category", "peoples",
+        "--store", url, "--run", "watched",
+    ]  # fmt: skip
+    crawl = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    try:
+        until_has_statements(url)
+        crawl.send_signal(signal.SIGSTOP)  # in the middle, for as long as it takes to look
+        with serving(url, "watched") as address, opened(chromium, address) as page:
+            page.click('[data-tab="group"]')
+            page.wait_for_selector("#live:has-text('watched is running')")
+            few = page.evaluate("kgbias.selection().rows.length")
+            page.evaluate("kgbias.set({ row: 0 })")  # somebody reads: the page waits
+            page.wait_for_selector("#details h4:has-text('Answered')")
+            crawl.send_signal(signal.SIGCONT)
+            assert crawl.wait(120) == 0
+            page.wait_for_selector("#live button:has-text('Show them now')")
+            assert page.evaluate("kgbias.selection().rows.length") == few
+            page.click("#close-details")
+            page.wait_for_selector("#live", state="hidden")
+            page.wait_for_selector("html[data-ready]", state="attached")
+            with SQLiteStore(url) as store:
+                (summary,) = store.summaries()
+            until(page, f"kgbias.about.rows === {summary.triples}")
+            assert summary.triples > few
+            assert "view=group" in page.url and not page.is_visible("#warning")
+    finally:
+        crawl.kill()
+
+
+def until_has_statements(url: str) -> None:
+    for _ in range(1200):
+        if Path(url).exists():
+            with SQLiteStore(url) as store:
+                if store.summaries() and store.summaries()[0].triples:
+                    return
+        time.sleep(0.05)
+    raise AssertionError("the crawl has no statements")

@@ -257,10 +257,17 @@ const start = async () => {
   readyMaps(await block("maps"));
   startMap();
   draw();
+  startLive();
   document.documentElement.dataset.ready = Math.round(performance.now());
-  window.kgbias = { state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
+  window.kgbias = { about, state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
 };
-by("warning").showModal();
+const warnedOf = warnedBefore();
+if (warnedOf) {
+  document.body.classList.toggle("blurred", warnedOf === "blurred");
+  by("blur").setAttribute("aria-pressed", warnedOf === "blurred");
+  document.body.classList.remove("unwarned");
+} else by("warning").showModal();
 start().catch((problem) => {
+  if (problem.stale) return location.reload();
   by("found").textContent = `This page cannot be shown here: ${problem.message}. It needs a browser of 2023 or later.`;
 });
