@@ -49,7 +49,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
-from kgbias.explore import beliefs, labelling, statements, units
+from kgbias.explore import beliefs, labelling, meaning, statements, units
 from kgbias.explore.labelling import Desk
 from kgbias.explore.live import Live
 from kgbias.explore.origins import origin_of
@@ -123,6 +123,8 @@ def _read(
     if few or selection.without_echoes:
         statements.find_echoes(found, progress)
     maps = units.maps(found, seed=seed, progress=progress, search=few)
+    if (by_meaning := meaning.by_meaning(found, seed=seed)) is not None:
+        maps.insert(1, by_meaning)
     core = statements.block(found)
     never = beliefs.add(found, core, progress) if few else []
     blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}

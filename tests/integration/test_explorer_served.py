@@ -185,8 +185,8 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
     with FaultServer(answers) as model:
         crawl = subprocess.Popen(
             [sys.executable, "-m", "kgbias", "crawl", "--model", "openai:m",
-             "--base-url", model.url, "--store", url, "--run", "watched", "--group", "Women", "--samples", "2",
-             "--iterations", "1", "--form", "completion"],
+             "--base-url", model.url, "--store", url, "--run", "watched", "--group", "Women",
+             "--samples", "2", "--iterations", "1", "--form", "completion"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         assert expanding.wait(60)
