@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
@@ -97,7 +97,7 @@ def _placed(rows: NDArray[np.float32], seed: int) -> tuple[Floats, str]:
     start = (centred @ axes.T).astype(np.float64)
     try:
         umap = load_umap()
-    except MissingExtra:
+    except (MissingExtra, UsageError):  # not installed, or not safe in this folder
         return start, "pca"
     spread = start / start.std(axis=0).max() * 1e-4
     with warnings.catch_warnings():
