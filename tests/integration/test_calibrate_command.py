@@ -62,7 +62,7 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows())
+    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows())
     assert list(table) == [row.__name__ for row in rows]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)
