@@ -216,7 +216,8 @@ class Batches:
                 body = await self._patiently(lambda: self._results(client, batch))
             except Gone:
                 return []
-            lines, count, whole = [], 0, True
+            lines: list[dict[str, Any]] = []
+            count, whole = 0, True
             for text in io.BytesIO(body):  # there may be millions, of which few are results
                 if text.strip():
                     line = parsed(text)

@@ -22,7 +22,7 @@ from tests.attack.servers import (
     concerns,
     right,
 )
-from tests.fault_server import Fault, FaultServer
+from tests.fault_server import Fault, FaultServer, Plan
 
 pytestmark = pytest.mark.attack
 ALL = [(c, s) for c in CLIENTS for s in SCENARIOS if s not in ECHOES and concerns(c, s)]
@@ -72,6 +72,10 @@ def test_no_such_number_is_stored(
         assert ended.code == 2 and not faults, ended
 
 
+def _saying(name: str) -> Plan:
+    return lambda *_: SCENARIOS[name]({}, {})
+
+
 def test_long_answers_take_little(commands: Commands, world: Path) -> None:
     """Sixteen requests of a crawl are under way at once, and four of a probe."""
     for client, name in (("crawl", "a long body"), ("probe", "a body of objects")):
@@ -80,7 +84,7 @@ def test_long_answers_take_little(commands: Commands, world: Path) -> None:
             (world / "more.csv").write_text(f"group,predicate,object\n{rows}")
             assert commands.run("import", "more.csv", "--run", "r2", cwd=world).code == 0
         argv = [word if word != "r" else "r2" for word in CLIENTS[client].argv]
-        with FaultServer(lambda *_, name=name: SCENARIOS[name]({}, {})) as hostile:  # type: ignore[misc]
+        with FaultServer(_saying(name)) as hostile:
             env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
             ended = commands.run(*argv, env=env, cwd=world, timeout=30)
         assert ended.code == 2 and not ended.fault, ended
