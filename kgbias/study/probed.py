@@ -32,6 +32,7 @@ from kgbias.study.rows import Rows
 if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
+    from kgbias.evidence.known import Known
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
     from kgbias.probe import RunProbes
@@ -326,6 +327,56 @@ class Probed(OfRun):
                 )  # fmt: skip
                 rows.append(dict(zip(_MODELS, values, strict=True)))
         return Rows(rows, lambda row: row, _MODELS)
+
+    def known(
+        self,
+        table: PathLike = "seegull",
+        *,
+        group_column: str | None = None,
+        attribute_column: str | None = None,
+        offensiveness_column: str | None = None,
+        indicators: PathLike | None = None,
+        device: str = "auto",
+        **selection: Unpack[Selecting],
+    ) -> "Known":
+        """Hold what the run says against stereotypes that people recorded: each statement about a
+        group of the table is known, related or new (`kgbias.evidence.known`), and each recorded
+        stereotype was said or not. "Known" means recorded by these annotators in this table:
+        neither true nor common. English only.
+
+        Args:
+            table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
+                a CSV or TSV file; or StereoSet's JSON.
+            group_column: the column of the groups (None: group or identity).
+            attribute_column: that of the attributes (None: attribute).
+            offensiveness_column: that of how offensive they are (None: offensiveness or
+                offensiveness_score, if there is one).
+            indicators: a file of names of groups, in addition to the built-in ones.
+            device: where the encoder all-MiniLM-L6-v2 runs.
+            selection: which statements count, as in `counted`.
+
+        Raises DataError for a file that is no such table, or that has none of the run's groups.
+        """
+        from kgbias.evidence.known import known
+        from kgbias.evidence.recorded import Columns, read_stereotypes
+        from kgbias.measure.scorers import require_english
+        from kgbias.models.embed import SentenceVectors
+
+        need_statements(self.stored)
+        require_english(self.stored, "the rules for what a statement claims")
+        columns = Columns(group_column, attribute_column, offensiveness_column)
+        recorded = read_stereotypes(table, columns)
+        with self._context.working() as progress:
+            found = known(
+                self.stored,
+                recorded,
+                embed=SentenceVectors(device=device, notify=progress.note),
+                indicators=_declared(indicators),
+                selection=Selection(**selection),
+                progress=progress,
+            )
+        self._context.remark(found.counted.note)
+        return found
 
     def replicate(
         self,

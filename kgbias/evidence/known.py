@@ -1,0 +1,322 @@
+"""Known or new: a run's statements held against stereotypes that people recorded.
+
+A statement is *known* if it makes the same claim about the same group as a recorded stereotype
+(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `KNOWN` alike, with the
+same polarity and stance. It is *related* if its words or vectors are near one of the group's recorded
+attributes (`RELATED`), whatever it says of it; else it is *new*. "Known" means recorded by these
+annotators in this table: neither true nor common.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from kgbias.associate.indicators import Indicators, shipped
+from kgbias.errors import DataError
+from kgbias.evidence.claims import Claim, claims
+from kgbias.evidence.names import group_names
+from kgbias.evidence.recorded import Stereotype
+from kgbias.graph.selection import Counted, Selection, select
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Group, TripleView
+from kgbias.ids import normalise
+from kgbias.io.progress import Progress, Silent
+from kgbias.language.words import lemma
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Values, bootstrap_clusters
+
+KNOWN = 0.85
+RELATED = 0.6
+MARKS: Mapping[str, str] = {
+    "known": "the table has it of this group",
+    "related": "the table has something near of this group",
+    "new": "the table has nothing near of this group",
+}
+"""Each mark with what it means."""
+
+Embed = Callable[[Sequence[str]], Values]
+_ROWS = 1024  # claims compared with all attributes at once
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """How a text and an attribute go together: the mark ("known" or "related"), whether by "words"
+    or by "meaning", and the cosine of their claims, -1 to 1 (of several, the greatest)."""
+
+    mark: str
+    by: str
+    similarity: float
+
+    @property
+    def strength(self) -> tuple[bool, bool, float]:
+        return self.mark == "known", self.by == "words", self.similarity
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A statement of a group that the table has: its mark and, unless it is new, the recorded
+    stereotype that is nearest, how they go together (`by`), and the cosine."""
+
+    triple: TripleView
+    category: str
+    mark: str
+    entry: Stereotype | None = None
+    by: str = ""
+    similarity: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A recorded stereotype of a group of the run.
+
+    Attributes:
+        entry: the stereotype.
+        group: the group, as the run calls it.
+        count: how often the run said it of the group.
+        elsewhere: the share of the other groups of the category, without those that the table has
+            it of too, of which the run said it; NaN if there are none.
+    """
+
+    entry: Stereotype
+    group: str
+    count: int
+    elsewhere: float
+
+
+@dataclass(frozen=True)
+class Known:
+    """A run's statements held against a table.
+
+    Attributes:
+        source: the name of the table.
+        rows: the statements about the groups that the table has, in the order of the store.
+        entries: the recorded stereotypes of these groups, in the order of the table.
+        without: the groups of the run that the table lacks; their statements are not marked.
+        unused: how many recorded stereotypes are about other groups.
+        counted: the statements that count.
+    """
+
+    source: str
+    rows: Sequence[Marked]
+    entries: Sequence[Heard]
+    without: Sequence[str]
+    unused: int
+    counted: Counted
+
+    @cached_property
+    def shares(self) -> Mapping[str, Estimate]:
+        """Shares, each with the percentile bootstrap interval over groups (none for fewer than
+        four), which are what another table of these annotators would sample:
+
+        - "said": of the recorded stereotypes, those that the run says of their group.
+        - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
+          `Heard.elsewhere`.
+        - "beyond": the difference of the two.
+        - "known", "related" and "new": of the distinct statements about these groups.
+        """
+        found = {"said": self._over_entries(lambda e: float(e.count > 0))}
+        found["elsewhere"] = self._over_entries(lambda e: e.elsewhere)
+        found["beyond"] = self._over_entries(lambda e: (e.count > 0) - e.elsewhere)
+        marks = {(row.triple.id): row for row in self.rows}.values()
+        clusters = [row.triple.group_id for row in marks]
+        for mark in MARKS:
+            found[mark] = _share(clusters, [float(row.mark == mark) for row in marks])
+        return found
+
+    def _over_entries(self, value: Callable[[Heard], float]) -> Estimate:
+        values = [value(entry) for entry in self.entries]
+        kept = [n for n, each in enumerate(values) if not math.isnan(each)]
+        return _share([self.entries[n].group for n in kept], [values[n] for n in kept])
+
+    def groups(self) -> list[dict[str, Any]]:
+        """For each group, its recorded stereotypes, how many of them were said, and its distinct
+        statements by mark."""
+        marks: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in {row.triple.id: row for row in self.rows}.values():
+            marks[row.triple.group][row.mark] += 1
+        found = []
+        for group in dict.fromkeys(entry.group for entry in self.entries):
+            own = [entry for entry in self.entries if entry.group == group]
+            said = sum(entry.count > 0 for entry in own)
+            counts = {mark: marks[group][mark] for mark in MARKS}
+            statements = sum(counts.values())
+            found.append({"group": group, "recorded": len(own), "said": said,
+                          "statements": statements, **counts})  # fmt: skip
+        return found
+
+
+def _share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
+    of = np.array(values)
+
+    def mean(weights: Values) -> Values:
+        return np.asarray(weights @ of / weights.sum(axis=1))
+
+    return bootstrap_clusters(clusters, mean)
+
+
+def known(
+    run: StoredRun,
+    table: Sequence[Stereotype],
+    *,
+    embed: Embed,
+    indicators: Indicators | None = None,
+    selection: Selection | None = None,
+    progress: Progress | None = None,
+) -> Known:
+    """Hold the statements of a run that count against a table of recorded stereotypes. Groups are
+    the same if they have a name in common: their own, a variant, or one of the declared
+    `indicators`; singular and plural, with or without "people". `embed` gives vectors of length 1.
+
+    Raises DataError if the table has none of the run's groups.
+    """
+    told = progress or Silent()
+    counted = select(run, selection)
+    groups = same_groups(run.groups, table, indicators or shipped())
+    own = [each for each in table if each.group in groups]
+    if not own:
+        raise DataError(
+            f"{table[0].source} records nothing of the groups of run {run.name}: "
+            f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}"
+        )
+    texts = list(dict.fromkeys(_text(t) for t in counted.triples))
+    attributes = list(dict.fromkeys(entry.attribute for entry in own))
+    matches = matched(texts, attributes, embed, told)
+    recorded: dict[str, dict[str, Stereotype]] = defaultdict(dict)  # by group and attribute
+    for entry in own:
+        recorded[groups[entry.group].id].setdefault(entry.attribute, entry)
+    rows = [
+        _marked(t, category, recorded[t.group_id], matches[_text(t)])
+        for t in counted.triples
+        if (category := _category(run, t.group_id)) is not None and t.group_id in recorded
+    ]
+    without = [group.name for group in run.groups if group.id not in recorded]
+    heard = _heard(run, own, groups, counted.triples, matches)
+    return Known(own[0].source, rows, heard, without, len(table) - len(own), counted)
+
+
+def same_groups(
+    groups: Sequence[Group], table: Sequence[Stereotype], indicators: Indicators
+) -> dict[str, Group]:
+    """The group of the run that each name of the table stands for; without those that it lacks."""
+    called: dict[str, Group] = {}
+    for group in groups:
+        called.setdefault(_called(group.name), group)
+    for group in groups:
+        declared = indicators.of(group)
+        names = (*group.variants, *(name.text for name in group_names(group, indicators)),
+                 *(declared.aliases if declared else ()))  # fmt: skip
+        for name in names:
+            called.setdefault(_called(name), group)
+    found = {each.group: called.get(_called(each.group)) for each in table}
+    return {name: group for name, group in found.items() if group is not None}
+
+
+def _called(name: str) -> str:
+    """The form in which two names of a group are the same."""
+    words = normalise(name).split()
+    words = words[1:] if len(words) > 1 and words[0] == "the" else words
+    words = words[:-1] if len(words) > 1 and words[-1] in ("people", "person") else words
+    return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
+
+
+def matched(
+    texts: Sequence[str], attributes: Sequence[str], embed: Embed, progress: Progress | None = None
+) -> dict[str, dict[str, Match]]:
+    """The attributes that each text is known for or related to, whomever it is about."""
+    told = progress or Silent()
+    theirs = [(a, claim) for a in attributes for claim in claims(a)]
+    said = [(text, claim) for text in texts for claim in claims(text) or (_as_it_is(text),)]
+    told.stage("statements beside recorded stereotypes", len(said))
+    found: dict[str, dict[str, Match]] = {text: {} for text in texts}
+    if not theirs or not said:
+        return found
+    beside = embed([claim.phrase for _, claim in theirs])
+    for start in range(0, len(said), _ROWS):
+        part = said[start : start + _ROWS]
+        cosines = embed([claim.phrase for _, claim in part]) @ beside.T
+        for n, (text, claim) in enumerate(part):
+            for k, (attribute, recorded) in enumerate(theirs):
+                match = _match(claim, recorded, float(cosines[n, k]))
+                before = found[text].get(attribute)
+                if match and (before is None or match.strength > before.strength):
+                    found[text][attribute] = match
+        told.advance(len(part))
+    return found
+
+
+def _as_it_is(text: str) -> Claim:
+    """A text that claims nothing of people as they are can still be related to an attribute."""
+    return Claim(frozenset(), 0, False, text)
+
+
+def _match(claim: Claim, recorded: Claim, similarity: float) -> Match | None:
+    sides = bool(claim.lemmas) and claim.sides_with(recorded)
+    if sides and claim.lemmas == recorded.lemmas:
+        return Match("known", "words", similarity)
+    if sides and similarity >= KNOWN:
+        return Match("known", "meaning", similarity)
+    if claim.lemmas == recorded.lemmas:
+        return Match("related", "words", similarity)
+    return Match("related", "meaning", similarity) if similarity >= RELATED else None
+
+
+def _marked(
+    triple: TripleView,
+    category: str,
+    recorded: Mapping[str, Stereotype],
+    matches: Mapping[str, Match],
+) -> Marked:
+    own = [(matches[a].strength, a) for a in recorded if a in matches]
+    if not own:
+        return Marked(triple, category, "new")
+    best = matches[attribute := max(own)[1]]
+    return Marked(
+        triple, category, best.mark, recorded[attribute], best.by, round(best.similarity, 4)
+    )
+
+
+def _heard(
+    run: StoredRun,
+    own: Sequence[Stereotype],
+    groups: Mapping[str, Group],
+    triples: Sequence[TripleView],
+    matches: Mapping[str, Mapping[str, Match]],
+) -> list[Heard]:
+    said: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
+    for t in triples:
+        for attribute, match in matches[_text(t)].items():
+            if match.mark == "known":
+                said[attribute][t.group_id] += t.count
+    asked = {t.group_id for t in triples}
+    having: dict[str, set[str]] = defaultdict(set)  # by attribute, the groups that have it
+    for entry in own:
+        having[entry.attribute].add(groups[entry.group].id)
+    heard = []
+    for entry in own:
+        group, counts = groups[entry.group], said[entry.attribute]
+        others = [
+            g.id
+            for g in run.groups
+            if g.category == group.category and g.id in asked - having[entry.attribute]
+        ]
+        elsewhere = sum(counts[g] > 0 for g in others) / len(others) if others else math.nan
+        heard.append(Heard(entry, group.name, counts[group.id], elsewhere))
+    return heard
+
+
+def _category(run: StoredRun, group_id: str) -> str | None:
+    return next((g.category for g in run.groups if g.id == group_id), None)
+
+
+def _text(triple: TripleView) -> str:
+    return " ".join(part for part in (triple.predicate, triple.object) if part)
+
+
+def _few(names: Sequence[str]) -> str:
+    names = list(dict.fromkeys(names))
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
