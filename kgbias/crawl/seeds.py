@@ -117,7 +117,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
-    if path == _SEEGULL:
+    if path == _SEEGULL and not Path(path).exists():
         with as_file(files("kgbias.crawl") / "seegull.csv") as shipped:
             return read_seeds(str(shipped))
     file = Path(path)

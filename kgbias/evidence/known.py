@@ -1,10 +1,10 @@
 """Known or new: a run's statements held against stereotypes that people recorded.
 
 A statement is *known* if it makes the same claim about the same group as a recorded stereotype
-(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `KNOWN` alike, with the
-same polarity and stance. It is *related* if its words or vectors are near one of the group's recorded
-attributes (`RELATED`), whatever it says of it; else it is *new*. "Known" means recorded by these
-annotators in this table: neither true nor common.
+(`kgbias.evidence.claims`): the same words, or words whose vectors are at least `KNOWN` alike, with
+the same polarity and stance. It is *related* if its words or vectors are near those of something
+recorded of the group (`RELATED`), whatever it says of it; else it is *new*. "Known" means recorded
+by these annotators in this table: neither true nor common.
 """
 
 import math
@@ -18,7 +18,7 @@ import numpy as np
 
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
-from kgbias.evidence.claims import Claim, claims
+from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.names import group_names
 from kgbias.evidence.recorded import Stereotype
 from kgbias.graph.selection import Counted, Selection, select
@@ -30,7 +30,9 @@ from kgbias.language.words import lemma
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, bootstrap_clusters
 
-KNOWN = 0.85
+KNOWN = 0.86
+"""The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
+(docs/how-to/known.md has the precision on labelled pairs; tests/data/known.tsv)."""
 RELATED = 0.6
 MARKS: Mapping[str, str] = {
     "known": "the table has it of this group",
@@ -251,16 +253,19 @@ def matched(
 
 def _as_it_is(text: str) -> Claim:
     """A text that claims nothing of people as they are can still be related to an attribute."""
-    return Claim(frozenset(), 0, False, text)
+    return Claim(frozenset(), 0, False, "", False, text)
 
 
 def _match(claim: Claim, recorded: Claim, similarity: float) -> Match | None:
-    sides = bool(claim.lemmas) and claim.sides_with(recorded)
-    if sides and claim.lemmas == recorded.lemmas:
-        return Match("known", "words", similarity)
-    if sides and similarity >= KNOWN:
+    same = claim.lemmas == recorded.lemmas
+    # Forms of one word can say different things ("drink" and "drunk"): their vectors tell.
+    alike = similarity >= KNOWN and not exclude(claim, recorded)
+    if same and (alike or claim.words == recorded.words):
+        if claim.sides_with(recorded) or claim.likes(recorded):
+            return Match("known", "words", similarity)
+    elif claim.lemmas and alike and claim.sides_with(recorded):
         return Match("known", "meaning", similarity)
-    if claim.lemmas == recorded.lemmas:
+    if same:
         return Match("related", "words", similarity)
     return Match("related", "meaning", similarity) if similarity >= RELATED else None
 

@@ -67,11 +67,10 @@ def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[
     Raises DataError, naming the line, for a file that is no such table; UsageError for columns
     that it cannot have.
     """
-    columns = columns or Columns()
-    if str(table) == SEEGULL:
-        with as_file(files("kgbias.evidence") / "recorded" / "seegull.csv") as path:
-            return _unique(_rows(path, SEEGULL, Columns()))
-    path = Path(table)
+    columns, path = columns or Columns(), Path(table)
+    if str(table) == SEEGULL and not path.exists():
+        with as_file(files("kgbias.evidence") / "recorded" / "seegull.csv") as shipped:
+            return _unique(_rows(shipped, SEEGULL, Columns()))
     if path.suffix.lower() == ".json":
         if columns != Columns():
             raise UsageError(f"{path} is StereoSet's JSON: only a CSV or TSV file has columns")
@@ -79,7 +78,9 @@ def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[
     elif path.suffix.lower() in (".csv", ".tsv", ".tab"):
         found = _unique(_rows(path, path.stem, columns))
     else:
-        raise UsageError(f"{path}: a table of stereotypes is a .csv, .tsv or .json file, or {SEEGULL}")
+        raise UsageError(
+            f"{path}: a table of stereotypes is a .csv, .tsv or .json file, or {SEEGULL}"
+        )
     if not found:
         raise DataError(f"{path} has no row with a group and an attribute")
     return found
