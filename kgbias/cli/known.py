@@ -10,15 +10,15 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
+    base_url_option,
     default,
-    device_setting,
     json_option,
     run_argument,
     said,
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import setting
+from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence.known import MARKS, Known, Marked
 from kgbias.stats.estimate import Estimate, finite
 
@@ -28,7 +28,10 @@ _SHOWN = 10
 
 @click.command(
     cls=Command,
-    examples=("kgbias known smollm2", "kgbias known smollm2 --table stereotypes.csv"),
+    examples=(
+        "kgbias known smollm2 --table stereotypes.csv",
+        "kgbias known smollm2 --table stereotypes.csv --model smollm2",
+    ),
 )
 @run_argument
 @store_option
@@ -38,6 +41,12 @@ _SHOWN = 10
     show_default=True,
     metavar="FILE",
     help="The recorded stereotypes: CSV, TSV, StereoSet's JSON, or the shipped part of SeeGULL.",
+)
+@click.option(
+    "--model",
+    metavar="SPEC",
+    help="First ask this model what it believes, of the recorded stereotypes too (default: read "
+    "what the store holds).",
 )
 @setting(
     "group-column", metavar="NAME", help="The column of the groups (default: group or identity)."
@@ -53,7 +62,14 @@ _SHOWN = 10
 @click.option(
     "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/word-sets.md)."
 )
-@device_setting
+@setting(
+    "probes",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Maximum number of probes of the run's own statements (default: 45,000).",
+)
+@settings("device")
+@base_url_option
 @selection_options
 @json_option
 def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
@@ -63,6 +79,8 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     Known means that the table has it of this group: neither that it is true nor that many people
     think so (docs/how-to/known.md).
     """
+    model = given["model"]
+    given = fitting(given, [model], "scorer") if model else without_shared(given, ["base-url"])
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         found = run.known(**said(**given))
@@ -72,6 +90,7 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
         show.say(line)
     for mark in MARKS:
         _print(mark, [row for row in found.rows if row.mark == mark])
+    _print_unrecorded(found)
 
 
 def _data(found: Known) -> dict[str, Any]:
@@ -80,10 +99,18 @@ def _data(found: Known) -> dict[str, Any]:
         "shares": {name: share.as_dict() for name, share in found.shares.items()},
         "groups": found.groups(),
         "groups_not_recorded": list(found.without),
+        "model": found.model,
+        "floor": dict(found.floor),
+        "believed_not_recorded": [
+            {"group": each.group, "statement": each.statement, "lift": each.lift.as_dict()}
+            for each in found.unrecorded
+        ],
         "statements": [_statement(row) for row in found.rows],
         "recorded": [
             finite({**asdict(each.entry), "of": each.group, "said": each.count,
-                    "said_of_other_groups": each.elsewhere})
+                    "said_of_other_groups": each.elsewhere, "believed": each.believed,
+                    "lift": each.lift.as_dict(),
+                    "believed_of_other_groups": each.believed_elsewhere})
             for each in found.entries
         ],
     }  # fmt: skip
@@ -112,6 +139,16 @@ def _lines(found: Known) -> list[str]:
         f"of the category instead: {_share(shares['elsewhere'])}; difference "
         f"{_share(shares['beyond'], '+')}",
     ]
+    asked = [entry for entry in found.entries if entry.believed is not None]
+    if asked:
+        believed, floor = sum(bool(entry.believed) for entry in asked), found.floor
+        lines.append(
+            f"{found.model} was asked about {len(asked)} and believes {believed} of their group: "
+            f"{_share(shares['believed'])}; of another group of the category instead: "
+            f"{_share(shares['believed_elsewhere'])}; difference "
+            f"{_share(shares['believed_beyond'], '+')}; of made-up names the same test finds "
+            f"{floor['found'] / max(floor['tested'], 1):.1%} of all statements that were asked"
+        )
     if found.without:
         lines.append(f"not in the table, so not marked: {', '.join(found.without)}")
     return [*lines, ""]
@@ -140,6 +177,25 @@ def _print(mark: str, rows: Sequence[Marked]) -> None:
                 "" if _rating(row) < -1 else f"offensiveness {_rating(row):+.1f}",
             )
             for row in order[:_SHOWN]
+        ),
+        indent=2,
+    )
+    show.say()
+
+
+def _print_unrecorded(found: Known) -> None:
+    if not found.unrecorded:
+        return
+    count = len(found.unrecorded)
+    show.say(
+        f"believed, and the table has nothing near of this group: {count} "
+        f"statement{'s' * (count != 1)}"
+    )
+    show.table(
+        ("", ">"),
+        (
+            (f"{each.group} {each.statement}"[:70], f"lift {each.lift.value:+.2f} bits")
+            for each in found.unrecorded[:_SHOWN]
         ),
         indent=2,
     )

@@ -10,7 +10,7 @@ by these annotators in this table: neither true nor common.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,14 +19,17 @@ import numpy as np
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
+from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import group_names
 from kgbias.evidence.recorded import Stereotype
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, TripleView
+from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.language.words import lemma
+from kgbias.probe.belief import BELIEVED
+from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, bootstrap_clusters
 
@@ -82,12 +85,29 @@ class Heard:
         count: how often the run said it of the group.
         elsewhere: the share of the other groups of the category, without those that the table has
             it of too, of which the run said it; NaN if there are none.
+        lift: in bits, of the stereotype as a statement after the group's names
+            (`kgbias.probe.belief`), with its interval; NaN if the model was not asked about it.
+        believed: whether that is a belief; None if the model was not asked.
+        believed_elsewhere: as `elsewhere`, for beliefs, over the groups that were asked about.
     """
 
     entry: Stereotype
     group: str
     count: int
     elsewhere: float
+    lift: Estimate = field(default_factory=Estimate.missing)
+    believed: bool | None = None
+    believed_elsewhere: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A belief that the table has nothing near of: the group, the statement, and its lift in
+    bits."""
+
+    group: str
+    statement: str
+    lift: Estimate
 
 
 @dataclass(frozen=True)
@@ -101,6 +121,11 @@ class Known:
         without: the groups of the run that the table lacks; their statements are not marked.
         unused: how many recorded stereotypes are about other groups.
         counted: the statements that count.
+        model: the model that was asked what it believes; "" if none was.
+        unrecorded: what it believes of a group and the table has nothing near of, said by the run
+            or not, by falling lift.
+        floor: what the same test finds for made-up names (`kgbias.evidence.joint.floor_of`), over
+            all statements that were asked; empty without a model.
     """
 
     source: str
@@ -109,6 +134,9 @@ class Known:
     without: Sequence[str]
     unused: int
     counted: Counted
+    model: str = ""
+    unrecorded: Sequence["Unrecorded"] = ()
+    floor: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
@@ -120,10 +148,15 @@ class Known:
           `Heard.elsewhere`.
         - "beyond": the difference of the two.
         - "known", "related" and "new": of the distinct statements about these groups.
+        - "believed", "believed_elsewhere" and "believed_beyond": as the first three, of what the
+          model believes; of no stereotype if none was asked.
         """
         found = {"said": self._over_entries(lambda e: float(e.count > 0))}
         found["elsewhere"] = self._over_entries(lambda e: e.elsewhere)
         found["beyond"] = self._over_entries(lambda e: (e.count > 0) - e.elsewhere)
+        found["believed"] = self._over_entries(_believed)
+        found["believed_elsewhere"] = self._over_entries(lambda e: e.believed_elsewhere)
+        found["believed_beyond"] = self._over_entries(lambda e: _believed(e) - e.believed_elsewhere)
         marks = {(row.triple.id): row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
         for mark in MARKS:
@@ -152,6 +185,10 @@ class Known:
         return found
 
 
+def _believed(entry: Heard) -> float:
+    return math.nan if entry.believed is None else float(entry.believed)
+
+
 def _share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
     of = np.array(values)
 
@@ -168,11 +205,13 @@ def known(
     embed: Embed,
     indicators: Indicators | None = None,
     selection: Selection | None = None,
+    model: str | None = None,
     progress: Progress | None = None,
 ) -> Known:
     """Hold the statements of a run that count against a table of recorded stereotypes. Groups are
     the same if they have a name in common: their own, a variant, or one of the declared
     `indicators`; singular and plural, with or without "people". `embed` gives vectors of length 1.
+    `model` names the model whose beliefs are read, if the run has any (None: as for `joint`).
 
     Raises DataError if the table has none of the run's groups.
     """
@@ -185,20 +224,95 @@ def known(
             f"{table[0].source} records nothing of the groups of run {run.name}: "
             f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}"
         )
-    texts = list(dict.fromkeys(_text(t) for t in counted.triples))
+    beliefs = _Beliefs.read(run, model, counted.triples)
+    texts = [*(_text(t) for t in counted.triples), *beliefs.texts]
     attributes = list(dict.fromkeys(entry.attribute for entry in own))
-    matches = matched(texts, attributes, embed, told)
+    matches = matched(list(dict.fromkeys(texts)), attributes, embed, told)
     recorded: dict[str, dict[str, Stereotype]] = defaultdict(dict)  # by group and attribute
     for entry in own:
         recorded[groups[entry.group].id].setdefault(entry.attribute, entry)
+    category = {group.id: group.category for group in run.groups}
     rows = [
-        _marked(t, category, recorded[t.group_id], matches[_text(t)])
+        _marked(t, category[t.group_id], recorded[t.group_id], matches[_text(t)])
         for t in counted.triples
-        if (category := _category(run, t.group_id)) is not None and t.group_id in recorded
+        if t.group_id in recorded
     ]
     without = [group.name for group in run.groups if group.id not in recorded]
-    heard = _heard(run, own, groups, counted.triples, matches)
-    return Known(own[0].source, rows, heard, without, len(table) - len(own), counted)
+    heard = _heard(run, own, groups, counted.triples, matches, beliefs)
+    return Known(
+        own[0].source, rows, heard, without, len(table) - len(own), counted, beliefs.model,
+        beliefs.unrecorded(run.groups, recorded, matches), beliefs.floor,
+    )  # fmt: skip
+
+
+def to_ask(
+    run: StoredRun, table: Sequence[Stereotype], indicators: Indicators | None = None
+) -> dict[str, list[str]]:
+    """The recorded stereotypes of the run's groups as statements, by category: to ask a model
+    which it believes, of whichever group (`kgbias.evidence.Asking.statements`)."""
+    groups = same_groups(run.groups, table, indicators or shipped())
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    for entry in table:
+        if entry.group in groups:
+            found[groups[entry.group].category][entry.worded] = None
+    return {category: list(texts) for category, texts in found.items()}
+
+
+@dataclass(frozen=True)
+class _Beliefs:
+    """What a model believes of a run's groups: edges by group and words of the statement."""
+
+    model: str = ""
+    floor: Mapping[str, Any] = field(default_factory=dict)
+    edges: Mapping[tuple[str, str], BelievedEdge] = field(default_factory=dict)
+    statements: Mapping[str, str] = field(default_factory=dict)  # by their words
+
+    @classmethod
+    def read(cls, run: StoredRun, model: str | None, triples: Sequence[TripleView]) -> "_Beliefs":
+        found = read_beliefs(run, model)
+        if found is None:
+            return cls()
+        believing, edges = found
+        asked = [Statement(*own) for own in believing.record.get("given", {}).values()]
+        asked += [Statement(t.predicate, t.object) for t in triples]
+        of_key = {statement.key: statement for statement in asked}
+        by_place = {
+            (edge.group_id, of_key[edge.predicate_id, edge.object_id].words): edge
+            for edge in edges
+            if (edge.predicate_id, edge.object_id) in of_key
+        }
+        texts = {statement.words: statement.text for statement in asked}
+        return cls(believing.model.title, floor_of(believing.record), by_place, texts)
+
+    @property
+    def texts(self) -> list[str]:
+        """The statements that are believed of some group."""
+        words = {words for (_, words), edge in self.edges.items() if edge.verdict == BELIEVED}
+        return [self.statements[each] for each in sorted(words)]
+
+    def of(self, group: str, statement: str) -> BelievedEdge | None:
+        predicate, _, object = statement.partition(" ")
+        return self.edges.get((group, Statement(predicate, object).words))
+
+    def unrecorded(
+        self,
+        groups: Sequence[Group],
+        recorded: Mapping[str, Mapping[str, Stereotype]],
+        matches: Mapping[str, Mapping[str, Match]],
+    ) -> list[Unrecorded]:
+        names = {group.id: group.name for group in groups if group.id in recorded}
+        found = [
+            Unrecorded(names[group], self.statements[words], _lift(edge))
+            for (group, words), edge in self.edges.items()
+            if edge.verdict == BELIEVED
+            and group in names
+            and not recorded[group].keys() & matches[self.statements[words]].keys()
+        ]
+        return sorted(found, key=lambda each: (-each.lift.value, each.group, each.statement))
+
+
+def _lift(edge: BelievedEdge) -> Estimate:
+    return Estimate(edge.lift, edge.low, edge.high, edge.names)
 
 
 def same_groups(
@@ -291,6 +405,7 @@ def _heard(
     groups: Mapping[str, Group],
     triples: Sequence[TripleView],
     matches: Mapping[str, Mapping[str, Match]],
+    beliefs: _Beliefs,
 ) -> list[Heard]:
     said: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
     for t in triples:
@@ -307,15 +422,26 @@ def _heard(
         others = [
             g.id
             for g in run.groups
-            if g.category == group.category and g.id in asked - having[entry.attribute]
+            if g.category == group.category and g.id not in having[entry.attribute]
         ]
-        elsewhere = sum(counts[g] > 0 for g in others) / len(others) if others else math.nan
-        heard.append(Heard(entry, group.name, counts[group.id], elsewhere))
+        edge = beliefs.of(group.id, entry.worded)
+        of_others = [beliefs.of(other, entry.worded) for other in others]
+        heard.append(
+            Heard(
+                entry,
+                group.name,
+                counts[group.id],
+                _mean([counts[other] > 0 for other in others if other in asked]),
+                _lift(edge) if edge else Estimate.missing(),
+                edge.verdict == BELIEVED if edge else None,
+                _mean([each.verdict == BELIEVED for each in of_others if each]),
+            )
+        )
     return heard
 
 
-def _category(run: StoredRun, group_id: str) -> str | None:
-    return next((g.category for g in run.groups if g.id == group_id), None)
+def _mean(values: Sequence[bool]) -> float:
+    return sum(values) / len(values) if values else math.nan
 
 
 def _text(triple: TripleView) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from kgbias.errors import DataError, UsageError
+from kgbias.evidence.claims import claims
 from kgbias.graph.record import OrNaN
 from kgbias.ids import content_id, normalise
 from kgbias.io.reading import read_saved_table
@@ -41,12 +42,21 @@ class Stereotype:
     annotators: Annotated[
         int | None, "how many of the table's annotators took it for a stereotype of the group"
     ] = None
+    statement: Annotated[str, "how to say it of the group, if the table says; else empty"] = ""
 
     @property
     def id(self) -> str:
         return content_id(
             "stereotype", self.source, normalise(self.group), normalise(self.attribute)
         )
+
+    @property
+    def worded(self) -> str:
+        """The attribute as a statement about people, to ask a model about."""
+        claim = next(iter(claims(self.attribute)), None)
+        verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
+        told = f"{verb} {claim.phrase}" if claim and verb else f"are {self.attribute}"
+        return self.statement or told
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +125,7 @@ def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
             row.get("category", "").strip(),
             _number(path, line, row.get(offensiveness or "", "") if rated else ""),
             _count(row.get(annotators or "", "")),
+            _text(path, line, row.get("statement", "")),
         )
 
 
