@@ -345,7 +345,7 @@ def matched(
 ) -> dict[str, dict[str, Match]]:
     """The attributes that each text is known for or related to, whomever it is about."""
     told = progress or Silent()
-    theirs = [(a, claim) for a in attributes for claim in claims(a)]
+    theirs = [(a, claim) for a in attributes for claim in claims(a) or (_as_it_is(a),)]
     said = [(text, claim) for text in texts for claim in claims(text) or (_as_it_is(text),)]
     told.stage("statements beside recorded stereotypes", len(said))
     found: dict[str, dict[str, Match]] = {text: {} for text in texts}
@@ -366,18 +366,21 @@ def matched(
 
 
 def _as_it_is(text: str) -> Claim:
-    """A text that claims nothing of people as they are can still be related to an attribute."""
-    return Claim(frozenset(), 0, False, "", False, text)
+    """A text that does not say what people are can still be known from the same words, and related
+    to others."""
+    return Claim(frozenset(), 0, False, "", False, normalise(text))
 
 
 def _match(claim: Claim, recorded: Claim, similarity: float) -> Match | None:
-    same = claim.lemmas == recorded.lemmas
+    if not (claim.lemmas and recorded.lemmas) and claim.phrase == recorded.phrase:
+        return Match("known", "words", similarity)
+    same = bool(claim.lemmas) and claim.lemmas == recorded.lemmas
     # Forms of one word can say different things ("drink" and "drunk"): their vectors tell.
     alike = similarity >= KNOWN and not exclude(claim, recorded)
     if same and (alike or claim.words == recorded.words):
         if claim.sides_with(recorded) or claim.likes(recorded):
             return Match("known", "words", similarity)
-    elif claim.lemmas and alike and claim.sides_with(recorded):
+    elif claim.lemmas and recorded.lemmas and alike and claim.sides_with(recorded):
         return Match("known", "meaning", similarity)
     if same:
         return Match("related", "words", similarity)
