@@ -9,11 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Annotated
 
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.graph.record import OrNaN
 from kgbias.ids import content_id, normalise
 from kgbias.io.reading import read_saved_table
 from kgbias.probe.benchmarks.stereoset import read_examples
@@ -29,20 +27,28 @@ _LONGEST = 200  # characters of a group or an attribute
 
 @dataclass(frozen=True, slots=True)
 class Stereotype:
-    """RECORDED_AS leads to it: a stereotype that people recorded in a table. The id is computed
-    from the table's name, the group and the attribute."""
+    """A stereotype that people recorded in a table. The id is computed from the table's name, the
+    group and the attribute.
 
-    source: Annotated[str, "name of the table"]
-    group: Annotated[str, "whom it is about, as the table calls them"]
-    attribute: Annotated[str, "what is said of them, as recorded"]
-    category: Annotated[str, "of the group, if the table says; else empty"] = ""
-    offensiveness: Annotated[
-        OrNaN, "mean rating by the table's annotators: in SeeGULL -1, not offensive, to 4"
-    ] = math.nan
-    annotators: Annotated[
-        int | None, "how many of the table's annotators took it for a stereotype of the group"
-    ] = None
-    statement: Annotated[str, "how to say it of the group, if the table says; else empty"] = ""
+    Attributes:
+        source: the name of the table.
+        group: whom it is about, as the table calls them.
+        attribute: what is said of them.
+        category: of the group; "" if the table does not say.
+        offensiveness: the mean rating by the table's annotators (SeeGULL: -1, not offensive, to
+            4); NaN without one.
+        annotators: how many of the table's annotators took it for a stereotype of the group; None
+            if the table does not say.
+        statement: a wording to ask a model about; "" if the table has none.
+    """
+
+    source: str
+    group: str
+    attribute: str
+    category: str = ""
+    offensiveness: float = math.nan
+    annotators: int | None = None
+    statement: str = ""
 
     @property
     def id(self) -> str:
