@@ -15,8 +15,11 @@ from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.evidence.known import KNOWN, RELATED, Known, known, matched
+from kgbias.evidence.known import KNOWN, RELATED, Known, known, matched, to_ask
 from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes
+from kgbias.graph.types import BelievedEdge, Believing
+from kgbias.models.base import ModelInfo
+from kgbias.probe.result import Statement
 
 
 def claimed(text: str) -> list[tuple[str, int, bool]]:
@@ -257,3 +260,57 @@ def test_a_table_of_other_groups(files: tuple[str, Path]) -> None:
     table.write_text("group,attribute\nWomen,kind\n")
     with pytest.raises(DataError, match=r"own records nothing of the groups of run said.*Women"):
         held(db, table)
+
+
+def believed(db: str) -> None:
+    """What a model believes: of Texans that they are rude and, asked about the recorded ones too,
+    of Ohioans that they are smart and support tea."""
+    with kgbias.open(db) as study:
+        run = study.run("said").stored
+        pairs = [("are", "rude"), ("are", "smart"), ("support", "tea")]
+        run.store.keep_statements(pairs)
+        statements = [Statement(*pair) for pair in pairs]
+        record = {"given": {s.id: [s.predicate, s.object] for s in statements}}
+        believing = Believing(ModelInfo("judge", "1"), (), record)
+        of = {("Texans", 0): 2.0, ("Texans", 1): 0.0, ("Ohioans", 1): 1.5, ("Ohioans", 2): 3.0}
+        edges = [
+            BelievedEdge(
+                *statements[n].key, run.group(group).id, lift, lift - 0.4, lift + 0.4, 5,
+                *[0.01] * 4, lift - 0.2, verdict="believed" if lift > 1 else "",
+            )
+            for (group, n), lift in of.items()
+        ]  # fmt: skip
+        run.save_beliefs(believing, edges)
+        run.save_believing(believing)
+
+
+def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
+    believed(files[0])
+    found = held(*files)
+    asked = {
+        (e.group, e.entry.attribute): (e.believed, e.believed_elsewhere) for e in found.entries
+    }
+    # Nobody else was asked about rude; smart is believed of Ohioans, the one other that was asked.
+    assert asked["Texans", "rude"] == (True, pytest.approx(math.nan, nan_ok=True))
+    assert asked["Texans", "smart"] == (False, 1.0)
+    assert asked["Iowans", "rude"][0] is None
+    assert found.shares["believed"].value == 1 / 2
+    assert found.model == "judge"
+    assert [(u.group, u.statement, u.lift.value) for u in found.unrecorded] == [
+        ("Ohioans", "support tea", 3.0), ("Ohioans", "are smart", 1.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attribute", "statement"),
+    [("rude", "are rude"), ("pro-tea", "support tea"), ("anti-gun control", "oppose gun control")],
+)
+def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
+    assert Stereotype("own", "Texans", attribute).worded == statement
+    assert Stereotype("own", "Texans", attribute, statement="love tea").worded == "love tea"
+
+
+def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:
+    with kgbias.open(files[0]) as study:
+        run = study.run("said").stored
+        assert to_ask(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
