@@ -107,7 +107,7 @@ def _data(found: Known) -> dict[str, Any]:
         ],
         "statements": [_statement(row) for row in found.rows],
         "recorded": [
-            finite({**asdict(each.entry), "of": each.group, "said": each.count,
+            finite({**asdict(each.entry), "of": each.group, "statements": each.statements,
                     "said_of_other_groups": each.elsewhere, "believed": each.believed,
                     "lift": each.lift.as_dict(),
                     "believed_of_other_groups": each.believed_elsewhere})
@@ -131,7 +131,7 @@ def _statement(row: Marked) -> dict[str, Any]:
 def _lines(found: Known) -> list[str]:
     shares, groups = found.shares, len({entry.group for entry in found.entries})
     recorded = len(found.entries)
-    times = sum(entry.count > 0 for entry in found.entries)
+    times = sum(entry.statements > 0 for entry in found.entries)
     lines = [
         f"{found.source} records {recorded} stereotypes of {groups} of the run's groups; "
         f"{found.unused} of other groups were not used",

@@ -82,7 +82,7 @@ class Heard:
     Attributes:
         entry: the stereotype.
         group: the group, as the run calls it.
-        count: how often the run said it of the group.
+        statements: how many distinct statements of the run say it of the group.
         elsewhere: the share of the other groups of the category, without those that the table has
             it of too, of which the run said it; NaN if there are none.
         lift: in bits, of the stereotype as a statement after the group's names
@@ -93,7 +93,7 @@ class Heard:
 
     entry: Stereotype
     group: str
-    count: int
+    statements: int
     elsewhere: float
     lift: Estimate = field(default_factory=Estimate.missing)
     believed: bool | None = None
@@ -151,9 +151,9 @@ class Known:
         - "believed", "believed_elsewhere" and "believed_beyond": as the first three, of what the
           model believes; of no stereotype if none was asked.
         """
-        found = {"said": self._over_entries(lambda e: float(e.count > 0))}
+        found = {"said": self._over_entries(lambda e: float(e.statements > 0))}
         found["elsewhere"] = self._over_entries(lambda e: e.elsewhere)
-        found["beyond"] = self._over_entries(lambda e: (e.count > 0) - e.elsewhere)
+        found["beyond"] = self._over_entries(lambda e: (e.statements > 0) - e.elsewhere)
         found["believed"] = self._over_entries(_believed)
         found["believed_elsewhere"] = self._over_entries(lambda e: e.believed_elsewhere)
         found["believed_beyond"] = self._over_entries(lambda e: _believed(e) - e.believed_elsewhere)
@@ -177,7 +177,7 @@ class Known:
         found = []
         for group in dict.fromkeys(entry.group for entry in self.entries):
             own = [entry for entry in self.entries if entry.group == group]
-            said = sum(entry.count > 0 for entry in own)
+            said = sum(entry.statements > 0 for entry in own)
             counts = {mark: marks[group][mark] for mark in MARKS}
             statements = sum(counts.values())
             found.append({"group": group, "recorded": len(own), "said": said,
@@ -352,11 +352,17 @@ def matched(
     if not theirs or not said:
         return found
     beside = embed([claim.phrase for _, claim in theirs])
+    same: dict[object, list[int]] = defaultdict(list)  # by lemmas or, without any, by phrase
+    for k, (_, claim) in enumerate(theirs):
+        same[claim.lemmas or claim.phrase].append(k)
     for start in range(0, len(said), _ROWS):
         part = said[start : start + _ROWS]
         cosines = embed([claim.phrase for _, claim in part]) @ beside.T
         for n, (text, claim) in enumerate(part):
-            for k, (attribute, recorded) in enumerate(theirs):
+            near = np.flatnonzero(cosines[n] >= RELATED).tolist()
+            keys = {claim.lemmas, claim.phrase}
+            for k in {*near, *(k for key in keys if key for k in same.get(key, ()))}:
+                attribute, recorded = theirs[k]
                 match = _match(claim, recorded, float(cosines[n, k]))
                 before = found[text].get(attribute)
                 if match and (before is None or match.strength > before.strength):
@@ -411,10 +417,10 @@ def _heard(
     beliefs: _Beliefs,
 ) -> list[Heard]:
     said: dict[str, Counter[str]] = defaultdict(Counter)  # by attribute, the groups it is said of
-    for t in triples:
+    for t in {t.id: t for t in triples}.values():
         for attribute, match in matches[_text(t)].items():
             if match.mark == "known":
-                said[attribute][t.group_id] += t.count
+                said[attribute][t.group_id] += 1
     asked = {t.group_id for t in triples}
     having: dict[str, set[str]] = defaultdict(set)  # by attribute, the groups that have it
     for entry in own:
