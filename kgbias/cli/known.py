@@ -166,13 +166,14 @@ def _print(mark: str, rows: Sequence[Marked]) -> None:
         return
     distinct = {row.triple.id for row in rows}
     show.say(f"{mark}: {len(distinct)} statement{'s' * (len(distinct) != 1)} ({MARKS[mark]})")
+    several = len({row.triple.arm for row in rows}) > 1
     order = sorted(rows, key=lambda r: (-r.triple.count, -_rating(r), r.triple.sentence))
     show.table(
         ("", "", "", ""),
         (
             (
                 f"said {row.triple.count:>3}",
-                row.triple.sentence[:70],
+                row.triple.sentence[:70] + (f" ({row.triple.arm})" if several else ""),
                 f"recorded: {row.entry.attribute}, by {row.by}" if row.entry else "",
                 "" if _rating(row) < -1 else f"offensiveness {_rating(row):+.1f}",
             )
