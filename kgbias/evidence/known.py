@@ -31,7 +31,7 @@ from kgbias.language.words import lemma
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import Values, bootstrap_clusters
+from kgbias.stats.inference import Values, bootstrap_clusters, proportion
 
 KNOWN = 0.86
 """The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
@@ -45,6 +45,7 @@ MARKS: Mapping[str, str] = {
 """Each mark with what it means."""
 
 Embed = Callable[[Sequence[str]], Values]
+_FEWEST = 4  # groups, for an interval
 _ROWS = 1024  # claims compared with all attributes at once
 
 
@@ -141,7 +142,7 @@ class Known:
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
         """Shares, each with the percentile bootstrap interval over groups (none for fewer than
-        four), which are what another table of these annotators would sample:
+        four; of a share of 0 or 1 Wilson's, of as many things as there are groups):
 
         - "said": of the recorded stereotypes, those that the run says of their group.
         - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
@@ -190,7 +191,11 @@ def _believed(entry: Heard) -> float:
 
 
 def _share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
-    of = np.array(values)
+    of, groups = np.array(values), len(set(clusters))
+    if groups >= _FEWEST and set(values) in ({0.0}, {1.0}):
+        # Resampling would give no width: as if each group were one thing that was or was not so.
+        found = proportion(groups if values[0] else 0, groups)
+        return Estimate(values[0], found.low, found.high, len(values))
 
     def mean(weights: Values) -> Values:
         return np.asarray(weights @ of / weights.sum(axis=1))

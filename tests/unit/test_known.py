@@ -15,11 +15,13 @@ from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.evidence.known import KNOWN, RELATED, Known, known, matched, to_ask
+from kgbias.evidence.known import KNOWN, RELATED, Heard, Known, known, matched, to_ask
 from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes
+from kgbias.graph.selection import Counted
 from kgbias.graph.types import BelievedEdge, Believing
 from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
+from kgbias.stats.inference import proportion
 
 
 def claimed(text: str) -> list[tuple[str, int, bool]]:
@@ -314,3 +316,11 @@ def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> N
     with kgbias.open(files[0]) as study:
         run = study.run("said").stored
         assert to_ask(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
+
+
+def test_a_share_of_none_has_an_interval() -> None:
+    """Of four groups none, as Wilson's of 0 of 4; of three there is no interval."""
+    entries = [Heard(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
+    share = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["said"]
+    assert (share.value, share.low, share.n) == (0, 0, 5)
+    assert share.high == pytest.approx(proportion(0, 4).high)
