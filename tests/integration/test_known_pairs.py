@@ -26,16 +26,20 @@ def test_what_is_known_says_what_was_recorded() -> None:
         sorted({pair["attribute"] for pair in pairs}),
         SentenceVectors(),
     )
-    counted: Counter[tuple[str, str]] = Counter()
+    counted: Counter[tuple[str, str, str]] = Counter()
     for pair in pairs:
         match = found[pair["statement"]].get(pair["attribute"])
-        counted[match.mark if match else "new", pair["label"]] += 1
-    marked = {mark: sum(n for (m, _), n in counted.items() if m == mark) for mark in
-              ("known", "related", "new")}  # fmt: skip
-    assert sum(marked.values()) == 453
-    assert (counted["known", "known"], marked["known"]) == (195, 205)
-    assert (marked["related"], marked["new"]) == (141, 107)
-    assert counted["new", "known"] == 0
+        counted[pair["drawn"], match.mark if match else "new", pair["label"]] += 1
+
+    def known_and_right(drawn: str) -> tuple[int, int]:
+        marked = sum(n for (d, mark, _), n in counted.items() if (d, mark) == (drawn, "known"))
+        return counted[drawn, "known", "known"], marked
+
+    assert len(pairs) == 539
+    assert known_and_right("first") == (144, 152)
+    assert known_and_right("second") == (51, 53)
+    assert known_and_right("third") == (44, 46)  # which corrected nothing
+    assert not any(counted[drawn, "new", "known"] for drawn in ("first", "second", "third"))
 
 
 def test_of_the_reference_world_the_recorded_half_is_known(tmp_path: Path) -> None:
