@@ -118,7 +118,7 @@ def _data(found: Known) -> dict[str, Any]:
 
 def _statement(row: Marked) -> dict[str, Any]:
     t, entry = row.triple, row.entry
-    return finite(
+    found: dict[str, Any] = finite(
         {
             "id": t.id, "group": t.group, "predicate": t.predicate, "object": t.object,
             "arm": t.arm, "said": t.count, "mark": row.mark, "by": row.by,
@@ -126,6 +126,7 @@ def _statement(row: Marked) -> dict[str, Any]:
             "offensiveness": entry.offensiveness if entry else None,
         }
     )  # fmt: skip
+    return found
 
 
 def _lines(found: Known) -> list[str]:
