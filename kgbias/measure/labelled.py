@@ -115,12 +115,14 @@ def read_sets(path: Path) -> list[LabelledSet]:
         raise DataError(f"{path} is empty")
     first = next((line for line in text.splitlines() if line[:1] != "#"), "")
     if first.partition("\t")[0].strip() in _REGARD:
-        return [replace(REGARD, statements=_once(path, _regard(path, text)))]
+        name = f"{REGARD.name}/{path.stem}"
+        return [replace(REGARD, name=name, statements=_once(path, _regard(path, text)))]
     header = [cell.strip().strip('"') for cell in re.split("[,;\t]", first)]
     for form in PUBLISHED:
         if set(form.columns) <= set(header):
+            of = replace(form.set, name=f"{form.set.name}/{path.stem}")
             return [
-                replace(form.set, measure=measure, statements=_once(path, form.read(path, labels)))
+                replace(of, measure=measure, statements=_once(path, form.read(path, labels)))
                 for measure, labels in form.labels.items()
             ]
     if not {"text", "label"} <= set(header):
@@ -163,7 +165,7 @@ def labels_kept(
                 tuple(sorted({x.rater for x in own})),
                 guide=", ".join(sorted({x.guide for x in own if x.guide})),
                 labelled=" to ".join(dict.fromkeys((days[0], days[-1]))),
-            )  # fmt: skip
+            )
         )
     return found
 
