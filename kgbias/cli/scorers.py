@@ -51,7 +51,7 @@ def _print(found: Any) -> None:
     rows, learnt = [], False
     for row in found.rows:
         scorer = row.measure, row.scorer
-        rows += [] if row.checked else [(*scorer, "no labels at hand", *[""] * 7)]
+        rows += [] if row.checked else [(*scorer, row.why or "no labels at hand", *[""] * 7)]
         for each in row.checked:
             learnt |= each.learnt
             set, e = f"{each.set}{'*' * each.learnt}", each.same

@@ -44,6 +44,7 @@ class AtHand:
         license: its licence, as an SPDX id; "" if it is not known here.
         named: whether it reacts to names; None if it was not tried.
         checked: its agreement with each set of its measure, over all statements and by group.
+        why: why it could not be opened; "" if it was, or did not have to be.
     """
 
     measure: str
@@ -51,7 +52,8 @@ class AtHand:
     version: str
     license: str
     named: Named | None
-    checked: tuple[Checked, ...]
+    checked: tuple[Checked, ...] = ()
+    why: str = ""
 
 
 def own_scorers() -> dict[str, list[str]]:

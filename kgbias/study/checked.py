@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
-from kgbias.errors import UsageError
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
@@ -232,7 +232,7 @@ class Checked(OfStudy):
         Raises:
             DataError: a file that is no set of labels; the message says what is wrong, and where.
         """
-        from kgbias.measure.at_hand import kept, own_scorers, read, together
+        from kgbias.measure.at_hand import AtHand, kept, own_scorers, read, together
         from kgbias.measure.labelled import read_sets, shipped
         from kgbias.measure.scorers import load_scorer
 
@@ -246,8 +246,11 @@ class Checked(OfStudy):
             found = []
             for measure, specs in wanted.items():
                 for spec in specs:
-                    scorer = load_scorer(measure, spec, log=store)
-                    found.append(read(scorer, spec, labelled, _names()))
+                    try:
+                        scorer = load_scorer(measure, spec, log=store)
+                        found.append(read(scorer, spec, labelled, _names()))
+                    except MissingExtra as error:
+                        found.append(AtHand(measure, spec, "", "", None, why=str(error)))
                     progress.advance()
         return Scorers(tuple(together(found, stored)), (*labelled, *in_store))
 

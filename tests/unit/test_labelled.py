@@ -1,7 +1,7 @@
 """Sets of labelled statements, whose labels they are, and the scorers read against them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.errors import DataError
-from kgbias.measure import labelled
+from kgbias.errors import DataError, MissingExtra
+from kgbias.graph.labels import Label
+from kgbias.measure import at_hand, labelled, precision, scorers
 from kgbias.measure.agreement import kappa
 from kgbias.measure.labelled import Labelled, LabelledSet, read_sets, shipped
 from kgbias.measure.precision import FEWEST, Checked, check, checks
@@ -43,7 +44,7 @@ def test_the_words_are_those_of_whoever_labelled(
         other = shipped("regard")
         assert other is not None and other.statements == own.statements
         assert "for regard, by one person: kappa" in str(check(Says(["neutral"] * 60)))
-        (flagged, *_) = kgbias.measure.precision._counted().values()
+        (flagged, *_) = precision._counted().values()
         assert "read one by one (by one person)" in str(flagged)
     finally:
         labelled._shipped.cache_clear()
@@ -153,6 +154,80 @@ def test_statements_of_one_unit_are_resampled_together() -> None:
     assert of_units.high - of_units.low > 2 * (of_copies.high - of_copies.low)
     few, of_few = kappa(first, second, ["u", "v"] * 30)
     assert not few.has_interval and not of_few.has_interval  # two units tell nothing
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[kgbias.Study]:
+    (tmp_path / "said.csv").write_text(
+        "group,predicate,object\nElves,love,songs\nElves,hate,smoke\nOrcs,love,smoke\n"
+    )
+    scores = "Elves love songs.,0.9\nElves hate smoke.,0.2\nOrcs love smoke.,0.7\n"
+    (tmp_path / "scores.csv").write_text(f"text,toxicity\n{scores}")
+    with kgbias.open(tmp_path / "kgbias.db") as study:
+        run = study.import_file(tmp_path / "said.csv", name="said")
+        nothing = dict.fromkeys(kgbias.MEASURES)
+        run.measure(scorers=nothing | {"toxicity": f"scores:{tmp_path / 'scores.csv'}"}, axes=False)
+        ids = {f"{t.group} {t.predicate} {t.object}": t.id for t in run.triples()}
+        said = [
+            ("Elves love songs", "toxic", "Ana"), ("Elves love songs", "not toxic", "Ben"),
+            ("Elves hate smoke", "not toxic", "Ana"), ("Orcs love smoke", "toxic", "Ana"),
+            ("Orcs love smoke", "", "Ben"),
+        ]  # fmt: skip
+        run.stored.store.label(
+            [
+                Label(ids[text], "toxicity", label, rater, "person", "toxicity@1",
+                      f"2026-11-2{day}T10:00:00+00:00", False, "")
+                for day, (text, label, rater) in enumerate(said)
+            ]
+        )  # fmt: skip
+        yield study
+
+
+def test_labels_of_the_store_meet_the_scores_that_are_there(
+    study: kgbias.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without reading anything anew: 3 of the 4 labels given are those of the scorer."""
+    monkeypatch.setattr(at_hand, "own_scorers", dict)
+    mine = written(tmp_path, "text,label\nElves love songs.,not toxic\n", CARD)
+    spec = {"toxicity": f"scores:{tmp_path / 'scores.csv'}"}
+    found = study.scorers(mine, scorers=spec)
+    (row,) = found.rows
+    of_file, of_store = (each for each in row.checked if each.set != "shipped")
+    assert (of_file.set, of_file.same.value, of_file.same.n) == ("mine", 0.0, 1)
+    assert (of_store.set, of_store.by, of_store.same.n) == ("the store", "2 people", 4)
+    assert of_store.same.value == 0.75 and of_store.floor == 0.5
+    assert row.named is None  # scores made elsewhere cannot be tried on names
+    mine_, store = found.sets[-2:]
+    assert (mine_.name, store.labelled) == ("mine", "2026-11-20 to 2026-11-23")
+    assert found.records()[-1]["same"] == 0.75
+    (listed,) = study.scorers().rows  # by the store alone: its scores need no file
+    assert [each.set for each in listed.checked] == ["the store"]
+
+
+def test_a_scorer_whose_packages_are_missing_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(measure: str, *given: object, **more: object) -> object:
+        raise MissingExtra("scorers", "torch")
+
+    monkeypatch.setattr(scorers, "load_scorer", missing)
+    with kgbias.open(tmp_path / "none.db") as study:
+        found = study.scorers()
+    assert [row.measure for row in found.rows] == list(at_hand.own_scorers())
+    assert all("scorers" in row.why and not row.checked for row in found.rows)
+
+
+def test_the_price_is_told_beforehand(tmp_path: Path) -> None:
+    mine = written(tmp_path, "text,label\nx,toxic\ny,toxic\n", CARD)
+    given = ["scorers", str(mine), "--store", str(tmp_path / "none.db"), "--dry-run"]
+    done = CliRunner().invoke(cli, [*given, "--scorer", "toxicity=llm:openai:x", "--json"])
+    assert done.exit_code == 0, done.output
+    rows = {(r["measure"], r["scorer"]): r for r in json.loads(done.stdout)["scorers"]}
+    own, judge = rows["toxicity", "offline"], rows["toxicity", "llm:openai:x"]
+    assert own["statements"] == judge["statements"] == judge["requests"] == 62
+    assert own["texts_with_names_at_most"] > 0 and not judge["texts_with_names_at_most"]
+    assert not rows["acceptability", "offline"]["texts_with_names_at_most"]
+    assert not (tmp_path / "none.db").exists()
 
 
 def test_without_labels_a_judge_is_unchecked() -> None:
