@@ -204,6 +204,15 @@ def test_labels_of_the_store_meet_the_scores_that_are_there(
     assert [each.set for each in listed.checked] == ["the store"]
 
 
+def test_a_script_of_the_graph_has_the_labels_and_who_gave_them(
+    study: kgbias.Study, tmp_path: Path
+) -> None:
+    study.run("said").export(tmp_path / "out.cypher")
+    text = (tmp_path / "out.cypher").read_text("utf-8")
+    assert text.count("toxicity@1") == 5 and "Rater" in text
+    assert "'Ana'" in text and "'Ben'" in text
+
+
 def test_a_scorer_whose_packages_are_missing_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
