@@ -117,7 +117,8 @@ def _as_data(row: Any) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         "measure": row.measure, "scorer": row.scorer, "version": row.version,
-        "license": row.license or None, "name_effect": named, "agreement": agreement,
+        "license": row.license or None, "not_read": row.why or None, "name_effect": named,
+        "agreement": agreement,
     }  # fmt: skip
 
 
