@@ -18,8 +18,9 @@ WITH t, label, count(*) AS raters
 ORDER BY raters DESC, label
 WITH t, collect(label) AS labels, collect(raters) AS raters
 WHERE size(labels) > 1
-MATCH (:Run {name: $run})<-[:IN]-(:Generation)-[:YIELDED]->(t)
-WITH DISTINCT t, labels, raters
-RETURN t.name AS statement, labels, raters
+MATCH (t)-[:SUBJECT]->(g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(:Object)
+WHERE s.triple = t.uid
+WITH DISTINCT g, t, labels, raters
+RETURN g.name AS group, t.name AS statement, labels, raters
 ORDER BY size(labels) DESC, statement
 LIMIT toInteger($limit)

@@ -7,8 +7,9 @@ the store already are taken as they are, whoever gave them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kgbias.errors import DataError
 from kgbias.graph.between import is_swapped
 from kgbias.graph.store import Store
 from kgbias.graph.types import Metric, verbalise
@@ -64,14 +65,23 @@ def own_scorers() -> dict[str, list[str]]:
 def read(
     scorer: Scorer, spec: str, sets: Sequence[LabelledSet], names: Mapping[str, Sequence[str]]
 ) -> AtHand:
-    """Have a scorer read the sets of its measure, and try it on the names of each category."""
-    own = [one for one in sets if one.measure == scorer.measure]
-    judged = iter(scorer.score([x.text for one in own for x in one.statements]))
-    checked = [
-        row
-        for one in own
-        for row in checks(scorer.name, one, [next(judged) for _ in one.statements])
-    ]
+    """Have a scorer read the sets of its measure, and try it on the names of each category. Scores
+    made elsewhere are read against the sets that they cover; raises DataError if they cover none,
+    though there are some."""
+    checked: list[Checked] = []
+    left_out: DataError | None = None
+    for one in sets:
+        if one.measure == scorer.measure:
+            try:
+                judged = scorer.score([x.text for x in one.statements])
+            except DataError as error:
+                if swappable(spec):
+                    raise
+                left_out = error
+            else:
+                checked += checks(scorer.name, one, judged)
+    if left_out is not None and not checked:
+        raise left_out
     found = _tried(scorer, names) if to_try(scorer.measure, spec, names) else None
     return _at_hand(scorer.measure, scorer.name, scorer.version, found, checked)
 
@@ -134,10 +144,7 @@ def together(
     found = []
     for one in opened:
         more = left.pop((one.measure, one.scorer, one.version), [])
-        found.append(
-            AtHand(one.measure, one.scorer, one.version, one.license, one.named,
-                   (*one.checked, *more))
-        )  # fmt: skip
+        found.append(replace(one, checked=(*one.checked, *more)))
     found += [_at_hand(*key, None, rows) for key, rows in left.items()]
     order = list(MEASURES.own)
     yield from sorted(

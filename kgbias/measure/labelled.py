@@ -324,6 +324,5 @@ def _read_card(path: Path, measure: str) -> LabelledSet:
         raise DataError(f"{card}: kind is {' or '.join(KINDS)}")
     if path != SHIPPED and not measure and said.get("measure") not in MEASURES:
         raise DataError(f"{card}: {no_such('measure', str(said.get('measure', '')), MEASURES)}")
-    of = {name: tuple(said.pop(name, ())) for name in lists}
     fields = {"name": path.stem, "measure": measure, **said}
-    return LabelledSet(**fields, **of)
+    return LabelledSet(**fields | {name: tuple(said.get(name, ())) for name in lists})

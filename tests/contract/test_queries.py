@@ -315,7 +315,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("2026-11-22T10:00:00+00:00", "Ana", "restore", "Orcs", "are", "fair", "refused", None),
          ("2026-11-22T11:00:00+00:00", "Ben", "reject", "Orcs", None, None, "refused", None)],
     ),
-    ("disputed", {}, [("Elves hate smoke", ["negative", "neutral"], [2, 1])]),
+    ("disputed", {}, [("Elves", "Elves hate smoke", ["negative", "neutral"], [2, 1])]),
     ("disputed", {"kind": "model"}, []),
     ("disputed", {"measure": "toxicity"}, []),
     (

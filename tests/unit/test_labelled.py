@@ -192,7 +192,7 @@ def test_labels_of_the_store_meet_the_scores_that_are_there(
     spec = {"toxicity": f"scores:{tmp_path / 'scores.csv'}"}
     found = study.scorers(mine, scorers=spec)
     (row,) = found.rows
-    of_file, of_store = (each for each in row.checked if each.set != "shipped")
+    of_file, of_store = row.checked  # it has no scores of the statements that ship
     assert (of_file.set, of_file.same.value, of_file.same.n) == ("mine", 0.0, 1)
     assert (of_store.set, of_store.by, of_store.same.n) == ("the store", "2 people", 4)
     assert of_store.same.value == 0.75 and of_store.floor == 0.5
@@ -200,6 +200,9 @@ def test_labels_of_the_store_meet_the_scores_that_are_there(
     mine_, store = found.sets[-2:]
     assert (mine_.name, store.labelled) == ("mine", "2026-11-20 to 2026-11-23")
     assert found.records()[-1]["same"] == 0.75
+    none = written(tmp_path, "text,toxicity\nelsewhere,0.5\n", name="none.csv")
+    with pytest.raises(DataError, match="has no score for"):
+        study.scorers(mine, scorers={"toxicity": f"scores:{none}"})
     (listed,) = study.scorers().rows  # by the store alone: its scores need no file
     assert [each.set for each in listed.checked] == ["the store"]
 
@@ -209,7 +212,7 @@ def test_a_script_of_the_graph_has_the_labels_and_who_gave_them(
 ) -> None:
     study.run("said").export(tmp_path / "out.cypher")
     text = (tmp_path / "out.cypher").read_text("utf-8")
-    assert text.count("toxicity@1") == 5 and "Rater" in text
+    assert text.count("toxicity@1") == 5 and "MERGE (r:Rater" in text
     assert "'Ana'" in text and "'Ben'" in text
 
 
