@@ -42,7 +42,8 @@ def literal(value: Any) -> str:
 
 def write_script(content: Content, path: Path) -> None:
     """Write one statement per line: the run, its triples, a hundred at a time, the reviewed
-    answers with the decisions about them, and the labels that raters gave. Running the script twice changes nothing."""
+    answers with the decisions about them, and the labels that raters gave. Running the script twice
+    changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"// {line}\n")
@@ -161,7 +162,8 @@ def _labels(labels: Sequence[Label]) -> str:
     ]  # fmt: skip
     return (
         f"UNWIND [{', '.join(_map(row) for row in rows)}] AS row "
-        "MATCH (t:Triple {uid: row.triple}) MERGE (r:Rater {uid: row.rater.uid}) SET r += row.rater "
+        "MATCH (t:Triple {uid: row.triple}) "
+        "MERGE (r:Rater {uid: row.rater.uid}) SET r += row.rater "
         "MERGE (r)-[e:LABELLED {uid: row.uid}]->(t) SET e += row.own;\n"
     )
 
