@@ -9,6 +9,7 @@ import pytest
 from kgbias.explore.page import _measure
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
+from kgbias.measure import labelled
 from kgbias.measure import precision as module
 from kgbias.measure.labelled import shipped_annotator
 from kgbias.measure.precision import Checked, caution, precision_of, worth
@@ -141,7 +142,7 @@ def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
     """In one wording, and no page says that a person did it."""
     annotator = shipped_annotator()
     assert annotator == "one annotator, a language model" and annotator in TOLD
-    of = shipped("regard")
+    of = labelled.shipped("regard")
     assert of is not None and of.by == annotator
     checked = Checked("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.by)
     assert str(checked).startswith(
