@@ -147,6 +147,7 @@ RUN = set(
     forms
     generations
     groups
+    known
     id
     imported
     kind
