@@ -44,6 +44,7 @@ SECTIONS = {
         "label": "Label statements by hand, to correct figures.",
         "merge": "Link a run's near-duplicates; this can be undone.",
         "measure": "Score a run's triples and compute group figures.",
+        "scorers": "List scorers, and how far each agrees with labels.",
     },
     "Look at it": {
         "topics": "Show a run's topics, and name them by hand.",

@@ -85,6 +85,7 @@ STUDY = set(
     pairwise
     price
     price_profiles
+    price_scorers
     price_stories
     probe_apx
     probe_sets
@@ -94,6 +95,7 @@ STUDY = set(
     report
     run
     runs
+    scorers
     series
     serve
     sofa
