@@ -38,6 +38,11 @@ class StatementVectors:
         return [statement_id(*ends) for ends in self.statements]
 
 
+def half(rows: "NDArray[np.floating]") -> "NDArray[np.float32]":
+    """The rows as they come back from a store: in half precision."""
+    return rows.astype(KEPT).astype("<f4")
+
+
 def packed(rows: "NDArray[np.floating]") -> list[bytes]:
     """Each row as a store keeps it: two bytes a number."""
     return [row.tobytes() for row in rows.astype(KEPT)]

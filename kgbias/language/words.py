@@ -62,6 +62,27 @@ def words(text: str) -> list[str]:
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
+def topic_words(text: str) -> list[str]:
+    """The words of a text that say what it is about, each once."""
+    return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
+
+
+_NEGATIONS = frozenset(
+    """not no never none nobody nothing neither nor cannot without hardly scarcely rarely
+    seldom""".split()
+)
+
+
+def negates(word: str) -> bool:
+    """Whether a word in lower case negates."""
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def negations(text: str) -> int:
+    """The number of negating words in a text."""
+    return sum(negates(word) for word in words(text))
+
+
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")  # "stopping", but not "falling" or "kissing"
 # What lost an e before -ing and -ed: a vowel between single consonants in one syllable ("hating"),
 # and endings that English words do not have without one ("lov", "danc", "struggl", "manag").

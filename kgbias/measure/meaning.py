@@ -15,13 +15,18 @@ from numpy.typing import NDArray
 
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import KEPT, StatementVectors, nearest
+from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
+from kgbias.language.words import lemma, negations, topic_words
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scoring import PIECE, processes_for
+from kgbias.models.spec import weights
 from kgbias.parallel import Executor
 from kgbias.parallel.local import Local
+
+NEAR = 0.37
+"""The least cosine at which a statement is about a topic without sharing its words."""
 
 Ends = tuple[str, str]  # the uids of a predicate and an object
 
@@ -29,6 +34,15 @@ Ends = tuple[str, str]  # the uids of a predicate and an object
 def encoder_of(vectors: MiniLM) -> str:
     """The name under which stores keep what this encoder gives."""
     return f"{vectors.name} {vectors.version}"
+
+
+def kept_as(spec: str, device: str = "auto") -> str:
+    """The name under which stores keep the sentence vectors of a spec. Raises MissingExtra if a
+    package is missing."""
+    if spec == "minilm":
+        return encoder_of(MiniLM(device))
+    info = weights(spec).info
+    return f"{info.name} {info.revision}"
 
 
 def texts_of(run: StoredRun) -> dict[Ends, str]:
@@ -62,7 +76,7 @@ class Placing:
     def __call__(self, piece: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each text, [n, d], as stores keep them."""
         self.encoder.forget()  # floating-point sums depend on the batch
-        return self.encoder.embed(piece).astype(KEPT).astype(np.float32)
+        return half(self.encoder.embed(piece))
 
     def __reduce__(self) -> tuple[type["Placing"], tuple[str, int]]:
         """Pickles without the model."""
@@ -129,7 +143,41 @@ class Meanings:
         ids = [statement_id(*ends) for ends in order]
         return cls(ids, [texts[ends] for ends in order], rows.reshape(len(order), -1), work.encoder)
 
-    def near(self, text: str, most: int, floor: float) -> list[tuple[str, float]]:
-        """The statements nearest to a text, with their cosines, the nearest first."""
-        to = self.encoder.embed([text])[0].astype(np.float32)
-        return [(self.ids[n], cosine) for n, cosine in nearest(self.rows, to, most, floor)]
+    def search(self, text: str, most: int) -> list["Hit"]:
+        """What a text finds: at most `most` statements that share one of its words in any form,
+        those with more of them first, and then as many of the others that are about the same
+        (`NEAR`), the nearest first."""
+        wanted = {lemma(word): word for word in topic_words(text)}
+        to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
+        near = nearest(self.rows, to, len(self.ids))
+        said, about = [], []
+        for n, cosine in near:
+            held = {lemma(word) for word in topic_words(self.texts[n])}
+            shared = tuple(word for base, word in wanted.items() if base in held)
+            opposed = bool((negations(text) - negations(self.texts[n])) % 2)
+            hit = Hit(self.ids[n], self.texts[n], cosine, shared, opposed)
+            if shared:
+                said.append(hit)
+            elif cosine >= NEAR:
+                about.append(hit)
+        said.sort(key=lambda hit: -len(hit.words))
+        return [*said[:most], *about[:most]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A statement that was searched for.
+
+    Attributes:
+        id: its id, as `TripleView.statement_id`.
+        text: its words, without a group.
+        cosine: of its vector with that of what was searched for, -1 to 1.
+        words: those of the search that it has, in any form; none: it was found by meaning.
+        opposed: whether only one of the two is negated.
+    """
+
+    id: str
+    text: str
+    cosine: float
+    words: tuple[str, ...]
+    opposed: bool
