@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.errors import MissingExtra
-from kgbias.explore import beliefs, choices, origins, statements, units
+from kgbias.explore import beliefs, choices, meaning, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Map
@@ -69,10 +69,10 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
+FORMAT = 5  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs", "details", "exports", "app",
+    "origins", "meaning", "choices", "beliefs", "details", "exports", "app",
 )  # fmt: skip
 """The page's own scripts, in order; they are joined into one."""
 
@@ -127,6 +127,7 @@ def render(
         "origins": kept,
         "probes": probed,
         "choices": choices.block(found),
+        "meaning": meaning.block(found, progress),
         "beliefs": beliefs.block(found),
     }
     about = about_of(found, selection, maps, blocks) | {

@@ -47,6 +47,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
 from kgbias.explore import beliefs, labelling, statements, units
 from kgbias.explore.labelling import Desk
+from kgbias.explore.meaning import Nearby
 from kgbias.explore.origins import origin_of
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.statements import Placed, Source
@@ -62,6 +63,7 @@ AT_ONCE = 50_000  # statements; more than this are not processed all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
 _ON_DISK = 1 << 30  # bytes of all that is kept
 _DIGEST = 32
+_LONGEST = 200  # characters of a text that something may be near
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,8 +308,23 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be read now") from error
 
+    nearby = Nearby(view.placed)
+
+    async def near(request: Request) -> Response:
+        text = request.query_params.get("text", "")[:_LONGEST]
+        source = _number(request.query_params.get("source", "0"))
+        if source >= len(view.placed.sources):
+            raise HTTPException(404)
+        try:
+            return JSONResponse({"found": await read(lambda: nearby(text, source))})
+        except MissingExtra as error:
+            return JSONResponse({"problem": str(error)})
+        except (KgbiasError, TimeoutError) as error:
+            raise HTTPException(503, "the store cannot be read now") from error
+
     routes = [
         Route("/", whole),
+        Route("/near", near),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
