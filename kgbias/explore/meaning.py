@@ -57,11 +57,14 @@ class Nearby:
 
     def __call__(self, text: str, source: int) -> list[dict[str, Any]]:
         """The statements of a source's run that a text finds by meaning, the nearest first: a row
-        of each, its cosine, and whether only one of the two is negated.
+        of each, its cosine, and whether only one of the two is negated. None if the store keeps no
+        vectors of them.
 
         Raises MissingExtra if the encoder is not installed."""
         run = self._placed.sources[source].run
         if run.id not in self._of_run:
+            if not run.vectors(SHIPPED).statements:
+                return []
             self._of_run[run.id] = Meanings.of(run), self._rows(source)
         meanings, rows = self._of_run[run.id]
         return [
