@@ -1,6 +1,7 @@
 """Statements by what they mean, for the page: in a file, the nearest of each; on a server, what is
 near any text."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from kgbias.language.words import negations
 from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings
 
 MOST = 10  # statements near one, or near a text
+AMONG = 20_000  # of more statements, each is compared with this many that were said most
 _OPPOSED = 128  # added to a cosine, in hundredths, if only one of the two is negated
 
 
 def block(found: Statements, progress: Progress) -> Block:
-    """The statements that are similar to each (`SIMILAR`), at most `MOST`: `to` has their numbers,
-    `cosine` hundredths. Those whose vectors the store keeps; empty if it keeps none."""
+    """The statements that are similar to each (`SIMILAR`), at most `MOST`, among the `AMONG` that
+    were said most: `to` has their numbers, `cosine` hundredths. Of those whose vectors the store
+    keeps; empty if it keeps none."""
     progress.stage("similar statements", 1)
     vectors: dict[tuple[int, int], NDArray[np.float32]] = {}
     for run in found.runs:
@@ -34,7 +37,12 @@ def block(found: Statements, progress: Progress) -> Block:
     negated = [
         negations(f"{found.predicates.texts[p]} {found.objects.texts[o]}") % 2 for p, o in places
     ]
-    near = neighbours(rows, MOST, SIMILAR)
+    told = (found.predicate, found.object, found.count)
+    said: Counter[tuple[int, int]] = Counter()
+    for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
+        said[predicate, object] += count
+    order = np.argsort([-said[place] for place in places], kind="stable")
+    near = neighbours(rows, MOST, SIMILAR, np.sort(order[:AMONG]))
     block = Block()
     block.numbers("predicate", [p for p, _ in places])
     block.numbers("object", [o for _, o in places])

@@ -134,6 +134,7 @@ def render(
         "answers": answers,
         "probed": models,
         "never": never,
+        "among": meaning.AMONG,
     }
     page, _ = page_of(about, {name: block.encoded() for name, block in blocks.items()})
     return page, drawn(found, maps[0])

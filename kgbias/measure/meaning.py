@@ -21,10 +21,8 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.language.words import lemma, negations, topic_words
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
-from kgbias.measure.scoring import PIECE, processes_for
 from kgbias.models.spec import weights
 from kgbias.parallel import Executor
-from kgbias.parallel.local import Local
 
 NEAR = 0.37
 """The least cosine at which a statement is about a topic without sharing its words."""
@@ -102,7 +100,9 @@ def keep_vectors(
     """Write the vectors that the run's statements lack; returns how many that were. May be
     interrupted and repeated: each piece is kept once it is read. `processes` and `executor` are as
     for `kgbias.measure.scoring.measure`."""
+    from kgbias.measure.scoring import PIECE, processes_for
     from kgbias.models.load import find_device
+    from kgbias.parallel.local import Local
 
     progress, work, texts = progress or Silent(), Placing(device), texts_of(run)
     there = set(run.vectors(work.version).statements)
@@ -151,25 +151,37 @@ class Meanings:
         ids = [statement_id(*ends) for ends in order]
         return cls(ids, [texts[ends] for ends in order], rows.reshape(len(order), -1), work.encoder)
 
+    @cached_property
+    def _holding(self) -> dict[str, list[int]]:
+        """The statements that hold each word, in any form."""
+        found: dict[str, list[int]] = {}
+        for n, text in enumerate(self.texts):
+            for base in {lemma(word) for word in topic_words(text)}:
+                found.setdefault(base, []).append(n)
+        return found
+
     def search(self, text: str, most: int) -> list["Hit"]:
         """What a text finds: at most `most` statements that share one of its words in any form,
         those with more of them first, and then as many of the others that are about the same
         (`NEAR`), the nearest first."""
-        wanted = {lemma(word): word for word in topic_words(text)}
+        shared: dict[int, list[str]] = {}
+        for base, word in {lemma(word): word for word in topic_words(text)}.items():
+            for n in self._holding.get(base, ()):
+                shared.setdefault(n, []).append(word)
         to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
-        near = nearest(self.rows, to, len(self.ids))
-        said, about = [], []
-        for n, cosine in near:
-            held = {lemma(word) for word in topic_words(self.texts[n])}
-            shared = tuple(word for base, word in wanted.items() if base in held)
-            opposed = bool((negations(text) - negations(self.texts[n])) % 2)
-            hit = Hit(self.ids[n], self.texts[n], cosine, shared, opposed)
-            if shared:
-                said.append(hit)
-            elif cosine >= NEAR:
-                about.append(hit)
-        said.sort(key=lambda hit: -len(hit.words))
-        return [*said[:most], *about[:most]]
+        own = sorted(shared)
+        said = [(own[k], cosine) for k, cosine in nearest(self.rows[own], to, len(own))]
+        said.sort(key=lambda hit: -len(shared[hit[0]]))
+        near = nearest(self.rows, to, most + len(own), NEAR)
+        about = [hit for hit in near if hit[0] not in shared]
+        sides = negations(text)
+        return [
+            Hit(
+                self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
+                bool((sides - negations(self.texts[n])) % 2),
+            )
+            for n, cosine in (*said[:most], *about[:most])
+        ]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,12 @@
 // What is similar in meaning: to a statement, and to the words that are searched for. A page in a file holds
 // the nearest statements of each; otherwise the server reads the text.
 const STANCE = "Similar in topic, by the cosine of their vectors; not always in stance.";
+const among = () => (!about.served && blocks.meaning && meantOf > about.among ? ` Among the ${number(about.among)} said most.` : "");
+let meantOf = 0;
 const pairOf = (predicate, object) => predicate * texts.object.length + object;
 const similarInPage = async (n) => {
-  const columns = await block("meaning"), at = statementAt(n, columns.predicate, columns.object);
+  const columns = await block("meaning"); meantOf = columns.predicate.length;
+  const at = statementAt(n, columns.predicate, columns.object);
   if (at < 0) return [];
   columns.at ??= begins(columns["to/lengths"]);
   return Array.from({ length: columns.at[at + 1] - columns.at[at] }, (_, k) => {
@@ -49,7 +52,7 @@ const nearList = (found, rows, most) => {
 };
 const similarOf = async (n) => {
   const list = nearList(await similarTo(n), passing(sourceOf(n)).rows, 10);
-  return list.children.length ? [group("Similar statements", make("p", `${STANCE} Among those that pass the filters.`, "soft"), list)] : [];
+  return list.children.length ? [group("Similar statements", make("p", `${STANCE}${among()} Those that pass the filters.`, "soft"), list)] : [];
 };
 
 // Under the table, what is near the words of the search but does not hold them.
@@ -63,7 +66,7 @@ const drawMeaning = async () => {
     const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
     const list = nearList(found.filter(({ pair }) => !holds.has(pair)), passing(state.source, ["words"]).rows, 10);
     const what = about.served ? "near these words" : "near those that hold these words";
-    inside = list.children.length ? [make("p", `Statements ${what}, without holding them. ${STANCE}`, "soft"), list] : [];
+    inside = list.children.length ? [make("p", `Statements ${what}, without holding them. ${STANCE}${among()}`, "soft"), list] : [];
   } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
   if (asked !== lastMeant) return;
   part.hidden = !inside.length;
