@@ -119,13 +119,13 @@ def test_what_is_similar_is_found_and_marked(window: Window) -> None:
     page.fill("#search", "food")
     page.wait_for_selector("#by-meaning li")
     assert page.locator("#by-meaning li").all_inner_texts() == [
-        "love rain 0.80 · of Women, Sikhs"
+        "love rain 0.80 · about Women, Sikhs"
     ]  # "hate food" holds the word, and is of another arm
     assert "not always in stance" in page.inner_text("#by-meaning")
     page.locator("#by-meaning button").click()
     page.wait_for_selector("#details h3:has-text('Similar statements')")
     assert page.inner_text("#details-title") == "Women love rain"
-    assert "love food 0.80 · of Women, Men" in page.inner_text("#details")
+    assert "love food 0.80 · about Women, Men" in page.inner_text("#details")
     page.fill("#search", "")
     page.wait_for_selector("#by-meaning", state="hidden")
 

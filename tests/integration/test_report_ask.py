@@ -60,8 +60,8 @@ def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: An
         assert bool(often) == question.startswith("women") and len(often) <= 5
         assert all(line.startswith("Women ") for line in often)
         assert page.inner_text("#ask-answer").startswith(answer)
-    by_meaning = [line for line in ask("women and cats") if "near" in line]
-    assert by_meaning and all("<b>bread</b>" in x and "0.80 near" in x for x in by_meaning)
+    by_meaning = [line for line in ask("women and cats") if "similar" in line]
+    assert by_meaning and all("<b>bread</b>" in x and "similar (0.80)" in x for x in by_meaning)
     assert "not always in stance" in page.inner_text("#ask-answer")
     page.fill("#ask-question", "women and work")
     page.click("#ask-form button")

@@ -45,7 +45,7 @@ const nearList = (found, rows, most) => {
     const groups = [...new Set(own.map((n) => texts.group[row.group[n]]))], item = make("li");
     const others = groups.length > 2 ? ` and ${plural(groups.length - 2, "other")}` : "";
     item.append(button(`${textOf("predicate", own[0])} ${textOf("object", own[0])}`, () => set({ row: own[0] }), "link said"),
-      make("small", ` ${cosine.toFixed(2)} · of ${groups.slice(0, 2).join(", ")}${others}${opposed ? " · only one of the two says not" : ""}`));
+      make("small", ` ${cosine.toFixed(2)} · about ${groups.slice(0, 2).join(", ")}${others}${opposed ? " · only one of the two says not" : ""}`));
     list.append(item);
   }
   return list;
@@ -65,8 +65,8 @@ const drawMeaning = async () => {
     const found = await nearWords();
     const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
     const list = nearList(found.filter(({ pair }) => !holds.has(pair)), passing(state.source, ["words"]).rows, 10);
-    const what = about.served ? "near these words" : "near those that hold these words";
-    inside = list.children.length ? [make("p", `Statements ${what}, without holding them. ${STANCE}${among()}`, "soft"), list] : [];
+    const what = about.served ? "near them" : "similar to statements that have them";
+    inside = list.children.length ? [make("p", `Without these words, but ${what}. ${STANCE}${among()}`, "soft"), list] : [];
   } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
   if (asked !== lastMeant) return;
   part.hidden = !inside.length;

@@ -111,8 +111,8 @@
     const near = triples.filter((t) => best.has(t.statement) && (!groups.size || groups.has(t.group)))
       .sort((a, b) => Math.abs(best.get(b.statement)) - Math.abs(best.get(a.statement)) || b.count - a.count).slice(0, SIMILAR);
     if (!near.length) return;
-    node("p", "By meaning, without these words (similar to those above in topic, not always in stance):", panel);
-    const cosine = (t) => `${(Math.abs(best.get(t.statement)) / 100).toFixed(2)} near${best.get(t.statement) < 0 ? "; only one of the two says not" : ""}`;
+    node("p", "By meaning: without these words, but similar to the statements above (in topic, not always in stance):", panel);
+    const cosine = (t) => `similar (${(Math.abs(best.get(t.statement)) / 100).toFixed(2)})${best.get(t.statement) < 0 ? "; only one of the two says not" : ""}`;
     list(near, panel, [], near.map(cosine));
   };
   const firstOf = new Map();
