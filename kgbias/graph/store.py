@@ -42,6 +42,7 @@ from kgbias.graph.types import (
     NodePlace,
     ProbedEdge,
     Probing,
+    Pulse,
     Run,
     RunSummary,
     Score,
@@ -199,6 +200,11 @@ class Store(Protocol):
 
     def state(self) -> str | None:
         """A text that changes whenever the store's content does; None for a server."""
+        ...
+
+    def pulse(self) -> Pulse:
+        """Whether anything was written since the last pulse, and how many answers the log holds:
+        read at little cost, however large the store, while others write."""
         ...
 
     def answered(

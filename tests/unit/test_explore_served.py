@@ -128,7 +128,7 @@ def test_what_is_near_a_text(
         return json.loads(body)["found"] if status == 200 else status
 
     monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Axes)
-    monkeypatch.setattr("kgbias.explore.meaning.SHIPPED", "axes 1")
+    monkeypatch.setattr("kgbias.explore.similar.SHIPPED", "axes 1")
     assert near("/near?text=wet") == []
     texts = texts_of(run)
     kept = StatementVectors(list(texts), Axes().embed(list(texts.values())))

@@ -1,11 +1,11 @@
-// What is similar in meaning: to a statement, and to the words that are searched for. A page in a file holds
+// What is similar: to a statement, and to the words that are searched for. A page in a file holds
 // the nearest statements of each; otherwise the server reads the text.
 const STANCE = "Similar in topic, by the cosine of their vectors; not always in stance.";
-const among = () => (!about.served && blocks.meaning && meantOf > about.among ? ` Among the ${number(about.among)} said most.` : "");
+const among = () => (!about.served && blocks.similar && meantOf > about.among ? ` Among the ${number(about.among)} said most.` : "");
 let meantOf = 0;
 const pairOf = (predicate, object) => predicate * texts.object.length + object;
 const similarInPage = async (n) => {
-  const columns = await block("meaning"); meantOf = columns.predicate.length;
+  const columns = await block("similar"); meantOf = columns.predicate.length;
   const at = statementAt(n, columns.predicate, columns.object);
   if (at < 0) return [];
   columns.at ??= begins(columns["to/lengths"]);
@@ -59,7 +59,7 @@ const similarOf = async (n) => {
 let lastMeant = 0;
 const drawMeaning = async () => {
   const asked = ++lastMeant, part = by("by-meaning");
-  if (!state.words.trim() || (!about.served && !about.columns.meaning)) { part.hidden = true; return; }
+  if (!state.words.trim() || (!about.served && !about.columns.similar)) { part.hidden = true; return; }
   let inside;
   try {
     const found = await nearWords();
