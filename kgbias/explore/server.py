@@ -346,6 +346,7 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
     nearby = Nearby(view.placed)
 
     async def near(request: Request) -> Response:
+        check(request)
         text = request.query_params.get("text", "")[:_LONGEST]
         source = _number(request.query_params.get("source", "0"))
         if source >= len(view.placed.sources):

@@ -15,8 +15,7 @@ const similarInPage = async (n) => {
   });
 };
 const askServer = async (text) => {
-  const asked = new URLSearchParams({ text: text.slice(0, 200), source: state.source });
-  const { found, problem } = await (await fetched(`near?${asked}`)).json();
+  const { found, problem } = await (await fetched("near", { text: text.slice(0, 200), source: state.source })).json();
   if (problem) throw new Error(problem);
   return found.map(({ row: n, ...near }) => ({ pair: pairOf(row.predicate[n], row.object[n]), ...near }));
 };
