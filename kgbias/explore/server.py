@@ -34,6 +34,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -343,29 +344,38 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
         except (KgbiasError, TimeoutError) as error:
             raise HTTPException(503, "the store cannot be read now") from error
 
-    nearby = Nearby(view.placed)
-
-    async def near(request: Request) -> Response:
-        check(request)
-        text = request.query_params.get("text", "")[:_LONGEST]
-        source = _number(request.query_params.get("source", "0"))
-        if source >= len(view.placed.sources):
-            raise HTTPException(404)
-        try:
-            return JSONResponse({"found": await read(lambda: nearby(text, source))})
-        except MissingExtra as error:
-            return JSONResponse({"problem": str(error)})
-        except (KgbiasError, TimeoutError) as error:
-            raise HTTPException(503, "the store cannot be read now") from error
-
     routes = [
         Route("/", whole),
-        Route("/near", near),
+        Route("/near", _near(view, read, check)),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
     ]
     return Starlette(routes=routes)
+
+
+def _near(
+    view: ServedPage, read: Read[object], check: Callable[[Request], None]
+) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint that says what is near a row's statement, or a text."""
+    nearby = Nearby(view.placed)
+
+    async def near(request: Request) -> Response:
+        check(request)
+        row, text = request.query_params.get("row"), request.query_params.get("text", "")
+        number = _number(row or request.query_params.get("source", "0"))
+        if number >= (len(view.placed.sources) if row is None else view.placed.rows):
+            raise HTTPException(404)
+        by_text = partial(nearby.text, text[:_LONGEST], number)
+        try:
+            found = await read(by_text if row is None else partial(nearby.statement, number))
+            return JSONResponse({"found": found})
+        except MissingExtra as error:
+            return JSONResponse({"problem": str(error)})
+        except (KgbiasError, TimeoutError) as error:
+            raise HTTPException(503, "the store cannot be read now") from error
+
+    return near
 
 
 def _fenced(policy: str) -> list[tuple[bytes, bytes]]:

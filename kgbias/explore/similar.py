@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import neighbours
+from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import negations
 from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings
@@ -57,41 +57,69 @@ def block(found: Statements, progress: Progress) -> Block:
 
 
 class Nearby:
-    """What is near a text, for a server: read when it is first asked for."""
+    """What is near, for a server: read when it is first asked for. Statements are given as
+    {"row": a row that says it, "cosine": ..., "opposed": whether only one of the two is negated},
+    the nearest first; none if the store keeps no vectors of the run's statements.
+
+    Its methods raise MissingExtra if the encoder is not installed."""
 
     def __init__(self, placed: Placed) -> None:
         self._placed = placed
         self._of_run: dict[str, tuple[Meanings, dict[str, int]]] = {}
 
-    def __call__(self, text: str, source: int) -> list[dict[str, Any]]:
-        """The statements of a source's run that a text finds by meaning, the nearest first: a row
-        of each, its cosine, and whether only one of the two is negated. Nothing if the store keeps
-        no vectors of them.
-
-        Raises MissingExtra if the encoder is not installed."""
-        run = self._placed.sources[source].run
-        if run.id not in self._of_run:
-            if not run.vectors(SHIPPED).statements:
-                return []
-            self._of_run[run.id] = Meanings.of(run), self._rows(source)
-        meanings, rows = self._of_run[run.id]
+    def text(self, text: str, source: int) -> list[dict[str, Any]]:
+        """The statements of a source's run that a text finds by meaning."""
+        if (read := self._read(source)) is None:
+            return []
+        meanings, rows = read
         return [
             {"row": rows[hit.id], "cosine": hit.cosine, "opposed": hit.opposed}
             for hit in meanings.search(text, MOST)
             if not hit.words and hit.id in rows
         ]
 
-    def _rows(self, source: int) -> dict[str, int]:
-        """A row of each statement of a source's run."""
-        own = self._placed.sources[source].run
-        row = {
-            self._placed.triple_id(n): n
-            for s in self._placed.sources
-            if s.run.id == own.id
-            for n in range(s.start, s.end)
-        }
-        return {
-            statement_id(node_id("predicate", p), node_id("object", o)): row[id]
-            for id, _, p, o in own.said()
-            if id in row
-        }
+    def statement(self, row: int) -> list[dict[str, Any]]:
+        """The statements that are similar to that of a row, as `block` has them."""
+        at = self._placed.sources.index(self._placed.source(row))
+        if (read := self._read(at)) is None:
+            return []
+        meanings, rows = read
+        triple = self._placed.triple_id(row)
+        own = next(
+            (statement_id(node_id("predicate", p), node_id("object", o))
+             for id, _, p, o in self._placed.sources[at].run.said() if id == triple),
+            "",
+        )  # fmt: skip
+        if own not in meanings.ids:
+            return []
+        n = meanings.ids.index(own)
+        sides = negations(meanings.texts[n])
+        return [
+            {
+                "row": rows[meanings.ids[other]],
+                "cosine": cosine,
+                "opposed": bool((sides - negations(meanings.texts[other])) % 2),
+            }
+            for other, cosine in nearest(meanings.rows, meanings.rows[n], MOST + 1, SIMILAR)
+            if other != n and meanings.ids[other] in rows
+        ][:MOST]
+
+    def _read(self, source: int) -> tuple[Meanings, dict[str, int]] | None:
+        """The statements of a source's run, and a row of each."""
+        run = self._placed.sources[source].run
+        if run.id not in self._of_run:
+            if not run.vectors(SHIPPED).statements:
+                return None
+            row = {
+                self._placed.triple_id(n): n
+                for s in self._placed.sources
+                if s.run.id == run.id
+                for n in range(s.start, s.end)
+            }
+            rows = {
+                statement_id(node_id("predicate", p), node_id("object", o)): row[id]
+                for id, _, p, o in run.said()
+                if id in row
+            }
+            self._of_run[run.id] = Meanings.of(run), rows
+        return self._of_run[run.id]

@@ -139,6 +139,9 @@ def test_what_is_near_a_text(
     for hit, triple in zip(found, triples, strict=True):
         assert hit["cosine"] == 1.0 and hit["opposed"] == (triple.predicate != "can't")
     assert near("/near?text=rain") == []  # found by its word
+    alike = near(f"/near?row={found[0]['row']}")  # the others with rain
+    assert len(alike) == len(found) - 1 and all(hit["cosine"] == 1.0 for hit in alike)
+    assert near("/near?row=99999") == near("/near?row=-1") == 404
     assert near("/near?text=wet&source=99") == near("/near?text=wet&source=x") == 404
 
 

@@ -14,14 +14,14 @@ const similarInPage = async (n) => {
     return { pair: pairOf(columns.predicate[other], columns.object[other]), cosine: (told % 128) / 100, opposed: told >= 128 };
   });
 };
-const askServer = async (text) => {
-  const { found, problem } = await (await fetched("near", { text: text.slice(0, 200), source: state.source })).json();
+const askServer = async (asked) => {
+  const { found, problem } = await (await fetched("near", asked)).json();
   if (problem) throw new Error(problem);
   return found.map(({ row: n, ...near }) => ({ pair: pairOf(row.predicate[n], row.object[n]), ...near }));
 };
 const SEEDS = 100;  // statements with the words whose neighbours are joined
 const nearWords = async () => {
-  if (about.served) return askServer(state.words);
+  if (about.served) return askServer({ text: state.words.slice(0, 200), source: state.source });
   const best = new Map();
   for (const n of selection().rows.slice(0, SEEDS)) {
     for (const near of await similarInPage(n)) if (!(best.get(near.pair)?.cosine >= near.cosine)) best.set(near.pair, near);
@@ -30,7 +30,7 @@ const nearWords = async () => {
 };
 const similarTo = async (n) => {
   const own = pairOf(row.predicate[n], row.object[n]);
-  const found = about.served ? await askServer(`${textOf("predicate", n)} ${textOf("object", n)}`) : await similarInPage(n);
+  const found = about.served ? await askServer({ row: n }) : await similarInPage(n);
   return found.filter(({ pair }) => pair !== own);
 };
 
