@@ -57,7 +57,8 @@ class InMemory:
         if new:
             read = half(self._embed([texts[id] for id in new]))
             self._kept |= dict(zip(new, read, strict=True))
-        rows = np.array([self._kept[id] for id in texts])
+        rows = np.array([self._kept[id] for id in texts], dtype=np.float64)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
         near = dict(zip(texts, (rows @ self._embed([topic])[0]).tolist(), strict=True))
         return {t.id: near[t.statement_id] for t in triples}
 
