@@ -25,10 +25,10 @@ OBJECTS = ("working hard", "<b>bread</b>", "to work at night", "cats")
 
 def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: Any) -> None:
     record = measured_run(store, GROUPS, OBJECTS, each=8)
-    said = sorted({(t.predicate, t.object) for t in store.triples(record.id)})
-    ends = [(node_id("predicate", p), node_id("object", o)) for p, o in said]
+    stated = sorted({(t.predicate, t.object) for t in store.triples(record.id)})
+    ends = [(node_id("predicate", p), node_id("object", o)) for p, o in stated]
     near = {"cats": (1, 0), "<b>bread</b>": (0.8, 0.6)}  # the rest is far from both
-    vectors = np.array([near.get(o, (0, -1)) for _, o in said], dtype=np.float32)
+    vectors = np.array([near.get(o, (0, -1)) for _, o in stated], dtype=np.float32)
     store.save_vectors(SHIPPED, StatementVectors(ends, vectors))
     write_report(StoredRun(store, record), tmp_path / "r.html")
     page = chromium.new_page(offline=True)
