@@ -14,11 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import numpy as np
+
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
-from kgbias.language.words import ASIDE, ORDINARY, PERSONS, lemma, words
+from kgbias.graph.vectors import StatementVectors, half
+from kgbias.language.words import ORDINARY, PERSONS, lemma, topic_words
 from kgbias.measure.figures import figures_of
+from kgbias.measure.meaning import NEAR
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
 from kgbias.stats.inference import Estimate, proportion
@@ -37,20 +41,26 @@ class Index(Protocol):
 
 
 class InMemory:
-    """Every statement compared with the question, in memory."""
+    """Every statement compared with the question, in memory: by the vectors `kept` of statements,
+    or else read now."""
 
-    def __init__(self, embed: SentenceVectors) -> None:
+    def __init__(self, embed: SentenceVectors, kept: StatementVectors) -> None:
         self._embed = embed
+        self._kept = dict(zip(kept.ids, kept.rows, strict=True))
         self.method = f"cosine of {embed.name} embeddings, in memory"
 
     def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
-        said = {t.id: said_of(t) for t in triples}
-        if not said:
+        texts = {t.statement_id: said_of(t) for t in triples}
+        if not texts:
             return {}
-        texts = sorted(set(said.values()))
-        question, rows = self._embed([topic])[0], self._embed(texts)
-        near = dict(zip(texts, (rows @ question).tolist(), strict=True))
-        return {id: near[text] for id, text in said.items()}
+        new = sorted(texts.keys() - self._kept.keys(), key=lambda id: (texts[id], id))
+        if new:
+            read = half(self._embed([texts[id] for id in new]))
+            self._kept |= dict(zip(new, read, strict=True))
+        rows = np.array([self._kept[id] for id in texts], dtype=np.float64)
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
+        near = dict(zip(texts, (rows @ self._embed([topic])[0]).tolist(), strict=True))
+        return {t.id: near[t.statement_id] for t in triples}
 
 
 def said_of(triple: TripleView) -> str:
@@ -95,11 +105,6 @@ def read_question(text: str, groups: Sequence[Group]) -> Question:
     order = {g.id: n for n, g in enumerate(groups)}
     named = {id: found[id] for id in sorted(found, key=lambda id: order[id])}
     return Question(text, named, tuple(topic_words(left)))
-
-
-def topic_words(text: str) -> list[str]:
-    """The words of a text that say what it is about, each once."""
-    return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
 
 
 def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:
@@ -147,7 +152,6 @@ def _pattern(form: str) -> re.Pattern[str]:
 
 
 TOP = 20
-NEAR = 0.37  # the least cosine at which a statement is about a topic without sharing its words
 NEAREST = 5  # statements shown if none is about the topic
 
 
@@ -299,7 +303,7 @@ def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:
 def _why(shared: Sequence[str], cosine: float) -> str:
     said = [f"says {', '.join(shared)}"] if shared else []
     if cosine >= NEAR:
-        said.append(f"similar ({cosine:.2f})")
+        said.append(f"{'similar' if said else 'by meaning'} ({cosine:.2f})")
     return "; ".join(said)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.errors import MissingExtra
-from kgbias.explore import beliefs, choices, meaning, origins, statements, units
+from kgbias.explore import beliefs, choices, meaning, origins, similar, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Map
@@ -69,10 +69,10 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
+FORMAT = 5  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs", "details", "exports", "live", "app",
+    "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
 )  # fmt: skip
 """The page's own scripts, in order; they are joined into one."""
 
@@ -129,12 +129,14 @@ def render(
         "origins": kept,
         "probes": probed,
         "choices": choices.block(found),
+        "similar": similar.block(found, progress),
         "beliefs": beliefs.block(found),
     }
     about = about_of(found, selection, maps, blocks) | {
         "answers": answers,
         "probed": models,
         "never": never,
+        "among": similar.AMONG,
     }
     page, _ = page_of(about, {name: block.encoded() for name, block in blocks.items()})
     return page, drawn(found, maps[0])

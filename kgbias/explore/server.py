@@ -34,6 +34,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -54,6 +55,7 @@ from kgbias.explore.labelling import Desk
 from kgbias.explore.live import Live
 from kgbias.explore.origins import origin_of
 from kgbias.explore.page import FORMAT, about_of, page_of
+from kgbias.explore.similar import Nearby
 from kgbias.explore.statements import Placed, Source
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
@@ -67,6 +69,7 @@ AT_ONCE = 50_000  # statements; more than this are not processed all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
 _ON_DISK = 1 << 30  # bytes of all that is kept
 _DIGEST = 32
+_LONGEST = 200  # characters of a text that something may be near
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,11 +346,36 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
 
     routes = [
         Route("/", whole),
+        Route("/near", _near(view, read, check)),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
     ]
     return Starlette(routes=routes)
+
+
+def _near(
+    view: ServedPage, read: Read[object], check: Callable[[Request], None]
+) -> Callable[[Request], Awaitable[Response]]:
+    """The endpoint that says what is near a row's statement, or a text."""
+    nearby = Nearby(view.placed)
+
+    async def near(request: Request) -> Response:
+        check(request)
+        row, text = request.query_params.get("row"), request.query_params.get("text", "")
+        number = _number(row or request.query_params.get("source", "0"))
+        if number >= (len(view.placed.sources) if row is None else view.placed.rows):
+            raise HTTPException(404)
+        by_text = partial(nearby.text, text[:_LONGEST], number)
+        try:
+            found = await read(by_text if row is None else partial(nearby.statement, number))
+            return JSONResponse({"found": found})
+        except MissingExtra as error:
+            return JSONResponse({"problem": str(error)})
+        except (KgbiasError, TimeoutError) as error:
+            raise HTTPException(503, "the store cannot be read now") from error
+
+    return near
 
 
 def _fenced(policy: str) -> list[tuple[bytes, bytes]]:

@@ -12,9 +12,10 @@ from typing import Protocol
 import numpy as np
 
 from kgbias.errors import UsageError, no_such
-from kgbias.faithfulness.rules import content, negations, says
+from kgbias.faithfulness.rules import content, says
 from kgbias.graph.prompted import Prompted
 from kgbias.io.templates import Template
+from kgbias.language.words import negations
 
 LOCAL = ("rule", "minilm")
 NEAR = 0.8  # the least cosine at which two sentences count as saying the same

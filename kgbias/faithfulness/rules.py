@@ -10,14 +10,10 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kgbias.language.words import words
+from kgbias.language.words import negates, negations, words
 
 Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
 
-_NEGATIONS = frozenset(
-    """not no never none nobody nothing neither nor cannot without hardly scarcely rarely
-    seldom""".split()
-)
 _FUNCTION = frozenset(
     """a an the and or of to in on at for from by with as is are was were be been being am do does
     did have has had it its they them their this that these those there who which what so very more
@@ -57,15 +53,6 @@ class Verdict:
 def content(text: str) -> list[str]:
     """The stems of the words that carry a text's meaning, in order, without negations."""
     return [stem(w) for w in words(text) if w not in _FUNCTION and not negates(w)]
-
-
-def negates(word: str) -> bool:
-    return word in _NEGATIONS or word.endswith("n't")
-
-
-def negations(text: str) -> int:
-    """The number of negating words in a text."""
-    return sum(negates(word) for word in words(text))
 
 
 def says(source: str, statement: str) -> Verdict:

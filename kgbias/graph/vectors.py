@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-KEPT = "<f2"  # half precision: the cosine of two unit vectors is right to about .0003
 _BLOCK = 256  # rows compared with all others at once
+_MANY = 1_000  # near ones of a row, on average, from which they are not all sorted
+KEPT = "<f2"  # half precision: the cosine of two unit vectors is right to about .0003
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,11 @@ class StatementVectors:
     def ids(self) -> list[str]:
         """The statements' ids, as `kgbias.graph.types.TripleView.statement_id`."""
         return [statement_id(*ends) for ends in self.statements]
+
+
+def half(rows: "NDArray[np.floating]") -> "NDArray[np.float32]":
+    """The rows as they come back from a store: in half precision."""
+    return rows.astype(KEPT).astype("<f4")
 
 
 def packed(rows: "NDArray[np.floating]") -> list[bytes]:
@@ -66,22 +72,46 @@ def nearest(
 
 
 def neighbours(
-    rows: "NDArray[np.float32]", most: int, floor: float
+    rows: "NDArray[np.float32]",
+    most: int,
+    floor: float,
+    among: "NDArray[np.int64] | None" = None,
 ) -> list[list[tuple[int, float]]]:
-    """For each row, what `nearest` finds of the others. Compares all pairs, in blocks."""
+    """For each row, what `nearest` finds of the others, or of those `among` them (their numbers, in
+    order). Of a row with many near ones, which of those equally near at the end of its list come
+    in is left open. Compares all pairs, some rows at a time."""
     import numpy as np
 
-    found: list[list[tuple[int, float]]] = [[] for _ in range(len(rows))]
+    among = np.arange(len(rows)) if among is None else among
+    others, place = rows[among].T.copy(), np.full(len(rows), -1)
+    place[among] = np.arange(len(among))
+    found: list[list[tuple[int, float]]] = []
     for start in range(0, len(rows), _BLOCK):
-        cosines = rows[start : start + _BLOCK] @ rows.T
-        block = np.arange(len(cosines))
-        cosines[block, start + block] = -2.0  # itself
-        at, others = np.nonzero(cosines >= floor - 0.0005)  # few pairs are near
-        near = cosines[at, others].round(3)
-        order = np.lexsort((others, -near, at))
-        at, others, near = at[order], others[order], near[order]
+        cosines = rows[start : start + _BLOCK] @ others
+        own = place[start : start + _BLOCK]
+        itself = np.flatnonzero(own >= 0)
+        cosines[itself, own[itself]] = -2.0
+        at, to = np.divmod(_close(cosines, most, floor), max(1, len(among)))
+        near = cosines[at, to].round(3)
+        order = np.lexsort((to, -near, at))
+        at, to, near = at[order], to[order], near[order]
         kept = (np.arange(len(at)) - np.searchsorted(at, at) < most) & (near >= floor)
-        pairs = zip(at[kept].tolist(), others[kept].tolist(), near[kept].tolist(), strict=True)
-        for n, other, cosine in pairs:
-            found[start + n].append((other, round(cosine, 3)))
+        lists: list[list[tuple[int, float]]] = [[] for _ in range(len(cosines))]
+        numbers = among[to[kept]].tolist()
+        for n, other, cosine in zip(at[kept].tolist(), numbers, near[kept].tolist(), strict=True):
+            lists[n].append((other, round(cosine, 3)))
+        found += lists
     return found
+
+
+def _close(cosines: "NDArray[np.float32]", most: int, floor: float) -> "NDArray[np.int64]":
+    """The places, in the flat table, of the cosines that reach the floor, or of the highest of each
+    row if these would be many."""
+    import numpy as np
+
+    rows, columns = cosines.shape
+    close = np.flatnonzero(cosines >= floor - 0.0005)
+    if len(close) <= _MANY * rows or columns <= most:
+        return close
+    highest = np.argpartition(-cosines, most - 1, axis=1)[:, :most]
+    return np.asarray((highest + np.arange(rows)[:, None] * columns).ravel())

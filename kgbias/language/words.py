@@ -62,6 +62,27 @@ def words(text: str) -> list[str]:
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
+def topic_words(text: str) -> list[str]:
+    """The words of a text that say what it is about, each once."""
+    return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
+
+
+_NEGATIONS = frozenset(
+    """not no never none nobody nothing neither nor cannot without hardly scarcely rarely
+    seldom""".split()
+)
+
+
+def negates(word: str) -> bool:
+    """Whether a word in lower case negates."""
+    return word in _NEGATIONS or word.endswith("n't")
+
+
+def negations(text: str) -> int:
+    """The number of negating words in a text."""
+    return sum(negates(word) for word in words(text))
+
+
 FUNCTION_WORDS = frozenset(
     """a about all also always an and any are as at be because been being but by can could did do
     does doing for from had has have he her hers him his how i if in into is it its just

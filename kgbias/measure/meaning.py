@@ -15,13 +15,24 @@ from numpy.typing import NDArray
 
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import node_id, statement_id
-from kgbias.graph.vectors import KEPT, StatementVectors, nearest
+from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
+from kgbias.language.words import lemma, negations, topic_words
 from kgbias.measure.embedding import MiniLM
-from kgbias.measure.scoring import PIECE, processes_for
+from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
+from kgbias.models.spec import weights
 from kgbias.parallel import Executor
-from kgbias.parallel.local import Local
+
+NEAR = 0.37
+"""The least cosine at which a statement is about a topic without sharing its words."""
+
+SIMILAR = 0.65
+"""The cosine from which two statements are shown as similar: of 35 pairs of neighbours that reach
+it, 31 are about the same topic by the label of a language model (tests/data/similar.tsv)."""
+
+SHIPPED = f"{MiniLM.name} {WEIGHTS_SHA256[:16]}"
+"""The name under which stores keep vectors by the encoder that ships."""
 
 Ends = tuple[str, str]  # the uids of a predicate and an object
 
@@ -29,6 +40,15 @@ Ends = tuple[str, str]  # the uids of a predicate and an object
 def encoder_of(vectors: MiniLM) -> str:
     """The name under which stores keep what this encoder gives."""
     return f"{vectors.name} {vectors.version}"
+
+
+def kept_as(spec: str, device: str = "auto") -> str:
+    """The name under which stores keep the sentence vectors of a spec. Raises MissingExtra if a
+    package is missing."""
+    if spec == "minilm":
+        return encoder_of(MiniLM(device))
+    info = weights(spec).info
+    return f"{info.name} {info.revision}"
 
 
 def texts_of(run: StoredRun) -> dict[Ends, str]:
@@ -62,7 +82,7 @@ class Placing:
     def __call__(self, piece: Sequence[str]) -> NDArray[np.float32]:
         """A vector for each text, [n, d], as stores keep them."""
         self.encoder.forget()  # floating-point sums depend on the batch
-        return self.encoder.embed(piece).astype(KEPT).astype(np.float32)
+        return half(self.encoder.embed(piece))
 
     def __reduce__(self) -> tuple[type["Placing"], tuple[str, int]]:
         """Pickles without the model."""
@@ -80,7 +100,9 @@ def keep_vectors(
     """Write the vectors that the run's statements lack; returns how many that were. May be
     interrupted and repeated: each piece is kept once it is read. `processes` and `executor` are as
     for `kgbias.measure.scoring.measure`."""
+    from kgbias.measure.scoring import PIECE, processes_for
     from kgbias.models.load import find_device
+    from kgbias.parallel.local import Local
 
     progress, work, texts = progress or Silent(), Placing(device), texts_of(run)
     there = set(run.vectors(work.version).statements)
@@ -129,7 +151,53 @@ class Meanings:
         ids = [statement_id(*ends) for ends in order]
         return cls(ids, [texts[ends] for ends in order], rows.reshape(len(order), -1), work.encoder)
 
-    def near(self, text: str, most: int, floor: float) -> list[tuple[str, float]]:
-        """The statements nearest to a text, with their cosines, the nearest first."""
-        to = self.encoder.embed([text])[0].astype(np.float32)
-        return [(self.ids[n], cosine) for n, cosine in nearest(self.rows, to, most, floor)]
+    @cached_property
+    def _holding(self) -> dict[str, list[int]]:
+        """The statements that hold each word, in any form."""
+        found: dict[str, list[int]] = {}
+        for n, text in enumerate(self.texts):
+            for base in {lemma(word) for word in topic_words(text)}:
+                found.setdefault(base, []).append(n)
+        return found
+
+    def search(self, text: str, most: int) -> list["Hit"]:
+        """What a text finds: at most `most` statements that share one of its words in any form,
+        those with more of them first, and then as many of the others that are about the same
+        (`NEAR`), the nearest first."""
+        shared: dict[int, list[str]] = {}
+        for base, word in {lemma(word): word for word in topic_words(text)}.items():
+            for n in self._holding.get(base, ()):
+                shared.setdefault(n, []).append(word)
+        to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
+        own = sorted(shared)
+        said = [(own[k], cosine) for k, cosine in nearest(self.rows[own], to, len(own))]
+        said.sort(key=lambda hit: -len(shared[hit[0]]))
+        near = nearest(self.rows, to, most + len(own), NEAR)
+        about = [hit for hit in near if hit[0] not in shared]
+        sides = negations(text)
+        return [
+            Hit(
+                self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
+                bool((sides - negations(self.texts[n])) % 2),
+            )
+            for n, cosine in (*said[:most], *about[:most])
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A statement that was searched for.
+
+    Attributes:
+        id: its id, as `TripleView.statement_id`.
+        text: its words, without a group.
+        cosine: of its vector with that of what was searched for, -1 to 1.
+        words: those of the search that it has, in any form; none: it was found by meaning.
+        opposed: whether only one of the two is negated.
+    """
+
+    id: str
+    text: str
+    cosine: float
+    words: tuple[str, ...]
+    opposed: bool

@@ -19,7 +19,7 @@ from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.labels import KINDS
 from kgbias.graph.selection import arms_of
 from kgbias.graph.store import Store, StoredRun
-from kgbias.graph.types import node_id
+from kgbias.graph.types import node_id, statement_id
 from kgbias.io.files import whole_file
 from kgbias.io.resources import names, resource
 from kgbias.io.text import defused, printable
@@ -39,6 +39,7 @@ _WRITTEN = {  # parameters that name something else: its label, and the property
     "category": ("BenchmarkItem", "category"),
     "probes": ("ProbeSet", "name"),
 }
+MOST = 100  # statements found by words, and by meaning
 _BY_ID = ("Predicate", "Object")  # labels whose id follows from the text
 
 
@@ -105,6 +106,8 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
     that the graph does not have: without it, its rows would be none, and look like an answer."""
     if parameter in _GROUPS:
         return _group(str(value), store, run)
+    if parameter == "about" and run is not None:
+        return _near(run, str(value))
     if parameter == "arm" and run is not None:
         if value not in (there := arms_of(run, run.arms())):
             raise UsageError(no_such("arm", value, there, f" in run {run.name!r}"))
@@ -130,6 +133,20 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
             raise UsageError(no_such(parameter, value, names, " in the store"))
         return found[0][0]
     return value
+
+
+def _near(run: StoredRun, text: str) -> str:
+    """The triples of a run that a text finds (`kgbias.measure.meaning`), as a query takes them:
+    each as its uid, cosine and "words" or "meaning", with commas between."""
+    from kgbias.measure.meaning import Meanings
+
+    hits = {hit.id: hit for hit in Meanings.of(run).search(text, MOST)}
+    found = []
+    for id, _, predicate, object in run.said():
+        said = statement_id(node_id("predicate", predicate), node_id("object", object))
+        if hit := hits.get(said):
+            found.append(f"{id} {hit.cosine:.3f} {'words' if hit.words else 'meaning'}")
+    return ",".join(found)
 
 
 def _group(name: str, store: Store, run: StoredRun | None) -> str:

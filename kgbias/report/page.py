@@ -24,12 +24,14 @@ from kgbias.graph.types import (
     RunSummary,
     TripleView,
 )
+from kgbias.graph.vectors import neighbours
 from kgbias.io import pages
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
-from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS
+from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS, negations
 from kgbias.measure.attribution import latest, telling
+from kgbias.measure.meaning import SIMILAR
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
 from kgbias.report import cards
@@ -264,8 +266,30 @@ def probed(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, Any]]
     return found
 
 
+def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list[int]]]:
+    """The statements similar to each (`kgbias.measure.meaning.SIMILAR`), by the place of the first
+    of `triples` that says it, each as [place, cosine in hundredths], negative if only one of the
+    two is negated. Of the statements whose vectors the store keeps."""
+    place: dict[str, int] = {}
+    for n, t in enumerate(triples):
+        place.setdefault(t.statement_id, n)
+    kept = data.vectors
+    own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
+    near = neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
+    negated = [negations(f"{triples[n].predicate} {triples[n].object}") % 2 for _, n in own]
+    return {
+        at: [
+            [own[m][1], round(100 * cosine) * (1 if negated[m] == negated[n] else -1)]
+            for m, cosine in found
+        ]
+        for n, ((_, at), found) in enumerate(zip(own, near, strict=True))
+        if found
+    }
+
+
 _HTML = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
-statements that share words with the question, and where each one came from.</p>
+statements that share words with the question, those that are similar to them, and where each one
+came from.</p>
 <form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
 type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 <div id="ask-answer" class="panel" aria-live="polite" hidden></div>
@@ -288,6 +312,7 @@ def ask_section(data: RunData) -> Section:
 
 
 MAX_TRIPLES = 20_000  # in the page's table; a larger run shows the most frequent
+MOST_SIMILAR = 10  # statements similar to one
 MAX_GENERATIONS = 5  # in the provenance of one triple
 _LONGEST = 2_000  # characters of any one text in the page
 SCRIPTS = ("app", "evidence", "ask", "copy", "folds")
@@ -415,6 +440,7 @@ def page_data(data: RunData) -> dict[str, Any]:
             for t in kept
         ],
         "probes": probed(data, kept),
+        "similar": similar(data, kept),
         "evidence": evidence_data(data, {(t.arm, t.id): n for n, t in enumerate(kept)}),
     }
 

@@ -36,9 +36,11 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.figures import figures_of, sense
+from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
@@ -80,6 +82,11 @@ class RunData:
     def summary(self) -> RunSummary:
         """The run's counts."""
         return self._stored.store.summary(self.run.id)
+
+    @cached_property
+    def vectors(self) -> StatementVectors:
+        """The vectors of the run's statements that the store keeps, by the encoder that ships."""
+        return self._stored.vectors(SHIPPED)
 
     @cached_property
     def profile_analysis(self) -> ProfileAnalysis | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.labels import Label, in_effect
 from kgbias.graph.selection import Selecting, Selection, need_statements
-from kgbias.graph.store import Store
+from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form
 from kgbias.parameters import Names, PathLike, as_names
@@ -151,7 +151,7 @@ class Run(Held, Measured, Probed):
         which = Selection(**selection)
         counted = self._said(which)
         with self._context.working() as progress:
-            index = _index(self._context, encoder, device)
+            index = _index(self._context, self.stored, encoder, device)
             found = retrieve(self.stored, counted, question, index=index, top=top, selection=which)
             try:
                 found = with_neighbours(self.stored, counted, found)
@@ -445,26 +445,27 @@ def _prompted(
         yield Prompted(model, store, progress=progress, **how), prompts
 
 
-def _index(context: Context, encoder: str | None, device: str) -> "Index | None":
+def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "Index | None":
     """The index of the store: on a Neo4j server its own, if neo4j-graphrag is installed."""
     if encoder is None or encoder == "none":
         return None
     from kgbias.ask.retrieve import InMemory
+    from kgbias.measure.meaning import kept_as
     from kgbias.models.embed import SentenceVectors
 
     store = context.graph
     try:
-        embed = SentenceVectors(encoder, device=device)
+        embed, name = SentenceVectors(encoder, device=device), kept_as(encoder, device)
         if store.url.partition("://")[1]:
             from kgbias.ask.neo4j_index import InNeo4j
             from kgbias.graph.neo4j import Neo4jStore
 
-            if isinstance(store, Neo4jStore):
+            if isinstance(store, Neo4jStore) and store.has_vector_index:
                 try:
-                    return InNeo4j(store, embed)
+                    return InNeo4j(store, run, embed, name)
                 except MissingExtra as error:
                     context.remark(f"compared here and not on the server: {error}")
-        return InMemory(embed)
+        return InMemory(embed, run.vectors(name))
     except MissingExtra as error:
         context.remark(f"found only by shared words: {error}")
         return None

@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kgbias.errors import RunNotFound, UsageError
@@ -72,6 +73,25 @@ FLAGS = {
     "test": (Flag("Elves", "tall", "body", 0.0, -3.0), Flag("Orcs", "loud", "", 0.25, -2.4)),
     "other": (Flag("elves", "tall", "body", 0.125, -2.5),),
 }
+
+
+class Axes:
+    """An encoder of three axes: about smoke, about wood, or neither."""
+
+    name, version = "axes", "1"
+
+    def __init__(self, *_: object) -> None: ...
+
+    def forget(self) -> None: ...
+
+    def embed(self, texts: list[str]) -> Any:
+        axis = [0 if "smok" in t or "fire" in t else 1 if "wood" in t else 2 for t in texts]
+        return np.eye(3)[axis]
+
+
+@pytest.fixture(autouse=True)
+def encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Axes)
 
 
 @pytest.fixture
@@ -264,6 +284,15 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [(HATED, "Orcs", "love", "smoke", 2, "none", Triple("Orcs", "love", "smoke").id),
          (HATED, "Ents", "hate", "smoke", 1, "none", Triple("Ents", "hate", "smoke").id)],
     ),
+    (  # "cruel" by its word, "smoke" because it is near "fire"
+        "similar",
+        {"about": "cruel fire"},
+        [("Orcs", "are", "cruel", 2, "by words", 0.0, "none"),
+         ("Elves", "hate", "smoke", 1, "by meaning", 1.0, "none"),
+         ("Ents", "hate", "smoke", 1, "by meaning", 1.0, "none"),
+         ("Orcs", "love", "smoke", 2, "by meaning", 1.0, "none")],
+    ),
+    ("similar", {"about": "wood"}, []),
     ("only", {"group": "Ents", "other": "Elves"}, [("love", "water", 1, 0.8, 0.05, "none")]),
     (
         "predicates",
@@ -618,6 +647,7 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
         "other": "Orcs",
         "predicate": "love",
         "object": "true",
+        "about": "true fire",
         "limit": "500",
         "triples": ",".join(t.id for t in embedded.triples(run.id)[:20]),
     }

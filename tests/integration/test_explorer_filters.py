@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kgbias.explore import write_explorer
@@ -19,7 +20,10 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     Triple,
+    node_id,
 )
+from kgbias.graph.vectors import StatementVectors
+from kgbias.measure.meaning import SHIPPED
 from kgbias.models.base import ModelInfo
 from tests.integration.test_explorer_browser import Window
 
@@ -62,6 +66,13 @@ def window(chromium: Any, store: SQLiteStore, tmp_path: Path) -> Iterator[Window
         About(id, topics[row[3] == "rain"].id, 1.0) for id, row in known if row[1] != "Sikhs"
     )
     store.save_topics(run.id, [TopicModel("gender", topics, about, {})])
+    near = {  # love food is .8 from love rain, .6 from hate food; these two are .96 from each other
+        ("love", "food"): (1, 0), ("love", "rain"): (0.8, 0.6), ("hate", "rain"): (0, 1),
+        ("hate", "food"): (0.6, 0.8),
+    }  # fmt: skip
+    ends = [(node_id("predicate", p), node_id("object", o)) for p, o in near]
+    vectors = np.array(list(near.values()), dtype=np.float32)
+    store.save_vectors(SHIPPED, StatementVectors(ends, vectors))
     store.set_status(run.id, "complete")
     path = tmp_path / "explorer.html"
     write_explorer([StoredRun(store, store.find_run("filters"))], path)
@@ -101,6 +112,22 @@ def test_each_filter_leaves_out_what_it_says(window: Window) -> None:
     assert window.count() == 5
     page.click("#copy-link")
     page.wait_for_selector("#status:has-text('The link')", state="attached")
+
+
+def test_what_is_similar_is_found_and_marked(window: Window) -> None:
+    page = window.page
+    page.fill("#search", "food")
+    page.wait_for_selector("#by-meaning li")
+    assert page.locator("#by-meaning li").all_inner_texts() == [
+        "love rain 0.80 · about Women, Sikhs"
+    ]  # "hate food" holds the word, and is of another arm
+    assert "not always in stance" in page.inner_text("#by-meaning")
+    page.locator("#by-meaning button").click()
+    page.wait_for_selector("#details h3:has-text('Similar statements')")
+    assert page.inner_text("#details-title") == "Women love rain"
+    assert "love food 0.80 · about Women, Men" in page.inner_text("#details")
+    page.fill("#search", "")
+    page.wait_for_selector("#by-meaning", state="hidden")
 
 
 def test_the_map_by_each_unit(window: Window) -> None:

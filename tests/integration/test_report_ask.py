@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group
+from kgbias.graph.types import Group, node_id
+from kgbias.graph.vectors import StatementVectors
+from kgbias.measure.meaning import SHIPPED
 from kgbias.report import write_report
 from tests.report_data import measured_run
 
@@ -22,6 +25,11 @@ OBJECTS = ("working hard", "<b>bread</b>", "to work at night", "cats")
 
 def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: Any) -> None:
     record = measured_run(store, GROUPS, OBJECTS, each=8)
+    stated = sorted({(t.predicate, t.object) for t in store.triples(record.id)})
+    ends = [(node_id("predicate", p), node_id("object", o)) for p, o in stated]
+    near = {"cats": (1, 0), "<b>bread</b>": (0.8, 0.6)}  # the rest is far from both
+    vectors = np.array([near.get(o, (0, -1)) for _, o in stated], dtype=np.float32)
+    store.save_vectors(SHIPPED, StatementVectors(ends, vectors))
     write_report(StoredRun(store, record), tmp_path / "r.html")
     page = chromium.new_page(offline=True)
     errors: list[str] = []
@@ -52,6 +60,9 @@ def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: An
         assert bool(often) == question.startswith("women") and len(often) <= 5
         assert all(line.startswith("Women ") for line in often)
         assert page.inner_text("#ask-answer").startswith(answer)
+    by_meaning = [line for line in ask("women and cats") if "similar" in line]
+    assert by_meaning and all("<b>bread</b>" in x and "similar (0.80)" in x for x in by_meaning)
+    assert "not always in stance" in page.inner_text("#ask-answer")
     page.fill("#ask-question", "women and work")
     page.click("#ask-form button")
     page.locator("#ask").screenshot(path=str(tmp_path / "ask.png"))

@@ -110,7 +110,7 @@ def test_statements_about_the_group_are_found_by_shared_words(run: kgbias.Run) -
 def test_statements_are_found_in_other_words(run: kgbias.Run) -> None:
     r = found(run, "women and idleness", {"kind": 0.1, "work at night": 0.5})
     assert objects(r) == ["work at night"]
-    assert r.statements[0].why == "similar (0.50)"
+    assert r.statements[0].why == "by meaning (0.50)"
 
 
 def test_a_group_alone_gives_its_most_frequent_statements(run: kgbias.Run) -> None:

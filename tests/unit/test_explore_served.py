@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+import numpy as np
 import pytest
 
 from kgbias.errors import UsageError
@@ -21,6 +22,8 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Triple
+from kgbias.graph.vectors import StatementVectors
+from kgbias.measure.meaning import texts_of
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -103,6 +106,43 @@ def test_it_gives_the_columns_of_the_file(
         assert offset + length <= len(zlib.decompress(body))
     scripts = [re.findall("<script>(.*?)</script>", p, re.S) for p in (page.decode(), written)]
     assert len(scripts[0]) == 2 and scripts[0] == scripts[1]
+
+
+def test_what_is_near_a_text(
+    run: StoredRun, view: server.ServedPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only what the store keeps vectors of is found, by an encoder of two axes here."""
+
+    class Axes:
+        name, version = "axes", "1"
+
+        def __init__(self, *_: object) -> None: ...
+
+        def forget(self) -> None: ...
+
+        def embed(self, texts: list[str]) -> Any:
+            return np.eye(2)[[int("rain" in t or "wet" in t) for t in texts]]
+
+    def near(path: str) -> Any:
+        status, _, body = asked(application(view, at_once), path)
+        return json.loads(body)["found"] if status == 200 else status
+
+    monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Axes)
+    monkeypatch.setattr("kgbias.explore.similar.SHIPPED", "axes 1")
+    assert near("/near?text=wet") == []
+    texts = texts_of(run)
+    kept = StatementVectors(list(texts), Axes().embed(list(texts.values())))
+    run.store.save_vectors("axes 1", kept)
+    found, said = near("/near?text=never%20wet&source=0"), {t.id: t for t in run.triples()}
+    triples = [said[view.placed.triple_id(hit["row"])] for hit in found]
+    assert {t.object for t in triples} == {"rain"}
+    for hit, triple in zip(found, triples, strict=True):
+        assert hit["cosine"] == 1.0 and hit["opposed"] == (triple.predicate != "can't")
+    assert near("/near?text=rain") == []  # found by its word
+    alike = near(f"/near?row={found[0]['row']}")  # the others with rain
+    assert len(alike) == len(found) - 1 and all(hit["cosine"] == 1.0 for hit in alike)
+    assert near("/near?row=99999") == near("/near?row=-1") == 404
+    assert near("/near?text=wet&source=99") == near("/near?text=wet&source=x") == 404
 
 
 def test_a_statement_comes_with_its_prompts_and_answers(

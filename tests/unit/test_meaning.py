@@ -43,3 +43,14 @@ def test_vectors_are_kept_in_half_precision() -> None:
     kept = packed(rows)
     assert [len(row) for row in kept] == [4, 4]
     assert np.array_equal(unpacked(kept), rows.astype(np.float16)) and unpacked([]).shape == (0, 0)
+
+
+def test_neighbours_among_some_rows_and_of_many() -> None:
+    assert neighbours(ROWS, 2, 0.6, np.array([0, 2])) == [
+        [], [(0, 0.8), (2, 0.6)], [], [(2, 0.8), (0, 0.6)], []
+    ]  # fmt: skip
+    many = np.tile(np.array([[1, 0]], dtype=np.float32), (1_500, 1))
+    assert all(
+        len(own) == 3 and n not in dict(own) for n, own in enumerate(neighbours(many, 3, 0.9))
+    )
+    assert neighbours(ROWS[:0], 3, 0.5) == []

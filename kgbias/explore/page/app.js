@@ -176,6 +176,7 @@ const draw = (changes = {}) => {
     syncChecks("verdict-filter", "verdict", row.verdict);
     syncChecks("strategy-filter", "strategy");
     drawTimeline();
+    drawMeaning();
     const n = tableRows().rows.length;
     announce(n || !state.words.trim() ? plural(n, "statement") : holdsNothing(state.words));
     placeLegend();

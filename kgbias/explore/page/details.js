@@ -110,12 +110,13 @@ const openRow = async (n) => {
   const told = (problem) => make("p", `They cannot be read now: ${problem.message}.`, "soft");
   try {
     const { answers, beliefs, probes, choices, names } = await origin.of(n), all = saidAt[n + 1] - saidAt[n];
+    const alike = await similarOf(n).catch(() => []);
     const named = names ? [make("p", `It names another group (${names}): group figures and tests between groups leave it out.`, "soft")] : [];
     const showAll = (...last) => {
       const part = originsOf(n, answers);
       if (origin.next && answers.length < all) part.append(button("Further answers", next));
       part.append(...last);
-      show(...named, ...beliefsOf(n, beliefs), part, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
+      show(...named, ...beliefsOf(n, beliefs), part, ...alike, ...probesOf(n, probes), ...choicesOf(n, choices), ...associationsOf(n));
     };
     const next = async () => {
       try {

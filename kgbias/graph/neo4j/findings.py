@@ -12,12 +12,12 @@ from kgbias.graph.as_graph import KINDS, LABELS, values
 from kgbias.graph.labels import Label, label_of
 from kgbias.graph.neo4j.session import (
     BATCH,
-    VECTORS,
     Neo4jSession,
     Statement,
     of_edges,
     of_nodes,
     spread,
+    vector_index,
 )
 from kgbias.graph.record import in_graph, properties, read_settings, record_of
 from kgbias.graph.types import (
@@ -140,19 +140,20 @@ _SETTINGS = """
 MATCH (:BenchmarkItem)-[e:READ_BY]->(:Model {uid: $model})
 RETURN DISTINCT e.settings AS settings ORDER BY settings"""
 
-# Vectors are derived: nodes beside the graph, found by what they are of, and by their index.
+# Vectors are derived: nodes beside the graph. Those of an encoder also have a label of their own,
+# since an index holds vectors of one length.
 _UNIQUE_VECTORS = """
 CREATE CONSTRAINT kgbias_statementvector IF NOT EXISTS FOR (v:StatementVector)
 REQUIRE (v.predicate_uid, v.object_uid, v.encoder) IS UNIQUE"""
 # Quantized vectors shift a cosine by .01, enough to find what SQLite does not.
 _INDEX_VECTORS = """
-CREATE VECTOR INDEX {index} IF NOT EXISTS FOR (v:StatementVector) ON v.values
+CREATE VECTOR INDEX {index} IF NOT EXISTS FOR (v:{label}) ON v.values
 OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions},
 `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}}}}"""
 _VECTORS = """
 UNWIND $rows AS row
-MERGE (v:StatementVector {predicate_uid: row[0], object_uid: row[1], encoder: $encoder})
-SET v.values = row[2]"""
+MERGE (v:StatementVector {{predicate_uid: row[0], object_uid: row[1], encoder: $encoder}})
+SET v:{label}, v.values = row[2]"""
 _READ_VECTORS = """
 MATCH (:Run {uid: $run})<-[:IN]-(:Generation)-[:YIELDED]->(t:Triple)
 WITH DISTINCT t
@@ -407,15 +408,17 @@ class Findings(Neo4jSession):
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:
             return
+        label, index = vector_index(encoder)
         self.write((_UNIQUE_VECTORS, {}))
         if self.has_vector_index:
-            given = {"index": VECTORS, "dimensions": vectors.rows.shape[1]}
-            self.write((_INDEX_VECTORS.format(**given), {}))
+            dimensions = vectors.rows.shape[1]
+            text = _INDEX_VECTORS.format(index=index, label=label, dimensions=dimensions)
+            self.write((text, {}))
         kept = vectors.rows.astype(KEPT).astype(float).tolist()
         rows = [[*ends, row] for ends, row in zip(vectors.statements, kept, strict=True)]
         for start in range(0, len(rows), _AT_ONCE):
             given = {"rows": rows[start : start + _AT_ONCE], "encoder": encoder}
-            self.write((_VECTORS, given))
+            self.write((_VECTORS.format(label=label), given))
 
     def encoders(self) -> list[str]:
         query = "MATCH (v:StatementVector) RETURN DISTINCT v.encoder AS encoder ORDER BY encoder"

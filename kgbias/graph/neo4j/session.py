@@ -14,6 +14,7 @@ from kgbias.graph import shape
 from kgbias.graph.as_graph import Edges, Nodes
 from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
 from kgbias.graph.record import Record, record_of
+from kgbias.ids import content_id
 from kgbias.models.wire import is_withheld
 
 Row = Mapping[str, Any]
@@ -24,7 +25,6 @@ _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _OLDEST = (4, 4)
 _INDEXES_VECTORS = (5, 18)
-VECTORS = "kgbias_vectors"  # the index of statements by their vectors
 
 
 class Incomplete(StoreError):
@@ -296,6 +296,12 @@ class _Wait:
         if self._deadline is not None:
             self._deadline = None
             self._session._notify(f"{self._session.url} answers again: continuing")
+
+
+def vector_index(encoder: str) -> tuple[str, str]:
+    """The label of statements' vectors by this encoder, and the name of their index."""
+    number = content_id("encoder", encoder)[:8]
+    return f"StatementVector_{number}", f"kgbias_vectors_{number}"
 
 
 def spread(row: Row) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-// The report's search in plain words, as kgbias.ask reads questions: offline, by shared words.
+// The report's search in plain words, as kgbias.ask reads questions: offline, by shared words, and by what is
+// similar to what they find.
 (() => {
   const own = JSON.parse(by("ask-data").textContent);
   const aside = new Set(own.aside), ordinary = new Set(own.ordinary), persons = new Set(own.persons);
   const WORD = /[\p{L}\p{N}]+(?:['’-][\p{L}\p{N}]+)*/gu;
-  const SHOWN = 20, NEAREST = 5;
+  const SHOWN = 20, NEAREST = 5, SEEDS = 100, SIMILAR = 10;
 
   const words = (text) => [...text.matchAll(WORD)].map((m) => m[0].toLowerCase().replaceAll("’", "'"));
   const topic = (text) => [...new Set(words(text).filter((w) => !aside.has(w)))];
@@ -97,6 +98,26 @@
     parent.append(element);
     return element;
   };
+  // Statements similar to those found, that do not share a word with the question: the nearest of each are
+  // in the page.
+  const byMeaning = (found, wanted, groups, panel) => {
+    const there = new Set(found.map(([t]) => t.statement)), best = new Map();
+    for (const statement of [...there].slice(0, SEEDS))
+      for (const [place, told] of page.similar[firstOf.get(statement)] ?? []) {
+        const other = triples[place].statement;
+        if (!there.has(other) && !(Math.abs(best.get(other) ?? 0) >= Math.abs(told))) best.set(other, told);
+      }
+    if (!wanted.length || !best.size) return;
+    const near = triples.filter((t) => best.has(t.statement) && (!groups.size || groups.has(t.group)))
+      .sort((a, b) => Math.abs(best.get(b.statement)) - Math.abs(best.get(a.statement)) || b.count - a.count).slice(0, SIMILAR);
+    if (!near.length) return;
+    node("p", "By meaning: without these words, but similar to the statements above (in topic, not always in stance):", panel);
+    const cosine = (t) => `similar (${(Math.abs(best.get(t.statement)) / 100).toFixed(2)})${best.get(t.statement) < 0 ? "; only one of the two says not" : ""}`;
+    list(near, panel, [], near.map(cosine));
+  };
+  const firstOf = new Map();
+  triples.forEach((t, n) => { if (!firstOf.has(t.statement)) firstOf.set(t.statement, n); });
+
   const group = (t) => texts.group[t.group] ?? "?";
 
   const source = (from, parent) => {
@@ -108,13 +129,13 @@
   };
 
   // Statements that open to show where they come from; `held` has the words that each was found by.
-  const list = (triples, parent, held = []) => {
+  const list = (triples, parent, held = [], near = []) => {
     const ordered = node("ol", undefined, parent);
     triples.forEach((t, n) => {
       const more = node("details", undefined, node("li", undefined, ordered));
       const arm = arms.length ? ` [${arms[t.arm]}]` : "";
       const line = node("summary", `${group(t)} ${t.predicate} ${t.object}`, more);
-      const why = (held[n] || []).length ? `, says ${held[n].join(", ")}` : "";
+      const why = near[n] ? `, ${near[n]}` : (held[n] || []).length ? `, says ${held[n].join(", ")}` : "";
       node("small", ` said ${t.count}${arm}${why}`, line);
       const sources = node("ul", undefined, more);
       if (!t.from.length) node("li", "no prompt or answer is kept for this statement", sources);
@@ -147,6 +168,7 @@
       (wanted.length ? ` “${wanted.join(" ")}”.` : "."), panel);
     list(found.slice(0, SHOWN).map(([t]) => t), panel, found.map(([, , held]) => held));
     if (found.length > SHOWN) node("p", `${found.length - SHOWN} more: the table below finds them.`, panel);
+    byMeaning(found, wanted, groups, panel);
   };
 
   by("ask-form").addEventListener("submit", (event) => {

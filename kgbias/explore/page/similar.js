@@ -1,0 +1,73 @@
+// What is similar: to a statement, and to the words that are searched for. A page in a file holds
+// the nearest statements of each; otherwise the server reads the text.
+const STANCE = "Similar in topic, by the cosine of their vectors; not always in stance.";
+const among = () => (!about.served && blocks.similar && meantOf > about.among ? ` Among the ${number(about.among)} said most.` : "");
+let meantOf = 0;
+const pairOf = (predicate, object) => predicate * texts.object.length + object;
+const similarInPage = async (n) => {
+  const columns = await block("similar"); meantOf = columns.predicate.length;
+  const at = statementAt(n, columns.predicate, columns.object);
+  if (at < 0) return [];
+  columns.at ??= begins(columns["to/lengths"]);
+  return Array.from({ length: columns.at[at + 1] - columns.at[at] }, (_, k) => {
+    const place = columns.at[at] + k, other = columns.to[place], told = columns.cosine[place];
+    return { pair: pairOf(columns.predicate[other], columns.object[other]), cosine: (told % 128) / 100, opposed: told >= 128 };
+  });
+};
+const askServer = async (asked) => {
+  const { found, problem } = await (await fetched("near", asked)).json();
+  if (problem) throw new Error(problem);
+  return found.map(({ row: n, ...near }) => ({ pair: pairOf(row.predicate[n], row.object[n]), ...near }));
+};
+const SEEDS = 100;  // statements with the words whose neighbours are joined
+const nearWords = async () => {
+  if (about.served) return askServer({ text: state.words.slice(0, 200), source: state.source });
+  const best = new Map();
+  for (const n of selection().rows.slice(0, SEEDS)) {
+    for (const near of await similarInPage(n)) if (!(best.get(near.pair)?.cosine >= near.cosine)) best.set(near.pair, near);
+  }
+  return [...best.values()].sort((a, b) => b.cosine - a.cosine || a.pair - b.pair);
+};
+const similarTo = async (n) => {
+  const own = pairOf(row.predicate[n], row.object[n]);
+  const found = about.served ? await askServer({ row: n }) : await similarInPage(n);
+  return found.filter(({ pair }) => pair !== own);
+};
+
+// The statements among rows, each with the groups it was said of.
+const nearList = (found, rows, most) => {
+  const wanted = new Map(found.map(({ pair }) => [pair, []])), list = make("ul", null, "plain");
+  for (const n of rows) wanted.get(pairOf(row.predicate[n], row.object[n]))?.push(n);
+  for (const { pair, cosine, opposed } of found) {
+    const own = wanted.get(pair);
+    if (!own.length || list.children.length >= most) continue;
+    const groups = [...new Set(own.map((n) => texts.group[row.group[n]]))], item = make("li");
+    const others = groups.length > 2 ? ` and ${plural(groups.length - 2, "other")}` : "";
+    item.append(button(`${textOf("predicate", own[0])} ${textOf("object", own[0])}`, () => set({ row: own[0] }), "link said"),
+      make("small", ` ${cosine.toFixed(2)} · about ${groups.slice(0, 2).join(", ")}${others}${opposed ? " · only one of the two says not" : ""}`));
+    list.append(item);
+  }
+  return list;
+};
+const similarOf = async (n) => {
+  const list = nearList(await similarTo(n), passing(sourceOf(n)).rows, 10);
+  return list.children.length ? [group("Similar statements", make("p", `${STANCE}${among()} Those that pass the filters.`, "soft"), list)] : [];
+};
+
+// Under the table, what is near the words of the search but does not hold them.
+let lastMeant = 0;
+const drawMeaning = async () => {
+  const asked = ++lastMeant, part = by("by-meaning");
+  if (!state.words.trim() || (!about.served && !about.columns.similar)) { part.hidden = true; return; }
+  let inside;
+  try {
+    const found = await nearWords();
+    const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
+    const list = nearList(found.filter(({ pair }) => !holds.has(pair)), passing(state.source, ["words"]).rows, 10);
+    const what = about.served ? "near them" : "similar to statements that have them";
+    inside = list.children.length ? [make("p", `Without these words, but ${what}. ${STANCE}${among()}`, "soft"), list] : [];
+  } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
+  if (asked !== lastMeant) return;
+  part.hidden = !inside.length;
+  part.replaceChildren(make("h2", "By meaning"), ...inside);
+};
