@@ -22,6 +22,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
+from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
 
 FEWEST = 30  # objects of a map: fewer have no regions to speak of
@@ -62,7 +63,7 @@ def _of_objects(found: Statements) -> tuple[NDArray[np.float32], Ints]:
     """The mean vector of each object, of length 1, and the numbers of the objects that have one."""
     known: dict[tuple[str, str], int] = {}
     parts: list[NDArray[np.float32]] = []
-    encoder = max(found.runs[0].store.encoders(), default="")
+    encoder = SHIPPED
     for run in found.runs:
         kept = run.vectors(encoder)
         for n, ends in enumerate(kept.statements):

@@ -15,6 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, node_id
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Silent
+from kgbias.measure.meaning import SHIPPED
 from tests.report_data import measured_run
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
@@ -53,7 +54,7 @@ def keep(run: StoredRun, objects: list[str]) -> Statements:
             ends.append((node_id("predicate", predicate), node_id("object", thing)))
             row = at[thing.split()[0]] + 0.5 * rng.normal(size=16)
             rows.append(row / np.linalg.norm(row))
-    run.store.save_vectors("test 1", StatementVectors(ends, np.array(rows, np.float32)))
+    run.store.save_vectors(SHIPPED, StatementVectors(ends, np.array(rows, np.float32)))
     return read([run], Selection(), Silent())
 
 
