@@ -20,6 +20,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
+from kgbias.io.text import spoken
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
@@ -279,7 +280,7 @@ def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
         return
     show.table(
         ("", "", ""),
-        ((row.measure, row.scorer, _to_read(row)) for row in rows),
+        ((spoken(row.measure), row.scorer, _to_read(row)) for row in rows),
     )
     show.say("nothing was opened, scored or asked")
 
@@ -344,7 +345,7 @@ def _print_agreement(a: Any) -> None:
     moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
     show.say(
         "",
-        f"{a.measure} by {a.first} and by {a.second}: kappa "
+        f"{spoken(a.measure)} by {a.first} and by {a.second}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
         f"groups by their bare means that differ (not tested): {moved or 'none'}",

@@ -29,7 +29,7 @@ from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel, TripleView, node_id
-from kgbias.io.text import p_value
+from kgbias.io.text import p_value, spoken
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import verdict
 from kgbias.measures import (
@@ -74,7 +74,7 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
     if not data.variance:
         return
     rows = [
-        [c.measure, c.category, c.arm or "none", str(c.n),
+        [spoken(c.measure), c.category, c.arm or "none", str(c.n),
          *(deviation(e) for e in (c.groups, c.wordings.common, c.wordings.own)),
          "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
         for c in data.variance
@@ -692,7 +692,8 @@ def remarks(data: ArmData) -> str:
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
     rows = [
         [
-            t.measure, t.first, t.second, f"{t.n[0]}, {t.n[1]}", *cells(t.difference, "+.3f"),
+            spoken(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             p_value(t.omnibus_p), p_value(t.p_adjusted),
         ]

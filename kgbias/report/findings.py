@@ -19,7 +19,7 @@ from markupsafe import Markup
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
-from kgbias.io.text import number, p_value
+from kgbias.io.text import number, p_value, spoken
 from kgbias.measures import known
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
@@ -194,7 +194,7 @@ def _difference(
     said = Markup(
         "The mean {} of what it says about <b>{}</b> is {}{} {} than that of {} {}."
     ).format(
-        t.measure.replace("_", " "), t.first, figure(abs(t.difference.value) * scale, form), unit,
+        spoken(t.measure), t.first, figure(abs(t.difference.value) * scale, form), unit,
         "higher" if t.difference.value > 0 else "lower", other,
         interval(upwards(t.difference), scale, form),
     )  # fmt: skip
@@ -231,7 +231,7 @@ def _undetected(families: Sequence[Omnibus]) -> str:
             scale, unit, form = scale_of(family.measure)
             least = f"{number(max(sizes) * scale, form)}{unit}"
             own = listed.setdefault(family.category, [])
-            own.append(f"{family.measure.replace('_', ' ')} ({least})")
+            own.append(f"{spoken(family.measure)} ({least})")
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
@@ -265,7 +265,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
                 "{}{} {} than when asked plainly {}."
             ).format(
-                t.first, t.measure.replace("_", " "), t.category,
+                t.first, spoken(t.measure), t.category,
                 figure(abs(t.difference.value) * scale, form), unit,
                 "higher" if t.difference.value > 0 else "lower",
                 interval(upwards(t.difference), scale, form),
