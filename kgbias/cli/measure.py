@@ -24,7 +24,7 @@ from kgbias.io.text import spoken
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
-from kgbias.measure.topics.shares import advice, unfit, verdict
+from kgbias.measure.topics.shares import advice, steady, unfit, verdict
 from kgbias.measures import MEASURES, headlines
 
 
@@ -65,6 +65,7 @@ def _topic_data(model: Any) -> dict[str, Any]:
             "size": t.size,
             "coherence": t.coherence,
             "stability": t.stability,
+            "kept": t.kept,
             "words": t.words,
         }
         for t in model.topics
@@ -92,6 +93,8 @@ def print_topics(model: Any) -> None:
             f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
             f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
         )
+        if told := steady(model):
+            show.say(told)
     elif model.topics:
         show.say("their stability was not measured: find them again with kgbias measure --topics")
     rows = []
@@ -103,12 +106,13 @@ def print_topics(model: Any) -> None:
                 t.number,
                 t.size,
                 show.figure(t.stability, ".2f"),
+                show.figure(t.kept, ".2f"),
                 show.figure(t.coherence, ".2f"),
                 name,
             )
         )
     if rows:
-        show.table((">id", ">size", ">stable", ">coherent", "name, and words"), rows)
+        show.table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
     if unfit(model):
         show.say(f"{verdict(model)}; {_with_flags(advice(model))}")
 

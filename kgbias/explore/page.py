@@ -69,7 +69,7 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
+FORMAT = 5  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
     "origins", "choices", "beliefs", "details", "exports", "app",
@@ -172,7 +172,7 @@ def about_of(
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
         "rows": found.rows,
-        "sources": [statements.crawl_of(source) for source in found.sources],
+        "sources": [statements.crawl_of(s, found.groups, selection) for s in found.sources],
         "categories": found.categories,
         "measures": [_measure(m, found.runs) for m in found.measures],
         "maps": [m.by for m in maps],
