@@ -223,7 +223,8 @@ def _difference(
 
 
 def _undetected(families: Sequence[Omnibus]) -> str:
-    """The difference in each measure that would have been found, where that is known."""
+    """The difference in each measure that would have been found, where that is known; and which
+    families show one on their own, so that the page does not seem to contradict itself."""
     listed: dict[str, list[str]] = {}
     for family in families:
         sizes = [t.detectable for t in family.tests if not math.isnan(t.detectable)]
@@ -237,7 +238,19 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
     return (
         f"differences between groups {said}; in brackets, the difference that the test of one "
-        "group, by itself, would find in 80% of such crawls"
+        "group, by itself, would find in 80% of such crawls" + _alone(families)
+    )
+
+
+def _alone(families: Sequence[Omnibus]) -> str:
+    found = [
+        f"{spoken(f.measure)} ({f.category})" for f in families if any(t.differs for t in f.tests)
+    ]
+    if not found:
+        return ""
+    return (
+        f". A section below shows a difference in {', '.join(found)}, by the tests of that measure "
+        "alone: it is not shown among all the questions of this page"
     )
 
 
