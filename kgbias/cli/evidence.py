@@ -26,6 +26,7 @@ from kgbias.evidence.asked import FLOORS
 from kgbias.evidence.joint import NOT_PROBED
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
+from kgbias.io.text import spoken
 from kgbias.parallel import LOCAL
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -188,7 +189,7 @@ def _print_groups(rows: Any) -> None:
     show.table(
         ("", "", ">", ""),
         (
-            (r["group"], r["score"], f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
+            (r["group"], spoken(r["score"]), f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
             for r in shown[:_SHOWN]
         ),
         indent=2,
