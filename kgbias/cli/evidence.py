@@ -189,7 +189,12 @@ def _print_groups(rows: Any) -> None:
     show.table(
         ("", "", ">", ""),
         (
-            (r["group"], spoken(r["score"]), f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
+            (
+                r["group"],
+                spoken(r["score"]),
+                f"{r['value']:+.2f}",
+                f"({r['low']:+.2f} to {r['high']:+.2f})",
+            )
             for r in shown[:_SHOWN]
         ),
         indent=2,

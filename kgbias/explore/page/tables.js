@@ -14,6 +14,7 @@ const markRow = () => {
   for (const line of document.querySelectorAll("#body [data-row]")) line.classList.toggle("chosen", Number(line.dataset.row) === state.row);
 };
 
+<<<<<<< HEAD
 const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community" };
 // The figures of groups that the run was measured with, if nothing is filtered: they are of all that counts.
 const figuresOf = (kind) => {
@@ -22,6 +23,9 @@ const figuresOf = (kind) => {
   return kind === "group" && open && Object.keys(regard).length ? regard : null;
 };
 const figureText = ([value, low, high, n]) => `${netText(value / n)} (${signed(low / n)} to ${signed(high / n)}), n = ${number(n)}`;
+=======
+const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community", meaning: "Region" };
+>>>>>>> main
 const drawUnits = () => {
   const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind)), figures = figuresOf(kind);
   const head = make("tr");
@@ -56,7 +60,7 @@ const tableOpen = () => {
 const drawTable = () => {
   const open = tableOpen();
   for (const name of Object.keys(TABLES)) by(`tab-${name}`).setAttribute("aria-selected", name === open);
-  by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities" }[state.by];
+  by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities", meaning: "Regions" }[state.by];
   by("found").textContent = plural(tableRows().rows.length, "statement");
   TABLES[open]();
 };
