@@ -14,8 +14,7 @@ const markRow = () => {
   for (const line of document.querySelectorAll("#body [data-row]")) line.classList.toggle("chosen", Number(line.dataset.row) === state.row);
 };
 
-<<<<<<< HEAD
-const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community" };
+const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community", meaning: "Region" };
 // The figures of groups that the run was measured with, if nothing is filtered: they are of all that counts.
 const figuresOf = (kind) => {
   const open = FILTERS.every((key) => (key === "measures" ? !Object.keys(state.measures).length : key === "inGroup" || state[key] === BASE[key]));
@@ -23,9 +22,6 @@ const figuresOf = (kind) => {
   return kind === "group" && open && Object.keys(regard).length ? regard : null;
 };
 const figureText = ([value, low, high, n]) => `${netText(value / n)} (${signed(low / n)} to ${signed(high / n)}), n = ${number(n)}`;
-=======
-const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community", meaning: "Region" };
->>>>>>> main
 const drawUnits = () => {
   const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind)), figures = figuresOf(kind);
   const head = make("tr");

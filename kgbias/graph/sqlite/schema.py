@@ -312,15 +312,14 @@ MIGRATIONS = [
     ALTER TABLE profile_part ADD COLUMN ends INTEGER;
     """,
     """
-<<<<<<< HEAD
-    -- How far topics are found again without a fifth of the statements.
-    ALTER TABLE run_topic ADD COLUMN kept REAL;
-=======
     -- Where an encoder places statements: two bytes a number.
     CREATE TABLE vector (
         encoder TEXT NOT NULL, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL,
         data BLOB NOT NULL, PRIMARY KEY (encoder, predicate_id, object_id));
->>>>>>> main
+    """,
+    """
+    -- How far topics are found again without a fifth of the statements.
+    ALTER TABLE run_topic ADD COLUMN kept REAL;
     """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
