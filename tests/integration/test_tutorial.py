@@ -28,7 +28,7 @@ def _mapped(folder: Path) -> None:
                 "reference",
                 seeds=folder / "jobs.csv",
                 samples=1,
-                iterations=1,
+                iterations=0,
                 seed=seed,
                 name=name,
             )
