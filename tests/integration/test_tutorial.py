@@ -12,34 +12,35 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
+from kgbias.reference import path
 from tests.conftest import needs
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.MULTILINE | re.DOTALL)
-_MODELS = {"smollm2": 0, "gemma": 1}  # by run, with the seed of its stand-in
+_MODELS = {"smollm2": "reference", "gemma": "hf:gemma"}  # the stand-ins, by run
 _TESTED_ELSEWHERE = ("map", "report", "calibrate")
 
 
 def _mapped(folder: Path) -> None:
+    shutil.copytree(path("causal"), folder / "gemma")
     with kgbias.open(folder / "jobs.db") as study:
-        for name, seed in _MODELS.items():
+        for name, model in _MODELS.items():
             run = study.crawl(
-                "reference",
+                model,
                 seeds=folder / "jobs.csv",
                 samples=1,
                 iterations=0,
-                seed=seed,
                 name=name,
             )
             run.measure()
-            run.evidence("reference", asking={"probes": 600})
+            run.evidence(model, asking={"probes": 600})
 
 
 def _run(command: str) -> None:
     words = shlex.split(command)[1:]
     if not set(words) & {*_TESTED_ELSEWHERE}:
-        words = ["reference" if word.startswith("hf:") else word for word in words]
+        words = ["hf:gemma" if word.startswith("hf:") else word for word in words]
         result = CliRunner().invoke(cli, words, env={"KGBIAS_STORE": "jobs.db"})
         assert result.exit_code == 0, f"{command}: {result.output}"
 
