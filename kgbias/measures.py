@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from kgbias.io.plugins import Table
+from kgbias.io.text import spoken
 
 if TYPE_CHECKING:
     from kgbias.stats.inference import Sample
@@ -198,7 +199,7 @@ class Measure:
 def _of_names(measure: str, form: str) -> Figure:
     """The effect of a group's name alone on a scorer (`kgbias.measure.swapped`)."""
     return Figure(
-        f"{measure}_name_effect", f"effect of the group's name on {measure.replace('_', ' ')}",
+        f"{measure}_name_effect", f"effect of the group's name on {spoken(measure)}",
         form, "0: the scorer is blind to the name", overview=False,
     )  # fmt: skip
 
@@ -208,7 +209,7 @@ def _forms(
 ) -> tuple[Figure, Figure, Figure]:
     """The mean of a measure where the model chose the predicate, which a table of groups shows if
     there is one; the mean at one mix of prompts; and the effect of the name alone."""
-    mean = f"mean {measure.replace('_', ' ')}"
+    mean = f"mean {spoken(measure)}"
     return (
         Figure(
             f"{measure}_chosen", f"{mean} where the model chose the predicate", form, direction,
@@ -228,7 +229,7 @@ def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Fi
     the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
     return (
         Figure(
-            f"{measure}_mean", f"mean {measure.replace('_', ' ')}", form, direction, "mean",
+            f"{measure}_mean", f"mean {spoken(measure)}", form, direction, "mean",
             column=column or measure, overview=False,
         ),
         *_forms(measure, form, direction, column),

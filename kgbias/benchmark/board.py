@@ -16,6 +16,7 @@ from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, Held, Measured
@@ -102,7 +103,7 @@ class Standing:
 
     @property
     def name(self) -> str:
-        return f"{self.benchmark}: {self.figure.name.replace('_', ' ')}"
+        return f"{self.benchmark}: {spoken(self.figure.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,7 +323,7 @@ def _of_crawls(
         if worst_first:
             order = [(name, value, tuple(reversed(p))) for name, value, p in reversed(order)]
         figure = FigureInfo(
-            r.measure, f"mean {r.measure.replace('_', ' ')}", "over the statements of each crawl",
+            r.measure, f"mean {spoken(r.measure)}", "over the statements of each crawl",
             None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
         asked = {s.name: s.of((r.measure, _ALL.id)) for s in subjects

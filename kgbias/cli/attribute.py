@@ -16,6 +16,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
+from kgbias.io.text import spoken
 from kgbias.measures import MEASURES
 
 _OF = kgbias.Run.attribute
@@ -111,7 +112,7 @@ def attribute(
         ("measure", "method", ">score", "effect of each word"),
         (
             (
-                a.metric.measure,
+                spoken(a.metric.measure),
                 a.method.partition("@")[0],
                 f"{a.score:+.2f}",
                 "  ".join(
@@ -143,7 +144,7 @@ def _print_words(rows: Any, as_json: bool) -> None:
     show.table(
         ("measure", "method", "of", "word", ">effect", ">statements"),
         (
-            (row.measure, row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
+            (spoken(row.measure), row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
              f"in {row.n} of {row.statements}")
             for row in rows
         ),
@@ -157,7 +158,7 @@ def _print_curves(rows: Any, as_json: bool) -> None:
     show.table(
         ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
         (
-            (row.measure, row.method, row.removed, f"{row.drop.value:.2f}",
+            (spoken(row.measure), row.method, row.removed, f"{row.drop.value:.2f}",
              row.drop.interval(".2f"), row.drop.n)
             for row in rows
         ),

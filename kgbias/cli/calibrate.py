@@ -11,6 +11,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import default, json_option
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
+from kgbias.io.text import spoken
 from kgbias.study.checked import coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
@@ -140,7 +141,7 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
             ("", ">", ">", ">", ""),
             (
                 (
-                    n.test.replace("_", " "),
+                    spoken(n.test),
                     f"{n.share.value:.3f}",
                     n.share.interval(".3f"),
                     n.share.n,

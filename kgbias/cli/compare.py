@@ -20,6 +20,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
+from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.compared import comparison_records, group_test_record
@@ -171,7 +172,7 @@ def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
         means, key=lambda m: (m.arm, m.measure, m.category)
     ):
         of_arm = f", arm {arm}" if arm else ""
-        show.say("", f"mean {measure} of {category} by what prompts supplied{of_arm}")
+        show.say("", f"mean {spoken(measure)} of {category} by what prompts supplied{of_arm}")
         form = f"+{known(measure).form.lstrip('+')}"
         show.table(
             ("group", "form", ">n", ">mean", ">95% interval"),
@@ -196,7 +197,9 @@ def _print_variance(variance: "Sequence[Components]") -> None:
         parts = [c.groups, c.wordings.common, c.wordings.own]
         parts += [c.recrawls.common, c.recrawls.own] if again else []
         within = show.figure(math.sqrt(c.within), ".3f")
-        rows.append((c.measure, c.category, c.arm, *(deviation(e, "-") for e in parts), within))
+        rows.append(
+            (spoken(c.measure), c.category, c.arm, *(deviation(e, "-") for e in parts), within)
+        )
     heads = [">groups", ">wordings", ">groups x wordings"]
     heads += [">recrawls", ">groups x recrawls"] if again else []
     show.table(("measure", "category", "arm", *heads, ">within"), rows)
@@ -279,9 +282,9 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
-        start = "differences" if found else f"{measure}: no difference was shown; differences"
+        shown = "" if found else f"{spoken(measure)}: no difference was shown; "
         alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
-        show.say(f"-> {start} of {size} would have been found in 80% of cases{alone}")
+        show.say(f"-> {shown}differences of {size} would have been found in 80% of cases{alone}")
 
 
 def print_contrasts(found: "Contrasts") -> None:
@@ -297,7 +300,7 @@ def print_contrasts(found: "Contrasts") -> None:
         own = list(same)
         how = f", by the {own[0].paired} that both share" if own[0].paired else ", independent"
         by_labels = any(t.corrected.has_interval for t in own)
-        show.say("", f"{measure}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
+        show.say("", f"{spoken(measure)}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
         show.table(
             (
                 "group",
@@ -334,7 +337,7 @@ def print_contrasts(found: "Contrasts") -> None:
             f"{name} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"
             for name, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
         )
-        show.say(f"{r.measure} of {r.group}: {places}")
+        show.say(f"{spoken(r.measure)} of {r.group}: {places}")
     show.say("", "verdict")
     told = sorted(tests, key=lambda t: (not t.differs, not t.same))
     for t in told[:_MOST_CONTRASTS]:
@@ -366,14 +369,15 @@ def _print_comparison(c: "Comparison") -> None:
             for t in only:
                 show.say(f"  {t.count:>4}x  {t.sentence[:100]}")
     for agreement in c.agreement:
+        ranked = f"rank of groups by {spoken(agreement.measure)}"
         if agreement.tau.n < FEWEST:
             show.say(
-                f"rank of groups by {agreement.measure}: withheld, {agreement.tau.n} groups say "
+                f"{ranked}: withheld, {agreement.tau.n} groups say "
                 f"nothing about ranks (from {FEWEST} on)"
             )
             continue
         show.say(
-            f"rank of groups by {agreement.measure}: Kendall's tau-b {agreement.tau.value:+.3f} "
+            f"{ranked}: Kendall's tau-b {agreement.tau.value:+.3f} "
             f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
             f"p = {agreement.p:.2g}"
         )

@@ -23,13 +23,16 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
 from kgbias.evidence.asked import FLOORS
+from kgbias.evidence.joint import NOT_PROBED
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
+from kgbias.io.text import spoken
 from kgbias.parallel import LOCAL
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
 _SHOWN = 10
+_NO_VERDICT = f"or said of a group with fewer than {FEWEST} names, of which nothing can be said"
 _ASKING = (
     "probes", "carriers", "statements", "floor", "placebo", "marked", "executor", "processes",
 )  # fmt: skip
@@ -186,7 +189,12 @@ def _print_groups(rows: Any) -> None:
     show.table(
         ("", "", ">", ""),
         (
-            (r["group"], r["score"], f"{r['value']:+.2f}", f"({r['low']:+.2f} to {r['high']:+.2f})")
+            (
+                r["group"],
+                spoken(r["score"]),
+                f"{r['value']:+.2f}",
+                f"({r['low']:+.2f} to {r['high']:+.2f})",
+            )
             for r in shown[:_SHOWN]
         ),
         indent=2,
@@ -199,17 +207,21 @@ def _leaves_out_none(row: dict[str, Any]) -> bool:
 
 
 def print_verdicts(rows: Sequence[Evidence]) -> None:
-    """Print the most telling statements of each verdict."""
+    """Print the most telling statements of each verdict; of those without one, only such as were
+    probed, for a group with too few names."""
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]
         if not own:
             continue
-        meaning = f" ({VERDICTS[name]})" if VERDICTS.get(name) else ""
+        meaning = f" ({VERDICTS.get(name, _NO_VERDICT)})" if name else ""
         count = len({row.sentence for row in own})
         show.say(f"{name}: {count} statement{'' if count == 1 else 's'}{meaning}")
+        if name == NOT_PROBED:
+            own = [row for row in own if row.lift.has_interval]
         cells = [_cells(row) for row in telling(own, _SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
-        show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
+        if cells:
+            show.table([""] * len(columns), ([row[n] for n in columns] for row in cells), indent=2)
         show.say()
 
 

@@ -10,7 +10,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, runs_argument, store_option, with_password
 from kgbias.errors import UsageError
-from kgbias.io.text import duration
+from kgbias.io.text import duration, spoken
 from kgbias.study.series import Series
 
 
@@ -59,7 +59,7 @@ def _print_series(series: Series, as_json: bool) -> None:
         ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
         (
             (
-                s.measure,
+                spoken(s.measure),
                 f"{s.group} [{s.arm}]" if s.arm else s.group,
                 s.n,
                 show.figure(s.mean, ".3g"),

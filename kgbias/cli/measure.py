@@ -20,10 +20,11 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
+from kgbias.io.text import spoken
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
-from kgbias.measure.topics.shares import advice, unfit, verdict
+from kgbias.measure.topics.shares import advice, steady, unfit, verdict
 from kgbias.measures import MEASURES, headlines
 
 
@@ -64,6 +65,7 @@ def _topic_data(model: Any) -> dict[str, Any]:
             "size": t.size,
             "coherence": t.coherence,
             "stability": t.stability,
+            "kept": t.kept,
             "words": t.words,
         }
         for t in model.topics
@@ -91,6 +93,8 @@ def print_topics(model: Any) -> None:
             f"stability over {s['seeds']} seeds: adjusted Rand index {rand:.2f}; the largest topic "
             f"holds {100 * s['largest_share']:.0f}% of the statements that have one"
         )
+        if told := steady(model):
+            show.say(told)
     elif model.topics:
         show.say("their stability was not measured: find them again with kgbias measure --topics")
     rows = []
@@ -102,12 +106,13 @@ def print_topics(model: Any) -> None:
                 t.number,
                 t.size,
                 show.figure(t.stability, ".2f"),
+                show.figure(t.kept, ".2f"),
                 show.figure(t.coherence, ".2f"),
                 name,
             )
         )
     if rows:
-        show.table((">id", ">size", ">stable", ">coherent", "name, and words"), rows)
+        show.table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
     if unfit(model):
         show.say(f"{verdict(model)}; {_with_flags(advice(model))}")
 
@@ -292,7 +297,7 @@ def print_price(rows: Any, as_json: bool, **of: str) -> None:
         return
     show.table(
         ("", "", ""),
-        ((row.measure, row.scorer, _to_read(row)) for row in rows),
+        ((spoken(row.measure), row.scorer, _to_read(row)) for row in rows),
     )
     show.say("nothing was opened, scored or asked")
 
@@ -357,7 +362,7 @@ def _print_agreement(a: Any) -> None:
     moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
     show.say(
         "",
-        f"{a.measure} by {a.first} and by {a.second}: kappa "
+        f"{spoken(a.measure)} by {a.first} and by {a.second}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
         f"groups by their bare means that differ (not tested): {moved or 'none'}",

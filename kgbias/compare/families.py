@@ -25,6 +25,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import spoken
 from kgbias.measures import known, measures_of
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
@@ -109,7 +110,7 @@ class GroupTest:
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
-        return f"mean {self.measure.replace('_', ' ')}{mixed}"
+        return f"mean {spoken(self.measure)}{mixed}"
 
     @property
     def verdict(self) -> str:

@@ -33,6 +33,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id
+from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.stats.designs import tails
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
@@ -126,7 +127,7 @@ class Contrast:
     def verdict(self) -> str:
         """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"{self.statistic} {self.measure.replace('_', ' ')} of {self.group}".strip()
+        subject = f"{self.statistic} {spoken(self.measure)} of {self.group}".strip()
         d = self.difference
         if self.differs:
             way = "above" if d.value > 0 else "below"

@@ -322,8 +322,9 @@ class Joint:
 
     @property
     def note(self) -> str:
-        """If nothing is believed, a sentence that says what came nearest; else ""."""
-        tested = [row for row in self.rows if row.lift.has_interval]
+        """If nothing is believed, a sentence that says what came nearest; else "". It leaves out
+        groups with too few names, of which nothing can be said."""
+        tested = [r for r in self.rows if r.lift.has_interval and r.verdict != NOT_PROBED]
         if not tested or self.by_verdict.keys() - {ONLY_SAID, NOT_PROBED}:
             return ""
         row = min(tested, key=lambda row: (row.p_value, -row.lift.value))
@@ -690,7 +691,8 @@ def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]
     if few:
         found.append(
             f"nothing is said of {', '.join(few)}: fewer than {FEWEST} names, or no other group to "
-            "compare with; what is found is a belief about their names"
+            "compare with; what is found is a belief about their names (more names: NAME | OTHER "
+            "NAME ... of a group)"
         )
     if not embedded:
         found.append(

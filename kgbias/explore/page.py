@@ -176,7 +176,7 @@ def about_of(
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
         "rows": found.rows,
-        "sources": [statements.crawl_of(source) for source in found.sources],
+        "sources": [statements.crawl_of(s, found.groups, selection) for s in found.sources],
         "categories": found.categories,
         "measures": [_measure(m, found.runs) for m in found.measures],
         "maps": [m.by for m in maps],

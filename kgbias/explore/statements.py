@@ -8,7 +8,7 @@ take the memory of their columns and not of their prompts.
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -326,9 +326,18 @@ def scale(measure: Measure) -> int:
     return 10_000 if measure.range is not None else 1_000
 
 
-def crawl_of(source: Source) -> dict[str, Any]:
-    """What the page says about a source."""
+def crawl_of(source: Source, groups: Dictionary[str], selection: Selection) -> dict[str, Any]:
+    """What the page says about a source. `regard` has the overall regard of groups, by their
+    number, as it was measured and as the report has it: value, ends of the 95% interval, and n; it
+    is empty if the page's filters start elsewhere."""
     run = source.run
+    regard = {}
+    if replace(selection, arm=None) == Selection():
+        regard = {
+            groups.get(s.group_id): [s.value, s.low, s.high, s.n]
+            for s in run.group_scores()
+            if s.measure == "overall_regard" and s.arm in ("", source.arm) and s.has_interval
+        }
     return {
         "run": run.name,
         "id": run.id,
@@ -342,4 +351,5 @@ def crawl_of(source: Source) -> dict[str, Any]:
         "threshold": source.threshold,
         "start": source.start,
         "end": source.end,
+        "regard": regard,
     }

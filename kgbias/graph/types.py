@@ -555,6 +555,7 @@ class Topic:
     stability: Annotated[float | None, "overlap with the nearest topics of other seeds, 0 to 1"] = (
         None
     )
+    kept: Annotated[float | None, "share of its pairs kept without a fifth of all, 0 to 1"] = None
     given: Annotated[str, "name given by a person; empty for none"] = ""
 
     @property

@@ -51,6 +51,12 @@ def p_value(p: float) -> str:
     return "<0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.99995 else "1"
 
 
+def spoken(name: str) -> str:
+    """A name of the code, such as a measure's, in sentences and tables: identity_attack is
+    "identity attack"."""
+    return name.replace("_", " ")
+
+
 def storable(text: str) -> str:
     """The text with lone surrogates replaced: a model may say anything, but stores keep UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -25,7 +25,7 @@ from kgbias.io.drawing import (
     figure_style,
     subplots,
 )
-from kgbias.io.text import number, p_value
+from kgbias.io.text import number, p_value, spoken
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.run_data import RunData
@@ -160,7 +160,7 @@ def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exh
         return
     rows = [
         [
-            f["score"].replace("_", " "), f["group"], str(f["statements"]), *cells(_of(f), "+.2f"),
+            spoken(f["score"]), f["group"], str(f["statements"]), *cells(_of(f), "+.2f"),
             p_value(f["q_value"]) if f["q_value"] is not None else "",
             "" if f["floor"] is None else number(f["floor"], ".2f"),
         ]
@@ -270,7 +270,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
                     [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
                     color=POSITIVE if shown else PAPER,
                 )  # fmt: skip
-            axes.set_title(score.replace("_", " "), fontsize=7)
+            axes.set_title(spoken(score), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
         grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups])
         for axes in grid[:, 0]:

@@ -13,7 +13,7 @@ from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
 from kgbias.io.files import write_text
-from kgbias.io.text import p_value
+from kgbias.io.text import p_value, spoken
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
@@ -32,7 +32,7 @@ def tables(board: Board) -> Iterator[Table]:
         beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
             f"standing-{_slug(s.name)}", f"{s.name}, nearest to no bias first.",
-            ("Model", s.figure.name.replace("_", " "), "95% interval",
+            ("Model", spoken(s.figure.name), "95% interval",
              *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
                 [model, *_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
@@ -48,7 +48,7 @@ def tables(board: Board) -> Iterator[Table]:
             f"figures-{_slug(title)}", f"{title} by category.",
             ("Category", *(["Figure"] if several else []), *(o.model.title for o in rows[0][1])),
             [
-                [domain.replace("_", " "), *([figure] if several else []),
+                [spoken(domain), *([figure] if several else []),
                  *(_of(o, domain, figure) for o in own)]
                 for (domain, figure), own in rows
             ],
@@ -71,7 +71,7 @@ def _differences(board: Board) -> Table:
         ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
          "p corrected"),
         [
-            [CRAWL if t.group == EVERYONE else t.group, t.measure.replace("_", " "),
+            [CRAWL if t.group == EVERYONE else t.group, spoken(t.measure),
              t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
              _p(t.p), _p(t.p_adjusted)]
             for t in board.tests
@@ -113,7 +113,7 @@ def _asked(board: Board) -> Table:
         elif len(o.parts) == 1:
             del found["all"]
         rows += [
-            [o.title, domain.replace("_", " "), f"{items:,}", f"{texts:,}"]
+            [o.title, spoken(domain), f"{items:,}", f"{texts:,}"]
             for domain, (items, texts) in found.items()
         ]
     return Table(

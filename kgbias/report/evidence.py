@@ -26,7 +26,7 @@ from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
-from kgbias.io.text import number
+from kgbias.io.text import number, spoken
 from kgbias.measure.agreement import Agreement
 from kgbias.probe.belief import BELIEVED, LEAST
 from kgbias.probe.result import Statement
@@ -44,8 +44,8 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
         return
     rows = [
         [
-            a.measure, a.first, a.second, str(a.n), f"{a.same.value:.0%}", *cells(a.kappa, ".2f"),
-            *cells(a.rho, ".2f"), moved(a) or "none",
+            spoken(a.measure), a.first, a.second, str(a.n), f"{a.same.value:.0%}",
+            *cells(a.kappa, ".2f"), *cells(a.rho, ".2f"), moved(a) or "none",
         ]
         for a in data.agreements
     ]  # fmt: skip

@@ -29,9 +29,9 @@ from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel, TripleView, node_id
-from kgbias.io.text import p_value
+from kgbias.io.text import p_value, spoken
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
-from kgbias.measure.topics.shares import verdict
+from kgbias.measure.topics.shares import steady, verdict
 from kgbias.measures import (
     MEASURES,
     Figure,
@@ -74,7 +74,7 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
     if not data.variance:
         return
     rows = [
-        [c.measure, c.category, c.arm or "none", str(c.n),
+        [spoken(c.measure), c.category, c.arm or "none", str(c.n),
          *(deviation(e) for e in (c.groups, c.wordings.common, c.wordings.own)),
          "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
         for c in data.variance
@@ -395,11 +395,11 @@ def _topic_words(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         f"{place}-topics", category, "Topics and their most telling words", "Table 3", None,
         Table(
             f"{place}-topics", f"Topics of statements about {category}.",
-            ("ID", "Name", "Representative words", "triples", "stability", "NPMI"),
+            ("ID", "Name", "Representative words", "triples", "stability", "kept", "NPMI"),
             [
                 [
                     str(t.number), t.name, "; ".join(t.words), str(t.size),
-                    *("" if x is None else f"{x:.2f}" for x in (t.stability, t.coherence)),
+                    *("" if x is None else f"{x:.2f}" for x in (t.stability, t.kept, t.coherence)),
                 ]
                 for t in model.topics
             ],
@@ -415,7 +415,8 @@ def _stability(model: TopicModel) -> str:
     rand, said_of = model.settings.get("adjusted_rand"), verdict(model)
     said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
                                     f"{rand:.2f}."]  # fmt: skip
-    return " ".join([*said, *([f"{said_of[:1].upper()}{said_of[1:]}."] if said_of else [])])
+    lines = [line for line in (steady(model), said_of) if line]
+    return " ".join([*said, *(f"{line[:1].upper()}{line[1:]}." for line in lines)])
 
 
 def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
@@ -692,7 +693,8 @@ def remarks(data: ArmData) -> str:
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
     rows = [
         [
-            t.measure, t.first, t.second, f"{t.n[0]}, {t.n[1]}", *cells(t.difference, "+.3f"),
+            spoken(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             p_value(t.omnibus_p), p_value(t.p_adjusted),
         ]

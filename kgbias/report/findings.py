@@ -19,7 +19,7 @@ from markupsafe import Markup
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
-from kgbias.io.text import number, p_value
+from kgbias.io.text import number, p_value, spoken
 from kgbias.measures import known
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
@@ -194,7 +194,7 @@ def _difference(
     said = Markup(
         "The mean {} of what it says about <b>{}</b> is {}{} {} than that of {} {}."
     ).format(
-        t.measure.replace("_", " "), t.first, figure(abs(t.difference.value) * scale, form), unit,
+        spoken(t.measure), t.first, figure(abs(t.difference.value) * scale, form), unit,
         "higher" if t.difference.value > 0 else "lower", other,
         interval(upwards(t.difference), scale, form),
     )  # fmt: skip
@@ -223,7 +223,8 @@ def _difference(
 
 
 def _undetected(families: Sequence[Omnibus]) -> str:
-    """The difference in each measure that would have been found, where that is known."""
+    """The difference in each measure that would have been found, where that is known; and which
+    families show one on their own, so that the page does not seem to contradict itself."""
     listed: dict[str, list[str]] = {}
     for family in families:
         sizes = [t.detectable for t in family.tests if not math.isnan(t.detectable)]
@@ -231,13 +232,25 @@ def _undetected(families: Sequence[Omnibus]) -> str:
             scale, unit, form = scale_of(family.measure)
             least = f"{number(max(sizes) * scale, form)}{unit}"
             own = listed.setdefault(family.category, [])
-            own.append(f"{family.measure.replace('_', ' ')} ({least})")
+            own.append(f"{spoken(family.measure)} ({least})")
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
     return (
         f"differences between groups {said}; in brackets, the difference that the test of one "
-        "group, by itself, would find in 80% of such crawls"
+        "group, by itself, would find in 80% of such crawls" + _alone(families)
+    )
+
+
+def _alone(families: Sequence[Omnibus]) -> str:
+    found = [
+        f"{spoken(f.measure)} ({f.category})" for f in families if any(t.differs for t in f.tests)
+    ]
+    if not found:
+        return ""
+    return (
+        f". A section below shows a difference in {', '.join(found)}, by the tests of that measure "
+        "alone: it is not shown among all the questions of this page"
     )
 
 
@@ -265,7 +278,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
                 "{}{} {} than when asked plainly {}."
             ).format(
-                t.first, t.measure.replace("_", " "), t.category,
+                t.first, spoken(t.measure), t.category,
                 figure(abs(t.difference.value) * scale, form), unit,
                 "higher" if t.difference.value > 0 else "lower",
                 interval(upwards(t.difference), scale, form),

@@ -17,7 +17,7 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.drawing import INK, NEUTRAL, POSITIVE, figure_style
 from kgbias.io.files import write_text
-from kgbias.io.text import json_in_html, p_value
+from kgbias.io.text import json_in_html, p_value, spoken
 from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.agreement import Agreed, Agreement
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
@@ -124,7 +124,7 @@ def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
         ]
         for w in best
     ]  # fmt: skip
-    said = attribute.replace("_", " ")
+    said = spoken(attribute)
     return Exhibit(
         key, "", f"Word shift: {said}", "Tables 12 and 13",
         partial(_shift_bars, best, f"{said}: contribution (bits)"),
@@ -160,7 +160,7 @@ def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
         axes.barh(range(len(ordered)), values, color=NEUTRAL, height=0.62)
         draw_intervals(axes, [e for _, e in ordered])
         axes.axvline(0, color=INK, linewidth=0.6)
-        axes.set_yticks(range(len(ordered)), [short(a.replace("_", " ")) for a, _ in ordered])
+        axes.set_yticks(range(len(ordered)), [short(spoken(a)) for a, _ in ordered])
         axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
         axes.set_xlabel(label)
         return figure
@@ -253,7 +253,7 @@ def _agreement(found: Agreement, key: str) -> Exhibit:
     """An agreement as a figure and a table."""
     rows = [
         [
-            row.attribute.replace("_", " "), row.word, ", ".join(row.written[:_LISTED]),
+            spoken(row.attribute), row.word, ", ".join(row.written[:_LISTED]),
             ", ".join(row.other[:_LISTED]), f"{row.rank:g}",
         ]
         for row in found.rows

@@ -30,7 +30,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
-from kgbias.io.text import json_in_html, number, p_value
+from kgbias.io.text import json_in_html, number, p_value, spoken
 from kgbias.measures import Measure
 from kgbias.report import cards
 from kgbias.report.beliefs import beliefs_beside
@@ -179,7 +179,7 @@ class Shown:
 
     @classmethod
     def of(cls, measure: Measure) -> "Shown":
-        name = measure.name.replace("_", " ")
+        name = spoken(measure.name)
         key, title = measure.name.replace("_", "-"), name[:1].upper() + name[1:]
         if measure.signs:  # each statement counts as 1, 0 or -1
             label = "more positive than negative statements, in 100"
@@ -373,7 +373,7 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
         "The mean {} of what <b>{}</b> says about <b>{}</b> is {}{} {} than that of what "
         "<b>{}</b> says {}."
     ).format(
-        t.measure.replace("_", " "), t.first, t.group,
+        spoken(t.measure), t.first, t.group,
         figure(abs(t.difference.value) * scale, form), unit,
         "higher" if t.difference.value > 0 else "lower", t.second,
         interval(upwards(t.difference), scale, form),
@@ -413,7 +413,7 @@ def _undetected(tests: list[Contrast]) -> str:
 
 def _listed(data: SeveralData) -> str:
     """The measures that the runs were tested on, listed as in a sentence."""
-    *names, last = (measure.name.replace("_", " ") for measure in data.measures)
+    *names, last = (spoken(measure.name) for measure in data.measures)
     return f"{', '.join(names)} and {last}" if names else last
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.io.text import spoken
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample, Values
@@ -89,12 +90,12 @@ class Components:
         own, groups = (f"(sd {math.sqrt(e.value):.2f})" for e in (c.own, c.groups))
         if c.excess.low > 0:
             return (
-                f"{what} moves a group's {self.measure}, apart from the others', more {own} than "
-                f"the groups of {self.category} differ {groups}"
+                f"{what} moves a group's {spoken(self.measure)}, apart from the others', "
+                f"more {own} than the groups of {self.category} differ {groups}"
             )
         return (
-            f"the groups of {self.category} differ more in {self.measure} {groups} than {what} "
-            f"moves one of them apart from the others {own}"
+            f"the groups of {self.category} differ more in {spoken(self.measure)} {groups} than "
+            f"{what} moves one of them apart from the others {own}"
         )
 
 

@@ -2,15 +2,18 @@
 time."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from kgbias.associate.indicators import shipped
 from kgbias.crawl.config import CrawlConfig
 from kgbias.errors import KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.evidence.names import FEWEST, group_names
 from kgbias.graph.store import Store
+from kgbias.graph.types import Group
 from kgbias.models.base import Completer
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
@@ -48,6 +51,18 @@ class Mapped:
     report: Path
     explorer: Path
     left_out: str
+
+
+def few_names(groups: Sequence[Group]) -> str:
+    """A line about the groups that have too few names for a belief about them; "" for none."""
+    known = shipped()
+    few = [g.name for g in groups if len(group_names(g, known)) < FEWEST]
+    if not few:
+        return ""
+    return (
+        f"no belief can be shown about {', '.join(few)}: it takes at least {FEWEST} names each "
+        "(NAME | OTHER NAME ..., or the column `variants` of a file)"
+    )
 
 
 def kept_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, object] | None:

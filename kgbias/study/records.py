@@ -172,7 +172,8 @@ class TopicRow:
     """A topic: its number by size in its category, the number of distinct statements about it, its
     most telling words, best first, and its name (the given one, else the four best words).
     `coherence` is the mean NPMI of its words, in [-1, 1]; `stability` its overlap with the nearest
-    topics of other seeds, in [0, 1]; NaN if not measured."""
+    topics of other seeds, in [0, 1]; `kept` the share of its pairs of statements that still share a
+    topic without a fifth of all statements, in [0, 1]; NaN if not measured."""
 
     category: str
     number: int
@@ -181,6 +182,7 @@ class TopicRow:
     name: str
     coherence: float
     stability: float
+    kept: float
 
 
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
@@ -306,6 +308,7 @@ def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
             t.name,
             math.nan if t.coherence is None else t.coherence,
             math.nan if t.stability is None else t.stability,
+            math.nan if t.kept is None else t.kept,
         )
         for model in models
         for t in model.topics

@@ -373,8 +373,11 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped
+        from kgbias.study.mapping import Mapped, few_names
 
+        if KINDS[parse(model).kind].scorer:
+            config = configure(model, **budgeted(parted(options)[1], model)[1])
+            self._context.remark(few_names(config.groups))
         given: BelievingOptions = {**(asking or {})}
         if minutes is not None:
             sized: Any

@@ -62,7 +62,7 @@ def run(store: Store) -> Run:
 
 def topic_models(numbers: tuple[int, int]) -> list[TopicModel]:
     words = ("song", "sing", "loud", "old", "sung")
-    music = Topic("peoples", 0, words, numbers[0], coherence=0.5, stability=0.75)
+    music = Topic("peoples", 0, words, numbers[0], coherence=0.5, stability=0.75, kept=0.25)
     air = Topic("peoples", 1, ("smoke",), numbers[1])
     about = [
         About(TRIPLES[0].id, music.id, 0.75),

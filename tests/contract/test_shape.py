@@ -95,7 +95,7 @@ FLAGS = (
     Flag("Elves", "good at math", "skill", 0.0, -2.625),
 )
 FLAGGED = Flagged("a1", "probed", "r1", (("bos", "yes"),), 0.01, 9, FLAGS)
-TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, given="Singing")
+TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, 0.25, "Singing")
 
 
 def everything(store: Store) -> None:

@@ -24,6 +24,7 @@ from kgbias.graph.types import (
     ChosenEdge,
     Generation,
     Group,
+    GroupScore,
     ProbedEdge,
     Probing,
     Run,
@@ -509,9 +510,19 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     store.save_choices(
         run.id, Choosing(ModelInfo("<i>chooser</i>"), (("options", "2"),), record), edges
     )
+    regard = GroupScore(-1.0, -1.5, 0.25, 2, GROUPS[0].id, "overall_regard")
+    store.save_group_scores(run.id, [regard])
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path, "#table=units")
     page = window.page
+    assert "In the report, with 95% interval" in page.inner_text("#head")
+    assert "−50 in 100 (−75 to +13), n = 2" in page.inner_text("#body tr:has-text('Women')")
+    page.fill("#search", "food")
+    page.press("#search", "Enter")
+    page.click("#tab-units")
+    assert "In the report" not in page.inner_text("#head")  # the figure is of all statements
+    page.click("#chips button")
+    page.wait_for_selector("#head:has-text('In the report')")
     page.click("#body button:has-text('Women')")
     told = page.inner_text("#details")
     assert "When <i>chooser</i> has to choose" in told

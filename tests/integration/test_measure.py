@@ -7,8 +7,10 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +25,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.topics import TopicSettings, measure_topics
 from kgbias.measure.topics import model as lemmas
-from kgbias.measure.topics.model import clustered, lemmatise
+from kgbias.measure.topics.model import clustered, fit_topics, lemmatise
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs
@@ -199,6 +201,32 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
     assert all(t.stability is not None and t.coherence is not None for t in first.topics)
     (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(min_topic_size=12))
     assert kept.settings["outliers"] == kept.settings["outliers_before"]
+
+
+def test_planted_topics_are_kept_without_a_fifth_and_nothing_is_not() -> None:
+    """Three planted topics of 20, and as many vectors with nothing in them."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(3, 384))
+    noise = rng.normal(size=(60, 384))
+
+    class Given:
+        name = version = "given"
+
+        def __init__(self, rows: Any) -> None:
+            self.rows = rows
+
+        def embed(self, texts: Sequence[str]) -> Any:
+            return self.rows
+
+    documents = [f"word{n:02}" for n in range(60)]
+    planted, nothing = (
+        fit_topics(documents, Given(rows), TopicSettings())
+        for rows in (np.repeat(centres, 20, axis=0) + noise, noise)
+    )
+    assert len(planted.topics) == 3 and min(x or 0.0 for x in planted.kept) > 0.6
+    assert planted.settings["kept"] > 0.8 > 0.6 > nothing.settings["kept"]
+    both = zip(nothing.kept, nothing.stabilities, strict=True)
+    assert not [pair for pair in both if min(x or 0.0 for x in pair) >= 0.6]
 
 
 def test_what_topics_compile_is_kept_for_the_next_process() -> None:

@@ -35,11 +35,13 @@ def _blocks(text: str, *languages: str) -> Iterator[str]:
 
 
 def _commands(text: str) -> Iterator[str]:
-    """The kgbias command lines of the console blocks, and of inline code with an argument."""
-    for block in _blocks(text, "console", "sh"):
-        for line in block.replace("\\\n", " ").splitlines():
-            if line.strip().startswith("$ kgbias"):
-                yield line.strip()[2:]
+    """The kgbias command lines of the console blocks, after a prompt, of the shell blocks, and of
+    inline code with an argument."""
+    for language, prompt in (("console", "$ "), ("sh", "")):
+        for block in _blocks(text, language):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.strip().startswith(f"{prompt}kgbias "):
+                    yield line.strip().removeprefix(prompt)
     plain = _BLOCK.sub("", text)
     for code in re.findall(r"`(kgbias [^`]+)`", plain):
         yield " ".join(code.split())

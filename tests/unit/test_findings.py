@@ -20,6 +20,7 @@ from kgbias.report.findings import (
     Finding,
     Kind,
     _believed,
+    _undetected,
     few,
     findings,
     screen,
@@ -74,6 +75,14 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
         "#statements?group=Ayes", "x.html#view=differences&source=r%2Fnone&group=Ayes",
     ]  # fmt: skip
     assert [f.p for f in found.findings] == sorted(f.p for f in found.findings)
+
+
+def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore) -> None:
+    """What holds by its own tests, and not among all questions, is not simply "not shown"."""
+    data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
+    kind = Kind(0.03, (), _undetected(data.arms[0].omnibus))
+    said = screen([kind, Kind(0.9, (), "else")]).not_shown
+    assert "A section below shows a difference in regard (people)" in said
 
 
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:

@@ -22,9 +22,24 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
-from kgbias.measure.topics.model import TopicSettings, agreement, coherences, fit_topics, overlaps
+from kgbias.measure.topics.model import (
+    TopicSettings,
+    agreement,
+    coherences,
+    fit_topics,
+    kept,
+    kept_in_all,
+    overlaps,
+)
 from kgbias.measure.topics.run import ENTROPY, PUBLISHED, entropy_figures
-from kgbias.measure.topics.shares import advice, divergence, relative_entropies, topic_shares, unfit
+from kgbias.measure.topics.shares import (
+    advice,
+    divergence,
+    relative_entropies,
+    steady,
+    topic_shares,
+    unfit,
+)
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
@@ -229,6 +244,28 @@ def test_stability_by_hand() -> None:
     assert overlaps(np.array([0, -1]), [np.array([0, 0]), np.array([-1, -1])]) == [0.25]
 
 
+def test_kept_by_hand() -> None:
+    # Topic 0 is {0, 1, 2}: without 2, its pair is together; without 0, its pair is apart. Topic 1
+    # is {3, 4}: once together, once with an outlier. By chance: 2 and 1 of 6 pairs each.
+    labels = np.array([0, 0, 0, 1, 1])
+    others = [np.array([5, 5, -2, 7, 7]), np.array([-2, 0, 1, 0, -1])]
+    assert kept(labels, others) == [1 / 2, 1 / 2]
+    assert kept_in_all(labels, others) == (2 / 4, 3 / 12)
+    assert kept(np.array([0, -1]), [np.array([0, 0])]) == [None]
+
+
+def test_topics_that_hold_up_are_named() -> None:
+    first, second = (replace(t, stability=s, kept=k) for t, s, k in
+                     ((FOOD, 0.9, 0.6), (WORK, 0.9, 0.5)))  # fmt: skip
+    model = TopicModel("x", (first, second), (), {"kept": 0.55, "kept_by_chance": 0.1})
+    assert steady(model).endswith(
+        "55% of the pairs that share a topic still do (by chance 10%); 1 of 2 topics hold up "
+        "(stability and kept both at least 0.6): 0; do not rely on the others"
+    )
+    assert "0 of 2 topics hold up (" in steady(replace(model, topics=(second, second)))
+    assert steady(TopicModel("x", (FOOD,), (), {})) == ""  # not measured
+
+
 def model_of(share: float, rand: float | None, **settings: object) -> TopicModel:
     found = {"adjusted_rand": rand, "largest_share": share, "min_cluster_size": 15, **settings}
     return TopicModel("x", (FOOD, WORK), (), found)
@@ -280,8 +317,9 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
             return np.array([[n, len(text)] for n, text in enumerate(texts)], dtype=np.float64)
 
     def clusters(rows: Vectors, size: int, seed: int, settings: TopicSettings) -> object:
-        assert size == 7
         labels = np.array([5] * 12 + [-1] + [2] * 8)  # the documents are sorted: "odd" is 13th
+        assert size == (7 if len(rows) == 21 else 6)
+        labels = labels[rows[:, 0].astype(int)]
         return labels, np.where(labels >= 0, 0.5, 0)
 
     monkeypatch.setattr(model_module, "clustered", clusters)
@@ -289,7 +327,10 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
     done = []
     settings = TopicSettings()
     fit = fit_topics(documents, Places(), settings, statements=300, advance=lambda: done.append(1))
-    assert len(done) == 5 and fit.settings["adjusted_rand"] == 1
+    assert fit.kept == (1, 1) and fit.settings["kept"] == 1
+    # Of 21 documents 94 of 210 pairs are together; of four fifths of them, about as many.
+    assert 0.4 < fit.settings["kept_by_chance"] < 0.6
+    assert len(done) == 10 and fit.settings["adjusted_rand"] == 1
     assert fit.labels == (0,) * 12 + (1,) * 8 + (-1,)
     assert fit.topics[0][0] == "eat" and fit.topics[1][0] == "work"
     assert fit.stabilities == (1, 1) and fit.settings["outliers"] == 1

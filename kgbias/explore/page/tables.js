@@ -15,10 +15,17 @@ const markRow = () => {
 };
 
 const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community", meaning: "Region" };
+// The figures of groups that the run was measured with, if nothing is filtered: they are of all that counts.
+const figuresOf = (kind) => {
+  const open = FILTERS.every((key) => (key === "measures" ? !Object.keys(state.measures).length : key === "inGroup" || state[key] === BASE[key]));
+  const { regard } = about.sources[state.source];
+  return kind === "group" && open && Object.keys(regard).length ? regard : null;
+};
+const figureText = ([value, low, high, n]) => `${netText(value / n)} (${signed(low / n)} to ${signed(high / n)}), n = ${number(n)}`;
 const drawUnits = () => {
-  const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind));
+  const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind)), figures = figuresOf(kind);
   const head = make("tr");
-  for (const text of [NOUN[kind], "Statements", "Said", "Positive minus negative", ""]) {
+  for (const text of [NOUN[kind], "Statements", "Said", "Positive minus negative", "", ...(figures ? ["In the report, with 95% interval"] : [])]) {
     const cell = make("th", text, text === NOUN[kind] || !text ? "" : "number");
     cell.scope = "col";
     head.append(cell);
@@ -36,6 +43,7 @@ const drawUnits = () => {
     fill.style.setProperty("--tone", netColour(value));
     bar.append(fill);
     line.append(name, make("td", number(all.n[u]), "number"), make("td", number(all.said[u]), "number"), make("td", netText(value), "number"), bar);
+    if (figures) line.append(make("td", figures[maps.group.unit[u]] ? figureText(figures[maps.group.unit[u]]) : "", "number"));
     return line;
   }));
 };

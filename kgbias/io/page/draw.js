@@ -61,7 +61,11 @@ const netColour = (value) => {
   if (value === null) return neutral;
   return mix(neutral, value < 0 ? negative : positive, Math.min(1, Math.abs(value) * 1.6));
 };
-const netText = (value) => (value === null ? "not measured" : `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value * 100).toFixed(0)} in 100`);
+const signed = (share) => {  // in 100
+  const whole = Math.round(share * 100);
+  return `${whole > 0 ? "+" : whole < 0 ? "−" : ""}${Math.abs(whole)}`;
+};
+const netText = (value) => (value === null ? "not measured" : `${signed(value)} in 100`);
 
 const pen = make("canvas").getContext("2d");
 const widthOf = (text, font) => {

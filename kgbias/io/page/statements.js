@@ -13,7 +13,11 @@ const valueOf = (name, n) => {
   const value = row.measures[name]?.[n];
   return value === undefined || value === NO_VALUE ? null : value / measureOf(name).scale;
 };
-const shownNumber = ({ signed, digits }, value) => (value === null ? "–" : (signed && value > 0 ? "+" : "") + value.toFixed(digits).replace("-", "−"));
+const shownNumber = ({ signed, digits }, value) => {
+  if (value === null) return "–";
+  const size = Math.abs(value).toFixed(digits), sign = value < 0 && Number(size) ? "−" : signed && value ? "+" : "";
+  return sign + size;
+};
 const shownValue = (name, n) => shownNumber(measureOf(name), valueOf(name, n));
 const SIGNS = { positive: 1, negative: -1 };
 const signColour = (n) => colours()[row.sign[n] > 0 ? "positive" : row.sign[n] < 0 ? "negative" : "neutral"];

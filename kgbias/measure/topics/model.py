@@ -18,6 +18,11 @@ chance. Documents in no topic count as a class of their own, since a document th
 topic has moved. A single topic is as stable as its best Jaccard overlap with a topic of another
 seed, averaged over the seeds; below 0.6 it should not be trusted (Hennig 2007,
 "Cluster-wise assessment of cluster stability").
+
+Other seeds keep the statements, so they do not say whether there were enough of them. Therefore
+topics are also found without a fifth of the documents, each fifth left out in turn: of the pairs of
+documents that share a topic, the share that still do is *kept* (a topic's own pairs for one topic).
+By chance it would be the share of all pairs that are then together.
 """
 
 from collections.abc import Callable, Sequence
@@ -118,6 +123,44 @@ def _best(topic: NDArray[np.bool_], other: Labels) -> float:
     return max(found, default=0.0)
 
 
+FOLDS = 5
+_LEFT_OUT = -2
+
+
+def kept(labels: Labels, others: Sequence[Labels]) -> list[float | None]:
+    """For each topic of a clustering, in order of number: the share of the pairs of its documents
+    that are together in other clusterings too, in [0, 1], over all of their pairs. A document that
+    another clustering left out is -2 there. None for a topic without such a pair."""
+    found = []
+    for number in np.unique(labels[labels >= 0]):
+        own = [other[(labels == number) & (other != _LEFT_OUT)] for other in others]
+        pairs = sum(_pairs(len(rest)) for rest in own)
+        together = sum(_together(rest) for rest in own)
+        found.append(together / pairs if pairs else None)
+    return found
+
+
+def kept_in_all(labels: Labels, others: Sequence[Labels]) -> tuple[float, float]:
+    """The same over the pairs of all topics, and what it would be by chance: the share of all pairs
+    that are together in the other clusterings; NaN without pairs."""
+    own = [other[other != _LEFT_OUT] for other in others]
+    topics = np.unique(labels[labels >= 0])
+    mine = [o[(labels == n) & (o != _LEFT_OUT)] for o in others for n in topics]
+    pairs, every = sum(_pairs(len(x)) for x in mine), sum(_pairs(len(x)) for x in own)
+    if not pairs or not every:
+        return float("nan"), float("nan")
+    return sum(map(_together, mine)) / pairs, sum(map(_together, own)) / every
+
+
+def _pairs(n: int) -> int:
+    return n * (n - 1) // 2
+
+
+def _together(labels: Labels) -> int:
+    """The pairs that share a topic."""
+    return sum(_pairs(int(n)) for n in np.unique(labels[labels >= 0], return_counts=True)[1])
+
+
 COHERENCE = "mean NPMI of the words' pairs in the statements (Lau et al. 2014)"
 
 
@@ -206,6 +249,8 @@ class Fit:
         strengths: the cluster membership in [0, 1], 0 if HDBSCAN left the document out.
         coherences: that of each topic's words.
         stabilities: each topic's overlap with the nearest topic of other seeds, in [0, 1].
+        kept: the share of each topic's pairs of documents that share a topic without a fifth of the
+            documents, in [0, 1]; None for a topic without pairs.
         settings: everything that the outcome depends on, and what is known about it as a whole.
     """
 
@@ -214,6 +259,7 @@ class Fit:
     strengths: tuple[float, ...]
     coherences: tuple[float | None, ...]
     stabilities: tuple[float, ...]
+    kept: tuple[float | None, ...]
     settings: dict[str, Any]
 
 
@@ -227,12 +273,12 @@ def fit_topics(
 ) -> Fit:
     """Topics of lemmatised documents: vectors, UMAP, HDBSCAN, and class-based TF-IDF for the words;
     found with five seeds, of which the first gives the topics and the others say how stable they
-    are.
+    are, and with the first seed five times more, without a fifth of the documents.
 
     `statements` is how many statements the documents stand for (None: one each); `advance` is
-    called after each seed. The documents are sorted first and UMAP is seeded, so that neither their
-    order nor chance affects the outcome. An empty document has no topic; nor has any document if
-    fewer than 20 of them have different vectors, or if HDBSCAN finds no cluster."""
+    called each time that topics were found. The documents are sorted first and UMAP is seeded, so
+    that neither their order nor chance affects the outcome. An empty document has no topic; nor has
+    any document if fewer than 20 of them have different vectors, or if HDBSCAN finds no cluster."""
     order = sorted((n for n, text in enumerate(documents) if text), key=lambda n: documents[n])
     texts = [documents[n] for n in order]
     size = settings.smallest(len(documents) if statements is None else statements)
@@ -240,7 +286,8 @@ def fit_topics(
     words: tuple[tuple[str, ...], ...] = ()
     coherent: tuple[float | None, ...] = ()
     stable: tuple[float, ...] = ()
-    rand: float | None = None
+    pairs: tuple[float | None, ...] = ()
+    rand = share = chance = None
     outliers = len(texts)
     rows = _embedded(texts, vectors) if len(texts) >= FEWEST else np.zeros((0, 1))
     distinct = len(np.unique(rows, axis=0))
@@ -255,6 +302,9 @@ def fit_topics(
         if (found[0] >= 0).any():
             rand = round(agreement(found), 6)
             stable = tuple(round(x, 6) for x in overlaps(found[0], found[1:]))
+            rest = [_without_fifth(rows, size, n, settings, advance) for n in range(FOLDS)]
+            pairs = tuple(None if x is None else round(x, 6) for x in kept(found[0], rest))
+            share, chance = (round(x, 6) for x in kept_in_all(found[0], rest))
             words = _words(texts, found[0], settings.words)
             coherent = tuple(
                 None if value is None else round(value, 6) for value in coherences(words, texts)
@@ -274,6 +324,8 @@ def fit_topics(
         "outliers": sum(label < 0 for label in labels) - (len(documents) - len(texts)),
         "outlier_rule": settings.outliers,
         "adjusted_rand": rand,
+        "kept": share,
+        "kept_by_chance": chance,
         "coherence": COHERENCE,
         "embedding": vectors.name,
         "embedding_version": vectors.version,
@@ -284,7 +336,22 @@ def fit_topics(
         "entropy": settings.entropy,
         "versions": _versions(),
     }
-    return Fit(words, tuple(labels), tuple(strengths), coherent, stable, record)
+    return Fit(words, tuple(labels), tuple(strengths), coherent, stable, pairs, record)
+
+
+def _without_fifth(
+    rows: Vectors, size: int, fold: int, settings: TopicSettings, advance: Callable[[], None]
+) -> Labels:
+    """The topics of the rows without one fifth of them (-2), at random but the same each time. The
+    fewest that make a topic are four fifths as many."""
+    order = np.random.Generator(np.random.PCG64(settings.seed)).permutation(len(rows))
+    kept = np.sort(np.delete(order, np.arange(fold, len(rows), FOLDS)))
+    fewest = max(2, round(size * (FOLDS - 1) / FOLDS))
+    labels = np.full(len(rows), _LEFT_OUT, dtype=np.int64)
+    found, _ = clustered(rows[kept], fewest, settings.seed, settings)
+    labels[kept] = _settled(found, rows[kept], settings)
+    advance()
+    return labels
 
 
 def _embedded(texts: Sequence[str], vectors: TextVectors) -> Vectors:

@@ -12,7 +12,7 @@ from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, Triple
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
-from kgbias.measure.topics.model import SEEDS, TopicSettings, fit_topics, lemmatise
+from kgbias.measure.topics.model import FOLDS, SEEDS, TopicSettings, fit_topics, lemmatise
 from kgbias.measure.topics.shares import relative_entropies, topic_shares, unfit
 from kgbias.measures import WITHHELD
 from kgbias.stats.inference import DRAWS, Estimate, Sample
@@ -58,12 +58,12 @@ def measure_topics(
     triples = {t.id: t for t in counted.triples}.values()
     chosen = {name: value for name, value in counted.as_dict().items() if name != "arms"}
     categories = list(dict.fromkeys(g.category for g in run.groups))
-    progress.stage("topics", len(categories) * SEEDS)
+    progress.stage("topics", len(categories) * (SEEDS + FOLDS))
     models = []
     for done, category in enumerate(categories, start=1):
         ids = {g.id for g in run.groups if g.category == category}
         own = sorted((t for t in triples if t.group_id in ids), key=lambda t: t.id)
-        seeds = Counter(done=(done - 1) * SEEDS)
+        seeds = Counter(done=(done - 1) * (SEEDS + FOLDS))
 
         def advance(seeds: Counter[str] = seeds) -> None:
             seeds["done"] += 1
@@ -77,11 +77,11 @@ def measure_topics(
             statements=statements,
             advance=advance,
         )
-        progress.advance(done * SEEDS - seeds["done"])
+        progress.advance(done * (SEEDS + FOLDS) - seeds["done"])
         topics = tuple(
-            Topic(category, number, words, fit.labels.count(number), coherence, stability)
-            for number, (words, coherence, stability) in enumerate(
-                zip(fit.topics, fit.coherences, fit.stabilities, strict=True)
+            Topic(category, number, words, fit.labels.count(number), coherence, stability, kept)
+            for number, (words, coherence, stability, kept) in enumerate(
+                zip(fit.topics, fit.coherences, fit.stabilities, fit.kept, strict=True)
             )
         )
         about = tuple(

@@ -20,6 +20,7 @@ from kgbias.measure.topics.model import FEWEST
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, proportion
 
 STABLE = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
+STEADY = 0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
 LARGEST = 0.5  # the largest share that one topic may hold of statements with a topic
 
 
@@ -42,6 +43,24 @@ def unfit(model: TopicModel) -> str:
     if largest is not None and largest > LARGEST:
         return f"one topic holds {100 * largest:.0f}% of the statements that have one"
     return ""
+
+
+def steady(model: TopicModel) -> str:
+    """Which topics stand with other seeds and with fewer statements, as a sentence without its full
+    stop; "" if that was not measured."""
+    share, chance = model.settings.get("kept"), model.settings.get("kept_by_chance")
+    if not model.topics or share is None or chance is None:
+        return ""
+    found = [
+        str(t.number) for t in model.topics if min(t.stability or 0.0, t.kept or 0.0) >= STEADY
+    ]
+    rest = len(model.topics) - len(found)
+    return (
+        f"without a fifth of the statements, {share:.0%} of the pairs that share a topic still do "
+        f"(by chance {chance:.0%}); {len(found)} of {len(model.topics)} topics hold up "
+        f"(stability and kept both at least {STEADY:g}){': ' if found else ''}{', '.join(found)}"
+        + ("; do not rely on the others" if rest and found else "")
+    )
 
 
 def verdict(model: TopicModel) -> str:
