@@ -311,6 +311,10 @@ MIGRATIONS = [
     ALTER TABLE profile_part ADD COLUMN begins INTEGER;
     ALTER TABLE profile_part ADD COLUMN ends INTEGER;
     """,
+    """
+    -- A person's own name for a model; "" if nobody gave one. Its `name` is the spec.
+    ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
