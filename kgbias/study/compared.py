@@ -235,7 +235,7 @@ class Compared(OfStudy):
             names = []
             for spec in specs if tasks else ():
                 with _scorer(spec, opening or {}, progress, workers) as scorer:
-                    names.append(scorer.info.name)
+                    names.append(self._context.named(scorer).info.name)
                     for task in tasks:
                         try:
                             outcomes.append(_outcome(self._context, task, scorer, seed, progress))

@@ -12,6 +12,7 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.errors import KgbiasError, RunConflict, RunNotFound, UsageError
 from kgbias.graph.store import Store
 from kgbias.models.base import Completer
+from kgbias.models.spec import known_as
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -111,6 +112,19 @@ def name_for(config: CrawlConfig, model: Completer, minutes: int) -> str:
     """The default name of a run whose sizes follow from a number of minutes."""
     asked = replace(config, sized={"minutes": minutes})
     return asked.default_name(model.info, model.settings)
+
+
+def seconds_per_answer(store: Store | None, model: str) -> float | None:
+    """The seconds that an answer took that was kept, in the slowest crawl of this model: the others
+    may have found theirs in the log. None if the store has no crawl of it."""
+    known = known_as(model)
+    found = [
+        s.seconds / kept
+        for s in (() if store is None else store.summaries())
+        if s.run.kind == "crawl" and s.run.model.name == known and s.seconds
+        if (kept := s.statements)
+    ]
+    return max(found, default=None)
 
 
 def seconds_per_probe(scorer: "TextScorer") -> float | None:
