@@ -1,4 +1,4 @@
-"""`kgbias runs`, `rename`, `delete`, `verify`, `backup`, `compact` and `push`: keep a store in order."""
+"""Keep a store: `kgbias runs`, `rename`, `delete`, `verify`, `backup`, `compact` and `push`."""
 
 import sys
 from dataclasses import asdict

@@ -118,9 +118,12 @@ class Compared(OfStudy):
         """
         from kgbias.compare import compare_runs
 
+        found = [self._context.find(run) for run in runs]
+        for each in found:
+            need_statements(each)
         with self.working() as progress:
             return compare_runs(
-                [self._context.find(run) for run in runs],
+                found,
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),

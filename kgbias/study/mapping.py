@@ -1,18 +1,25 @@
 """The whole way in one call: what it gives, and how large a crawl and its probes may be to end in
 time."""
 
+import json
 import math
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from kgbias.crawl.config import CrawlConfig
-from kgbias.errors import KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.errors import DataError, KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.graph.derived import Place
 from kgbias.graph.store import Store
+from kgbias.io.files import sha256_of, write_text
+from kgbias.io.reading import read_json
+from kgbias.io.resources import __version__
 from kgbias.models.base import Completer
-from kgbias.models.spec import known_as
+from kgbias.models.spec import known_as, on_server, resolve
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -29,6 +36,9 @@ _NAMES = ("Anna", "Peter", "Maria", "John")
 _VERBS = ("are known for", "love", "should", "are seen as")
 _OBJECTS = ("their food", "hard work", "music and dance", "good at sports")
 _SAID = tuple(f"{verb} {what}" for verb in _VERBS for what in _OBJECTS)
+
+
+_ROOM = 1 << 20  # bytes of the notes on pages, over all stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +59,48 @@ class Mapped:
     report: Path
     explorer: Path
     left_out: str
+
+
+class Noted:
+    """A note on the pages that a call wrote, kept in the cache folder for as long as the store
+    stays as it was (`kgbias.graph.derived`). The same call then has nothing to do.
+
+    A store on a server does not tell its state: nothing is noted of it.
+    """
+
+    def __init__(self, store: Store | None, model: str, *call: object) -> None:
+        self._store = store
+        weights = "" if on_server(model) else resolve(model).info.revision
+        self._call = repr([__version__, model, weights, *call])
+
+    def _place(self) -> Place | None:
+        if self._store is None or (state := self._store.state()) is None:
+            return None
+        return Place(("mapped", "json"), os.path.realpath(self._store.url), state, self._call)
+
+    def keep(self, mapped: Mapped) -> None:
+        """Note what was written. If the note cannot be written, it is simply not kept."""
+        self._store = mapped.run.stored.store
+        if (place := self._place()) is None:
+            return
+        pages = {str(path): sha256_of(path) for path in (mapped.report, mapped.explorer)}
+        note = {"run": mapped.run.name, "left_out": mapped.left_out, "pages": pages}
+        with suppress(DataError, OSError):
+            place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_text(place.file, json.dumps(note))
+            place.make_room(lambda: self._place() == place, _ROOM)
+
+    def kept(self) -> Mapping[str, str] | None:
+        """The run, and what was left out, if the pages are still as they were written."""
+        if (place := self._place()) is None:
+            return None
+        try:
+            note = read_json(place.file)
+            if any(sha256_of(Path(page)) != was for page, was in note["pages"].items()):
+                return None
+        except (KgbiasError, OSError, KeyError, TypeError, AttributeError):
+            return None
+        return {"run": note["run"], "left_out": note["left_out"]}
 
 
 def kept_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, object] | None:

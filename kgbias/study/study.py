@@ -369,7 +369,8 @@ class Study(Compared, Tested, Checked):
     ) -> "Mapped":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
-        asked nor computed again; the pages are written again.
+        asked nor computed again. If nothing has changed since the last call, in a file, the pages
+        stay as they are.
 
         Args:
             model: a spec, as for `crawl`.
@@ -388,9 +389,20 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped
+        from kgbias.study.mapping import Mapped, Noted
 
         given: BelievingOptions = {**(asking or {})}
+        folder = Path(folder)
+        report, explorer = folder / "report.html", folder / "explorer.html"
+        opened, rest = parted(options)
+        config = configure(model, **budgeted(rest, model)[1]).as_dict()
+        call = (config, name, minutes, called, sorted(given.items()), opened, folder.resolve())
+        noted = Noted(self._context.there, model, *call)
+        if found := noted.kept():
+            run = self.run(found["run"])
+            self._context.remark("nothing has changed since the pages were written")
+            believed = () if found["left_out"] else run.evidence()
+            return Mapped(run, run.groups(), believed, report, explorer, found["left_out"])
         if minutes is not None:
             sized: Any
             name, sized = self._sized(model, name, minutes, called, options)
@@ -400,11 +412,11 @@ class Study(Compared, Tested, Checked):
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
         rows, left_out = _believed(run, model, opening, given)
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        report, explorer = folder / "report.html", folder / "explorer.html"
         self.report(run, report, explorer=explorer)
-        return Mapped(run, groups, rows, report, explorer, left_out)
+        made = Mapped(run, groups, rows, report, explorer, left_out)
+        noted.keep(made)
+        return made
 
     def _sized(
         self,
