@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
@@ -22,13 +22,7 @@ if TYPE_CHECKING:
     from kgbias.stories.write import StoriesWritten
 
 
-class HasInfo(Protocol):
-    """An open model."""
-
-    info: Any  # a ModelInfo
-
-
-Opened = TypeVar("Opened", bound=HasInfo)
+Opened = TypeVar("Opened")
 
 _LOG = logging.getLogger("kgbias")
 
@@ -99,9 +93,10 @@ class Context:
 
     def named(self, opened: Opened) -> Opened:
         """The open model, under the name that a person gave it in the store, if any."""
+        model: Any = opened
         for known in () if self.there is None else self.there.models():
-            if known.called and known == opened.info:
-                opened.info = known
+            if known.called and known == model.info:
+                model.info = known
         return opened
 
     @contextmanager
