@@ -83,7 +83,8 @@ def rename(model: str, name: str, store_url: str) -> None:
     """
     with kgbias.open(store_url, progress=True) as study:
         before = study.store.rename(model, name)
-    show.say(f"{before} is called {name}" if name.strip() else f"{before} has its own name again")
+    now = " ".join(name.split())
+    show.say(f"{before} is called {now}" if now else f"{before} has its own name again")
 
 
 @click.command(cls=Command, examples=("kgbias delete smollm2",))
