@@ -338,7 +338,7 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
     for model, name in (own | {hidden: "Model B"}).items():
         store.call(replace(model, called=name))
     for again in (PROBING.model, replace(hidden, called="Model C")):  # a known one keeps its name
-        store.save_probing(RUN.id, Probing(again, (), {}))
+        store.save_probing(RUN.id, Probing(again, (), {"mrr": 0.5}))
     graph = seen(store, narrow=False)
     names = {row[0]["name"] for row in graph["Model"]}
     assert {MODEL.title, "Model B", *own.values()} <= names
