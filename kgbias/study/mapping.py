@@ -36,8 +36,6 @@ _NAMES = ("Anna", "Peter", "Maria", "John")
 _VERBS = ("are known for", "love", "should", "are seen as")
 _OBJECTS = ("their food", "hard work", "music and dance", "good at sports")
 _SAID = tuple(f"{verb} {what}" for verb in _VERBS for what in _OBJECTS)
-
-
 _ROOM = 1 << 20  # bytes of the notes on pages, over all stores
 
 
@@ -69,14 +67,14 @@ class Noted:
     """
 
     def __init__(self, store: Store | None, model: str, *call: object) -> None:
-        self._store = store
-        weights = "" if on_server(model) else resolve(model).info.revision
-        self._call = repr([__version__, model, weights, *call])
+        self._store, self._model, self._call = store, model, call
 
     def _place(self) -> Place | None:
         if self._store is None or (state := self._store.state()) is None:
             return None
-        return Place(("mapped", "json"), os.path.realpath(self._store.url), state, self._call)
+        weights = "" if on_server(self._model) else resolve(self._model).info.revision
+        holds = repr([__version__, self._model, weights, *self._call])
+        return Place(("mapped", "json"), os.path.realpath(self._store.url), state, holds)
 
     def keep(self, mapped: Mapped) -> None:
         """Note what was written. If the note cannot be written, it is simply not kept."""
