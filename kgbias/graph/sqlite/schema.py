@@ -312,6 +312,12 @@ MIGRATIONS = [
     ALTER TABLE profile_part ADD COLUMN ends INTEGER;
     """,
     """
+    -- Where an encoder places statements: two bytes a number.
+    CREATE TABLE vector (
+        encoder TEXT NOT NULL, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL,
+        data BLOB NOT NULL, PRIMARY KEY (encoder, predicate_id, object_id));
+    """,
+    """
     -- A person's own name for a model; "" if nobody gave one. Its `name` is the spec.
     ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
     """,
@@ -492,6 +498,8 @@ _PARTS = (
     ("attribution", "triple_id", "triple"),
     ("label", "triple_id", "triple"),
     ("item_score", "item_id", "benchmark_item"),
+    ("vector", "predicate_id", "predicate"),
+    ("vector", "object_id", "object"),
     ("association_edge", "test_id", "association_test"),
     ("sofa_category", "sofa_id", "sofa"),
     ("sofa_group", "sofa_id", "sofa"),
