@@ -195,9 +195,10 @@ class Neo4jSession:
 
     def _name(self, model: ModelInfo) -> None:
         """Write a model, and its title wherever it stands."""
-        others = self.models()
-        check_alone(model, others)
-        names = [model.name, model.public, *(m.title for m in others if m == model)]
+        rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL}, m.uid AS uid, m.name AS title")
+        check_alone(model, (model_of(row) for row in rows if row["uid"] != model.id))
+        before = [row["title"] for row in rows if row["uid"] == model.id]
+        names = [model.name, model.public, *before]
         row = {"uid": model.id, "name": model.title, "revision": model.revision, "names": names}
         self.write(
             (_NAME, {**row, "spec": storable(model.name), "own_name": model.called}),
