@@ -105,7 +105,7 @@ STUDY = set(
     write_stories
     """.split()
 )
-STORE = {"backup", "compact", "delete", "pushrename", "verify"}
+STORE = {"backup", "compact", "delete", "push", "rename", "verify"}
 RUN = set(
     """
     label
