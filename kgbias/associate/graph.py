@@ -75,7 +75,7 @@ class RegardAgreement:
         return [
             {
                 "group": g.group.name,
-                "model": self.model.name,
+                "model": self.model.title,
                 "effect_size": g.effect.value,
                 "low": g.effect.low,
                 "high": g.effect.high,
@@ -318,7 +318,7 @@ def save(
 def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
     """Write each group's single-category association as a figure of the group."""
     method = (
-        f"SC-WEAT on {agreement.model.name}, {agreement.a.concept} against {agreement.b.concept}; "
+        f"SC-WEAT on {agreement.model.title}, {agreement.a.concept} against {agreement.b.concept}; "
         "noncentral t over attribute words"
     )
     run.save_group_scores(

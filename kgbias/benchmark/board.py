@@ -427,6 +427,6 @@ def cost_of(model: ModelInfo, benchmark: Benchmark, store: Store | None) -> Cost
     left = benchmark.texts - held.texts
     speed = held.seconds / held.texts if held.texts else math.nan
     return Cost(
-        model.name, benchmark.title, benchmark.count, benchmark.texts, held.items,
+        model.title, benchmark.title, benchmark.count, benchmark.texts, held.items,
         left * speed if left else 0.0,
     )  # fmt: skip

@@ -78,6 +78,7 @@ SECTIONS = {
     },
     "Keep": {
         "runs": "List the runs in a store.",
+        "rename": "Give a model in a store a name of your own.",
         "push": "Copy runs between stores.",
         "delete": "Delete a run and everything that only it holds.",
         "verify": "Check that a store is sound.",
@@ -105,6 +106,7 @@ _MODULES = {
     "structure": "look",
     "push": "keep",
     "runs": "keep",
+    "rename": "keep",
     "delete": "keep",
     "verify": "keep",
     "backup": "keep",

@@ -11,13 +11,16 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
+    WHOM,
     WRITERS,
+    as_option,
     asked_for,
     asking_options,
     json_option,
     model_settings,
     print_price,
     store_option,
+    whom_options,
 )
 from kgbias.cli.settings import fitting, setting
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
@@ -30,7 +33,6 @@ SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _HEADS = {"echo": "echoes"}
 
-WHOM = "The model and the groups"
 RUN = "The run"
 HOW = "How and how long to ask"
 
@@ -53,27 +55,8 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     metavar="SPEC",
     help=f"The model: {WRITERS}.",
 )
-@_option(
-    WHOM,
-    "--category",
-    multiple=True,
-    metavar="NAME",
-    help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
-)
-@_option(
-    WHOM,
-    "--group",
-    multiple=True,
-    metavar="NAME",
-    help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
-)
-@_option(
-    WHOM,
-    "--seeds",
-    multiple=True,
-    metavar="FILE",
-    help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
-)
+@as_option
+@whom_options
 @_option(
     WHOM,
     "--intersect",
@@ -249,6 +232,7 @@ def crawl(
     store_url: str,
     name: str | None,
     repeat: int | None,
+    called: str | None,
     max_failed: float,
     dry_run: bool,
     as_json: bool,
@@ -271,6 +255,7 @@ def crawl(
             model,
             name=name,
             repeat=repeat or 1,
+            called=called,
             **options,
         )
     if as_json and repeat is None:

@@ -1,4 +1,4 @@
-"""`kgbias runs`, `delete`, `verify`, `backup`, `compact` and `push`: keep a store in order."""
+"""Keep a store: `kgbias runs`, `rename`, `delete`, `verify`, `backup`, `compact` and `push`."""
 
 import sys
 from dataclasses import asdict
@@ -69,6 +69,22 @@ def _print_series(series: Series, as_json: bool) -> None:
             for s in found
         ),
     )
+
+
+@click.command(cls=Command, examples=('kgbias rename smollm2 "Model A"',))
+@click.argument("model")
+@click.argument("name")
+@store_option
+def rename(model: str, name: str, store_url: str) -> None:
+    """Give a model in the store a name of your own.
+
+    Titles, tables, figures, pages and exports show it from then on; no id and no answer depends on
+    it. MODEL is its spec, or the name it goes by; "" as NAME takes yours away.
+    """
+    with kgbias.open(store_url, progress=True) as study:
+        before = study.store.rename(model, name)
+    now = " ".join(name.split())
+    show.say(f"{before} is called {now}" if now else f"{before} has its own name again")
 
 
 @click.command(cls=Command, examples=("kgbias delete smollm2",))

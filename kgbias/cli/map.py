@@ -10,10 +10,22 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
-from kgbias.cli.options import WRITERS, base_url_option, said, store_option, workers_settings
+from kgbias.cli.options import (
+    WRITERS,
+    about_cost,
+    as_option,
+    base_url_option,
+    dry_run_option,
+    limits_options,
+    said,
+    store_option,
+    whom_options,
+    workers_settings,
+)
 from kgbias.cli.settings import fitting, setting, settings
 from kgbias.evidence.asked import PROBES
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.io.text import duration
 from kgbias.parallel import LOCAL
 
 _ASKING = ("probes", "executor", "processes")
@@ -28,25 +40,8 @@ _ASKING = ("probes", "executor", "processes")
     epilog=f"A model is {WRITERS}.",
 )
 @click.argument("model", metavar="MODEL")
-@click.option(
-    "--category",
-    multiple=True,
-    metavar="NAME",
-    help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
-)
-@click.option(
-    "--group",
-    multiple=True,
-    metavar="NAME",
-    help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
-)
-@click.option(
-    "--groups",
-    "seeds",
-    multiple=True,
-    metavar="FILE",
-    help="Groups from a file: text, CSV, JSON or TOML.",
-)
+@as_option
+@whom_options
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
     "--minutes",
@@ -63,7 +58,6 @@ _ASKING = ("probes", "executor", "processes")
     show_default=True,
     help="The folder for report.html and explorer.html.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")
 @setting(
     "probes",
     type=click.IntRange(1),
@@ -73,6 +67,8 @@ _ASKING = ("probes", "executor", "processes")
 @settings("device")
 @workers_settings
 @base_url_option
+@limits_options
+@dry_run_option
 @store_option
 def map(
     model: str,
@@ -80,6 +76,7 @@ def map(
     name: str | None,
     folder: Path,
     minutes: int | None,
+    called: str | None,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -92,12 +89,18 @@ def map(
         options["executor"] = None
     asking: Any = said(**{name: options.pop(name) for name in _ASKING})
     given = fitting(options, [model], "completer")
-    if dry_run:
-        return _print_price(kgbias.price(model, **given), asking.get("probes", PROBES), minutes)
-    show.say(f"mapping {Path(model).name}", err=True)
     with kgbias.open(store_url, progress=True) as study:
+        if dry_run:
+            price = study.price(model, **given)
+            return _print_price(price, asking.get("probes", PROBES), minutes)
         found = study.map(
-            model, name=name, folder=folder, minutes=minutes, asking=asking, **said(**given)
+            model,
+            name=name,
+            folder=folder,
+            minutes=minutes,
+            called=called,
+            asking=asking,
+            **said(**given),
         )
     _print(found, store_url)
 
@@ -118,11 +121,21 @@ def _print(found: Any, store_url: str) -> None:
 
 def _print_price(price: kgbias.Price, probes: int, minutes: int | None) -> None:
     much = "at most " if minutes else ""
+    bound = "--minutes N bounds all of it"
+    if minutes:
+        long = f"sizes are fixed by a trial, to end in about {minutes} minutes"
+    elif price.seconds is None:
+        long = f"how long that takes depends on the model and the machine; {bound}"
+    else:
+        long = (
+            f"answers take about {duration(price.seconds)}, at the speed of this model's crawls in "
+            f"the store; probes and pages come on top; {bound}"
+        )
     show.say(
         f"{price.groups} groups: {much}{price.requests} answers, with repeated attempts at most "
         f"{price.requests_at_most}; then at most {probes:,} probes, for a model that gives "
         "probabilities; nothing was asked",
-        f"sizes are fixed by a trial, to end in about {minutes} minutes"
-        if minutes
-        else "how long that takes depends on the model and the machine: --minutes N bounds it",
+        long,
     )
+    if cost := about_cost(price):
+        show.say(f"answers: {cost}")

@@ -141,14 +141,63 @@ def base_url_option(f: F) -> F:
     return click.option("--base-url", metavar="URL", help="The server's address (servers only).")(f)
 
 
+def as_option(f: F) -> F:
+    """A person's own name for the model: the parameter `called`."""
+    return click.option(
+        "--as",
+        "called",
+        cls=Section,
+        section=WHOM,
+        metavar="NAME",
+        help="Your own name for the model, shown instead of the spec (kgbias rename changes it).",
+    )(f)
+
+
+def whom_options(f: F) -> F:
+    """Whom to ask about: a category, groups by name, and groups from files (`seeds`)."""
+    for option in reversed(
+        (
+            click.option(
+                "--category",
+                cls=Section,
+                section=WHOM,
+                multiple=True,
+                metavar="NAME",
+                help="A category of groups: gender, ethnicity, nationality or religion "
+                "(repeatable).",
+            ),
+            click.option(
+                "--group",
+                cls=Section,
+                section=WHOM,
+                multiple=True,
+                metavar="NAME",
+                help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
+            ),
+            click.option(
+                "--groups",
+                "--seeds",
+                "seeds",
+                cls=Section,
+                section=WHOM,
+                multiple=True,
+                metavar="FILE",
+                help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
+            ),
+        )
+    ):
+        f = option(f)
+    return f
+
+
+WHOM = "The model and the groups"
 LIMITS = "Limits and cost"
 
 
-def asking_options(f: F) -> F:
-    """How a model is asked many times, and the limits."""
+def limits_options(f: F) -> F:
+    """What a command may ask for and spend, and the user's prices."""
     for option in reversed(
         (
-            base_url_option,
             click.option(
                 "--max-requests",
                 cls=Section,
@@ -170,6 +219,29 @@ def asking_options(f: F) -> F:
                 type=float,
                 help="Stop after spending this much, at your prices.",
             ),
+            price_settings,
+        )
+    ):
+        f = option(f)
+    return f
+
+
+def dry_run_option(f: F) -> F:
+    return click.option(
+        "--dry-run",
+        cls=Section,
+        section=LIMITS,
+        is_flag=True,
+        help="Show what would be asked and the cost, and stop.",
+    )(f)
+
+
+def asking_options(f: F) -> F:
+    """How a model is asked many times, and the limits."""
+    for option in reversed(
+        (
+            base_url_option,
+            limits_options,
             click.option(
                 "--batch",
                 cls=Section,
@@ -179,15 +251,8 @@ def asking_options(f: F) -> F:
                 help="Send the requests as batches, cheaper but slow: hours or days "
                 "(OpenAI, Anthropic).",
             ),
-            click.option(
-                "--dry-run",
-                cls=Section,
-                section=LIMITS,
-                is_flag=True,
-                help="Show the cost, and stop.",
-            ),
+            dry_run_option,
             settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
-            price_settings,
         )
     ):
         f = option(f)

@@ -136,7 +136,7 @@ def near_duplicates(
         raise UsageError("`threshold` is a cosine similarity: it must be above 0 and at most 1")
     found: list[NearDuplicate] = []
     pooled = "sentence" if isinstance(encoder, Sentences) else "mean"
-    method = f"{encoder.info.name} {encoder.info.revision} {pooled} cosine>={threshold:g}"
+    method = f"{encoder.info.public} {encoder.info.revision} {pooled} cosine>={threshold:g}"
     for kind in kinds:
         counts: Counter[str] = Counter()
         for view in views:

@@ -182,7 +182,9 @@ class Price:
     `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
     enough is known of it. `shows` gives for each category the smallest difference in mean regard,
     between a group and the others, that their test, by itself, would find in 80% of such crawls
-    (`kgbias.compare.paired.planned`); empty if it is not known how much will be asked.
+    (`kgbias.compare.paired.planned`); empty if it is not known how much will be asked. `seconds` is
+    about how long the answers take, at the speed of the slowest of this model's crawls in the
+    store; None without one.
     """
 
     groups: int
@@ -194,6 +196,7 @@ class Price:
     prices: Prices | None = None
     shows: Mapping[str, float] = field(default_factory=dict)
     whom: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    seconds: float | None = None
 
     @property
     def requests(self) -> int:

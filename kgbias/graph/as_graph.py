@@ -54,7 +54,7 @@ def values(name: str, record: object, /, **beside: Any) -> dict[str, Any]:
 
 
 def models(found: Iterable[ModelInfo]) -> Nodes:
-    return "Model", [{"uid": m.id, "name": m.name, "revision": m.revision} for m in found]
+    return "Model", [{"uid": m.id, "name": m.title, "revision": m.revision} for m in found]
 
 
 def groups(names: Iterable[str]) -> Nodes:
@@ -150,7 +150,7 @@ def asked(run_id: str, run: str, found: Sequence[Asked]) -> Iterator[Edges]:
         yield asking(edge, run_id, own.values())
     for kind, (uid, _) in shape.ASKED.items():
         rows = (
-            (*ends(e), values(kind, e, run=run, model=a.asking.model.name, **{uid: a.asking.id}))
+            (*ends(e), values(kind, e, run=run, model=a.asking.model.title, **{uid: a.asking.id}))
             for a in found
             if a.kind == kind
             for e in a.edges

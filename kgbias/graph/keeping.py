@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 from uuid import NAMESPACE_URL, uuid5
 
+from kgbias.errors import UsageError
 from kgbias.graph.decisions import COLUMNS, decision_of
 from kgbias.graph.labels import Rater, label_id
 from kgbias.graph.record import Called, InOrder, read_settings
@@ -129,6 +130,19 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Label": label_id,
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }
+
+
+def check_alone(model: ModelInfo, others: Iterable[ModelInfo]) -> None:
+    """Raise UsageError if a person gave this model or another one a name that both would go by."""
+    for other in others:
+        if other.id == model.id:
+            continue
+        for named, free in ((model, other), (other, model)):
+            if named.called and free.goes_by(named.called):
+                raise UsageError(
+                    f"two models of the store would be called {named.called!r}: {model.public} and "
+                    f"{other.public}; choose another name"
+                )
 
 
 def wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:

@@ -11,7 +11,8 @@ The shape (`kgbias.graph.shape`), the columns of SQLite, what both stores write 
 exports follow from that: to add a property, add a field.
 
 A text, a whole number, a number or a truth value is kept as it is; a tuple of texts or numbers as a
-list; a mapping, or pairs, as JSON; a model by its name. A figure with its interval (`Estimate`) is
+list; a mapping, or pairs, as JSON; a model by its title, and read back from its spec, revision and
+own name. A figure with its interval (`Estimate`) is
 kept as NAME, low, high and n; a second one in the same record as NAME, NAME_low and NAME_high. What
 is not known (None) or not defined (NaN) is absent.
 """
@@ -205,8 +206,10 @@ def _field(name: str, hint: Any, counted: bool = False) -> _Field:
         (hint,) = (t for t in get_args(hint) if t is not type(None))
     if is_dataclass(hint):  # a model
         model: Any = hint
-        part = _part(Property(called, "text", meaning, True), f"{name}.name", _text)
-        return _Field(name, (part,), lambda row, read: model(row[called], row["revision"]))
+        part = _part(Property(called, "text", meaning, True), f"{name}.title", _text)
+        return _Field(
+            name, (part,), lambda row, _: model(row["spec"], row["revision"], row["own_name"])
+        )
     form = _JSON_IN_ORDER if any(isinstance(m, InOrder) for m in said) else _form(hint)
     always = not optional and not any(isinstance(m, _MayBeNaN) for m in said)
     own = Property(called, form.type, meaning, always, form.json)

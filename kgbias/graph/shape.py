@@ -132,7 +132,7 @@ NODES: tuple[Node, ...] = (
         "a language model: its weights",
         "uid",
         "name",
-        (*_UID, *_text(name="as the user named it", revision="of its weights")),
+        (*_UID, *_text(name="its title, never a path", revision="of its weights")),
     ),
     Node(
         "Run",

@@ -71,6 +71,16 @@ class Store(Protocol):
         Raises RunConflict if a run of that name has a different configuration or model."""
         ...
 
+    def models(self) -> list[ModelInfo]:
+        """Every model of the store."""
+        ...
+
+    def call(self, model: ModelInfo) -> None:
+        """Keep a person's own name for a model (`called`; "" takes it away), known or new. Raises
+        UsageError if another model goes by it. Where else a model is written, one that is known
+        keeps the name that it has."""
+        ...
+
     def set_status(self, run_id: str, status: Status) -> None: ...
 
     def add_work(self, run_id: str, seconds: float) -> None:

@@ -136,7 +136,9 @@ def is_special(path: Path) -> bool:
 
 class _Model(Protocol):
     @property
-    def title(self) -> str: ...
+    def public(self) -> str: ...
+    @property
+    def called(self) -> str: ...
     @property
     def revision(self) -> str: ...
 
@@ -157,7 +159,11 @@ def manifest(run: Described, **facts: Any) -> dict[str, Any]:
         "warning": CONTENT_WARNING,
         "statement": SAMPLE_STATEMENT,
         "run": run.name,
-        "model": {"name": run.model.title, "revision": run.model.revision},
+        "model": {
+            "name": run.model.public,
+            "revision": run.model.revision,
+            **({"called": run.model.called} if run.model.called else {}),
+        },
         **{k: dict(v) if isinstance(v, Mapping) else v for k, v in facts.items()},
     }
 

@@ -31,11 +31,12 @@ class ModelInfo:
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
     (a package version, a commit, a digest of local files; "" if a server does not say). How the
     model was asked (`Settings`) is not part of it: what a model says and what it finds probable
-    belong to one node of the graph.
+    belong to one node of the graph. `called` is a person's own name for it, which no id depends on.
     """
 
     name: str
     revision: str = ""
+    called: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:
@@ -48,25 +49,42 @@ class ModelInfo:
 
     @property
     def title(self) -> str:
-        """Its name wherever it is shown: the spec or, for a file or folder on disk, the last part
-        of the path with a few digits of the revision. A path says whose machine it was, and two
-        models may have the same file name."""
-        kind, _, path = self.name.partition(":")
-        local = kind == "hf" and self.revision.startswith("sha256:")
-        if not (local or _PATH.match(path)):
+        """Its name wherever it is shown or written: the one that a person gave it, or `public`."""
+        return self.called or self.public
+
+    @property
+    def public(self) -> str:
+        """The spec without a path, which says whose machine it was: a file or folder on disk is
+        the last part with a few digits of the revision, as two models may have the same file
+        name."""
+        if not self.local:
             return self.name
-        last = re.split(r"[/\\:]", path.rstrip("/\\"))[-1].removesuffix(".gguf")
         digits = self.revision.removeprefix("sha256:")[:6] or self.id[:6]
-        return f"{last} ({digits})"
+        return f"{self._last.removesuffix('.gguf')} ({digits})"
+
+    @property
+    def local(self) -> bool:
+        """Whether the spec is the path of a file or folder."""
+        kind, _, path = self.name.partition(":")
+        digested = kind == "hf" and self.revision.startswith("sha256:")
+        return digested or bool(_PATH.match(path))
+
+    @property
+    def _last(self) -> str:
+        """The last part of a path."""
+        path = self.name.partition(":")[2].rstrip("/\\")
+        return re.split(r"[/\\:]", path)[-1]
 
     @property
     def short(self) -> str:
         """The beginning of default names of runs: the last part of the spec."""
+        if self.local:
+            return self._last
         return self.name.rstrip("/").rsplit("/", 1)[-1].split(":", 1)[-1]
 
     def goes_by(self, name: str | None) -> bool:
         """Whether it is the model of this spec or title; any model is that of None."""
-        return name in (None, self.name, self.title)
+        return name in (None, self.name, self.title, self.public)
 
     def asked(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings

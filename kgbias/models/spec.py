@@ -27,6 +27,7 @@ from kgbias.models.pretrained import pretrained
 
 _WEIGHTS = (".safetensors", ".bin", ".gguf")
 _HUGGING_FACE = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
+_LONGEST = 60  # characters of a person's name for a model
 _SAMPLE = 1 << 20  # bytes read from each end of a weight file for a folder's revision
 
 
@@ -140,6 +141,21 @@ def known_as(spec: str) -> str:
     """The spec of the same model, read by kgbias itself if possible."""
     parsed = parse(spec)
     return str(replace(parsed, kind="hf") if KINDS[parsed.kind].engine else parsed)
+
+
+def called(info: ModelInfo, name: str) -> ModelInfo:
+    """The model under a person's own name; "" or the name it has anyway takes that away. Raises
+    UsageError for the spec of another model, and for what does not fit on a line."""
+    own = " ".join(name.split())
+    try:
+        another = str(parse(own)) != info.name
+    except UsageError:
+        another = False
+    if another:
+        raise UsageError(f"{own!r} is the spec of a model: call {info.public} something else")
+    if len(own) > _LONGEST or not own.isprintable():
+        raise UsageError(f"the name of a model has at most {_LONGEST} characters, all printable")
+    return replace(info, called="" if own in (info.name, info.public) else own)
 
 
 def asked_as(info: ModelInfo, settings: Settings) -> str:

@@ -272,6 +272,7 @@ class ApxFlags(Summarised):
         what = [model, revision, settings, self.asked, self.excluded_axes, self.level]
         groups = len(self.table.groups)
         id = content_id("apx", canonical_json(what))
+        model = model if isinstance(self.source, str) else self.source.info.title
         return Flagged(id, model, revision, settings, self.level, groups, self.flags)
 
     @property

@@ -114,7 +114,11 @@ def read_recipe(folder: Path) -> Recipe:
             _text(value["run"]),
             _text(value["id"]),
             _text(value["kind"]),
-            ModelInfo(_text(value["model"]["name"]), _text(value["model"]["revision"])),
+            ModelInfo(
+                _text(value["model"]["name"]),
+                _text(value["model"]["revision"]),
+                _text(value["model"].get("called", "")),
+            ),
             tuple((_text(name), _text(said)) for name, said in value["settings"]),
             dict(value["config"]),
             tuple(

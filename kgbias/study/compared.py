@@ -118,9 +118,12 @@ class Compared(OfStudy):
         """
         from kgbias.compare import compare_runs
 
+        found = [self._context.find(run) for run in runs]
+        for each in found:
+            need_statements(each)
         with self.working() as progress:
             return compare_runs(
-                [self._context.find(run) for run in runs],
+                found,
                 examples=examples,
                 groups=as_names(groups),
                 measures=as_names(measures),
@@ -232,15 +235,15 @@ class Compared(OfStudy):
             self.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
-            names = []
             for spec in specs if tasks else ():
                 with _scorer(spec, opening or {}, progress, workers) as scorer:
-                    names.append(scorer.info.name)
+                    called = self._context.named(scorer).info
                     for task in tasks:
                         try:
                             outcomes.append(_outcome(self._context, task, scorer, seed, progress))
                         except (UsageError, DataError) as error:
-                            left_out.append(f"{task.title} of {scorer.info.name}: {error}")
+                            why = str(error).replace(called.name, called.title)
+                            left_out.append(f"{task.title} of {called.title}: {why}")
                             progress.note(f"left out: {left_out[-1]}")
             crawled = _crawled(self._context, specs)
             if len(crawled) == 1 and len(specs) > 1:
@@ -497,10 +500,12 @@ def _outcome(
     context: Context, task: "Benchmark", scorer: "Scoring", seed: int, progress: "Progress"
 ) -> "Outcome":
     from kgbias.benchmark import Outcome
+    from kgbias.models.base import ModelInfo
 
     found = task.result(scorer, context.writable(), seed=seed, progress=progress)
+    model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
     return Outcome(
-        scorer.info, scorer.settings, scorer.parameters, task.name, task.title, task.source,
+        model, scorer.settings, scorer.parameters, task.name, task.title, task.source,
         found.measured, task.figures, task.unit, task.hub, found.items, found.tokens,
         found.seconds, task.parts, found.remarks,
     )  # fmt: skip
@@ -525,7 +530,8 @@ def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Su
     for name in (name for name in names if name in found):
         stored = StoredRun(context.there, found[name])
         try:
-            subjects.append((name, stored.name, crawled(stored, of_one(stored, Selection()))))
+            title = stored.model.title
+            subjects.append((title, stored.name, crawled(stored, of_one(stored, Selection()))))
         except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored.name} is not compared: {error}")
     return subjects

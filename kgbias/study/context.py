@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
 
+
+Opened = TypeVar("Opened")
 
 _LOG = logging.getLogger("kgbias")
 
@@ -88,6 +90,14 @@ class Context:
         records = [s.run for s in self.graph.summaries()]
         found = [r for r in records if wanted in (r.name, _series_name(r))]
         return [StoredRun(self.graph, record) for record in found]
+
+    def named(self, opened: Opened) -> Opened:
+        """The open model, under the name that a person gave it in the store, if any."""
+        model: Any = opened
+        for known in () if self.there is None else self.there.models():
+            if known.called and known == model.info:
+                model.info = known
+        return opened
 
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:

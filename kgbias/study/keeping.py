@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
+from kgbias.models.spec import called
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
 from kgbias.study.rows import Rows
@@ -48,6 +49,32 @@ class Keeping:
         """
         found = self._context.find(run.name if isinstance(run, Run) else run)
         return self._context.graph.delete(found.id, dry_run=dry_run)
+
+    def rename(self, model: str, name: str) -> str:
+        """Give a model a name of your own, under which titles, tables, pages, exports and answers
+        show it from now on. No id and no answer depends on it. Returns the name it had.
+
+        Args:
+            model: the model in the store, by its spec or the name it goes by.
+            name: the name; "" takes yours away.
+
+        Raises:
+            UsageError: no such model, or a name that another model has or that is a spec.
+        """
+        known = self._context.graph.models()
+        found = [m for m in known if m.goes_by(model)]
+        if not found:
+            raise UsageError(
+                no_such("model", model, (m.title for m in known), f" in {self._context.url}")
+            )
+        if len(found) > 1:
+            there = ", ".join(m.revision or "none" for m in found)
+            raise UsageError(
+                f"{len(found)} models of {self._context.url} go by {model!r} (revisions {there}): "
+                "crawl the one you mean again with `called`"
+            )
+        self._context.graph.call(called(found[0], name))
+        return found[0].title
 
     def verify(self) -> Rows[Fault]:
         """What is wrong with the store; no rows if nothing is.

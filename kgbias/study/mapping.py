@@ -1,8 +1,11 @@
 """The whole way in one call: what it gives, and how large a crawl and its probes may be to end in
 time."""
 
+import json
 import math
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
@@ -10,11 +13,16 @@ from typing import TYPE_CHECKING
 
 from kgbias.associate.indicators import shipped
 from kgbias.crawl.config import CrawlConfig
-from kgbias.errors import KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.errors import DataError, KgbiasError, RunConflict, RunNotFound, UsageError
 from kgbias.evidence.names import FEWEST, group_names
+from kgbias.graph.derived import Place
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.files import sha256_of, write_text
+from kgbias.io.reading import read_json
+from kgbias.io.resources import __version__
 from kgbias.models.base import Completer
+from kgbias.models.spec import known_as, on_server, resolve
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -31,6 +39,7 @@ _NAMES = ("Anna", "Peter", "Maria", "John")
 _VERBS = ("are known for", "love", "should", "are seen as")
 _OBJECTS = ("their food", "hard work", "music and dance", "good at sports")
 _SAID = tuple(f"{verb} {what}" for verb in _VERBS for what in _OBJECTS)
+_ROOM = 1 << 20  # bytes of the notes on pages, over all stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +72,48 @@ def few_names(groups: Sequence[Group]) -> str:
         f"no belief can be shown about {', '.join(few)}: it takes at least {FEWEST} names each "
         "(NAME | OTHER NAME ..., or the column `variants` of a file)"
     )
+
+
+class Noted:
+    """A note on the pages that a call wrote, kept in the cache folder for as long as the store
+    stays as it was (`kgbias.graph.derived`). The same call then has nothing to do.
+
+    A store on a server does not tell its state: nothing is noted of it.
+    """
+
+    def __init__(self, store: Store | None, model: str, *call: object) -> None:
+        self._store, self._model, self._call = store, model, call
+
+    def _place(self) -> Place | None:
+        if self._store is None or (state := self._store.state()) is None:
+            return None
+        weights = "" if on_server(self._model) else resolve(self._model).info.revision
+        holds = repr([__version__, self._model, weights, *self._call])
+        return Place(("mapped", "json"), os.path.realpath(self._store.url), state, holds)
+
+    def keep(self, mapped: Mapped) -> None:
+        """Note what was written. If the note cannot be written, it is simply not kept."""
+        self._store = mapped.run.stored.store
+        if (place := self._place()) is None:
+            return
+        pages = {str(path): sha256_of(path) for path in (mapped.report, mapped.explorer)}
+        note = {"run": mapped.run.name, "left_out": mapped.left_out, "pages": pages}
+        with suppress(DataError, OSError):
+            place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_text(place.file, json.dumps(note))
+            place.make_room(lambda: self._place() == place, _ROOM)
+
+    def kept(self) -> Mapping[str, str] | None:
+        """The run, and what was left out, if the pages are still as they were written."""
+        if (place := self._place()) is None:
+            return None
+        try:
+            note = read_json(place.file)
+            if any(sha256_of(Path(page)) != was for page, was in note["pages"].items()):
+                return None
+        except (KgbiasError, OSError, KeyError, TypeError, AttributeError):
+            return None
+        return {"run": note["run"], "left_out": note["left_out"]}
 
 
 def kept_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, object] | None:
@@ -126,6 +177,19 @@ def name_for(config: CrawlConfig, model: Completer, minutes: int) -> str:
     """The default name of a run whose sizes follow from a number of minutes."""
     asked = replace(config, sized={"minutes": minutes})
     return asked.default_name(model.info, model.settings)
+
+
+def seconds_per_answer(store: Store | None, model: str) -> float | None:
+    """The seconds that an answer took that was kept, in the slowest crawl of this model: the others
+    may have found theirs in the log. None if the store has no crawl of it."""
+    known = known_as(model)
+    found = [
+        s.seconds / kept
+        for s in (() if store is None else store.summaries())
+        if s.run.kind == "crawl" and s.run.model.name == known and s.seconds
+        if (kept := s.statements)
+    ]
+    return max(found, default=None)
 
 
 def seconds_per_probe(scorer: "TextScorer") -> float | None:

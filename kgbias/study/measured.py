@@ -235,6 +235,7 @@ class Measured(OfRun):
         from kgbias.graph.draws import Draws
 
         run, dear = self.stored, too_dear(self.stored.metrics())
+        need_statements(run)
         counted = between(run, select(run, Selection(**selection)))
         asked = _measured(self.stored, counted, measures) or tested(counted.triples)
         note = f"groups against each other: {counted.note}" if counted.note else ""
@@ -341,6 +342,7 @@ class Measured(OfRun):
         from kgbias.measure.figures import means_by_form
 
         columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
+        need_statements(self.stored)
         found = means_by_form(self.stored, Selection(**selection), as_names(measures))
         return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
 

@@ -11,10 +11,10 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
-from kgbias.models.base import Completer, Form, ModelOptions
+from kgbias.models.base import Completer, Form, ModelInfo, ModelOptions
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch, check_completes
-from kgbias.models.spec import loads
+from kgbias.models.spec import parse
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
 
@@ -77,8 +77,9 @@ def opened_completer(
         yield model
         return
     with suppress(UsageError):  # `open_model` says what is wrong with a spec
-        if loads(model):  # the first sign of a command: weights take seconds
-            progress.note(printable(f"opening {model.rpartition('/')[2]}"))
+        parse(model)
+        # The first sign of a command: the imports and weights that follow take seconds.
+        progress.note(printable(f"opening {ModelInfo(model).short}"))
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:

@@ -121,7 +121,7 @@ class Probed(OfRun):
         ):
             return probe_run(
                 self.stored,
-                spread_scorer(model, opening, progress, workers),
+                self._context.named(spread_scorer(model, opening, progress, workers)),
                 measure=by,
                 ending=ending,
                 categories=as_names(category),
@@ -563,7 +563,7 @@ def _joint(
     ):
         if model:
             opening: Any = {"device": device, "base_url": base_url}
-            scorer = spread_scorer(model, opening, progress, workers)
+            scorer = context.named(spread_scorer(model, opening, progress, workers))
             own = scorer.info.name
             believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the

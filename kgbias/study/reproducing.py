@@ -235,10 +235,10 @@ def _spec(metric: Metric) -> str | None:
         spec = metric.scorer.removeprefix("axis:")
         return "minilm" if spec == _MINILM else spec if spec.startswith("hf:") else None
     revision, _, label = metric.version.partition(":")
-    if not metric.scorer.startswith("hf:") or "=" in label:
+    on_disk = " (" in metric.scorer  # of whoever published it (ModelInfo.public)
+    if not metric.scorer.startswith("hf:") or on_disk or "=" in label:
         return None
-    pinned = "" if Path(metric.scorer.removeprefix("hf:")).is_dir() else f"@{revision}"
-    return f"{metric.scorer}{pinned}{'' if metric.measure == 'regard' else f':{label}'}"
+    return f"{metric.scorer}@{revision}{'' if metric.measure == 'regard' else f':{label}'}"
 
 
 def _said(recipe: "Recipe", run: StoredRun, scored: set[str]) -> tuple[list[dict[str, Any]], bool]:

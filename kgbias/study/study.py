@@ -19,6 +19,7 @@ from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.models.spec import KINDS, on_server, parse
+from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
 from kgbias.profiles.config import Form
@@ -268,6 +269,7 @@ class Study(Compared, Tested, Checked):
         *,
         name: str | None = None,
         repeat: None = None,
+        called: str | None = None,
         **options: Unpack[CrawlSpending],
     ) -> Run: ...
 
@@ -278,6 +280,7 @@ class Study(Compared, Tested, Checked):
         *,
         name: str | None = None,
         repeat: int,
+        called: str | None = None,
         **options: Unpack[CrawlSpending],
     ) -> Series: ...
 
@@ -287,6 +290,7 @@ class Study(Compared, Tested, Checked):
         *,
         name: str | None = None,
         repeat: int | None = None,
+        called: str | None = None,
         **options: Unpack[CrawlSpending],
     ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
@@ -301,6 +305,8 @@ class Study(Compared, Tested, Checked):
             repeat: crawl this many times, each with its own random seed derived from `seed`: the
                 runs name, name~2 ..., returned as a `Series`, which shows how much a figure varies
                 from crawl to crawl. The first is the same crawl as without `repeat`.
+            called: your own name for the model, under which everything shows it from now on; it is
+                part of no id, and the same call with another one renames it ("" takes it away).
             options: limits, at which the call stops and raises Interrupted: `max_requests`,
                 `max_tokens` (prompts and answers together) and `max_cost`, which needs your prices
                 of a million prompt tokens (`price_in`) and answer tokens (`price_out`), or a file
@@ -313,8 +319,8 @@ class Study(Compared, Tested, Checked):
                 `iterations`, `temperature`, `min_p`, `arms` ...; see `CrawlConfig`).
 
         Raises:
-            UsageError: an unknown name, a number out of range, or parameters that exclude each
-                other.
+            UsageError: an unknown name, a number out of range, parameters that exclude each other,
+                or a name (`called`) that another model of the store has.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
@@ -329,6 +335,7 @@ class Study(Compared, Tested, Checked):
         judge = judge_of(config.pack.language) if config.min_acceptability else None
         gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            self._call(asked, called)
             results = crawl_repeatedly(
                 config,
                 asked,
@@ -343,6 +350,12 @@ class Study(Compared, Tested, Checked):
             runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
 
+    def _call(self, asked: Completer, name: str | None) -> None:
+        """Give the model a person's own name, if there is one."""
+        if name is not None:
+            self._context.writable().call(called_as(asked.info, name))
+        self._context.named(asked)
+
     def map(
         self,
         model: str,
@@ -350,12 +363,14 @@ class Study(Compared, Tested, Checked):
         name: str | None = None,
         folder: PathLike = ".",
         minutes: int | None = None,
+        called: str | None = None,
         asking: BelievingOptions | None = None,
         **options: Unpack[CrawlSpending],
     ) -> "Mapped":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
-        asked nor computed again; the pages are written again.
+        asked nor computed again. If nothing has changed since the last call, in a file, the pages
+        stay as they are.
 
         Args:
             model: a spec, as for `crawl`.
@@ -364,6 +379,7 @@ class Study(Compared, Tested, Checked):
             minutes: about how long all of it may take. The sizes of the crawl and the number of
                 probes are fixed before it begins, by a short trial whose answers count, and are
                 part of the run's configuration: the same call continues the same crawl.
+            called: your own name for the model, as for `crawl`.
             asking: how to ask what the model believes, as for `Run.evidence`.
             options: as for `crawl`.
 
@@ -373,29 +389,44 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped, few_names
+        from kgbias.study.mapping import Mapped, Noted, few_names
 
-        if KINDS[parse(model).kind].scorer:
-            config = configure(model, **budgeted(parted(options)[1], model)[1])
-            self._context.remark(few_names(config.groups))
         given: BelievingOptions = {**(asking or {})}
+        folder = Path(folder)
+        report, explorer = folder / "report.html", folder / "explorer.html"
+        opened, rest = parted(options)
+        config = configure(model, **budgeted(rest, model)[1])
+        if KINDS[parse(model).kind].scorer:
+            self._context.remark(few_names(config.groups))
+        call = (config.as_dict(), name, minutes, called, sorted(given.items()), opened, folder.resolve())
+        noted = Noted(self._context.there, model, *call)
+        if found := noted.kept():
+            run = self.run(found["run"])
+            self._context.remark("nothing has changed since the pages were written")
+            believed = () if found["left_out"] else run.evidence()
+            return Mapped(run, run.groups(), believed, report, explorer, found["left_out"])
         if minutes is not None:
             sized: Any
-            name, sized = self._sized(model, name, minutes, options)
+            name, sized = self._sized(model, name, minutes, called, options)
             options |= sized
             given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
-        run = self.crawl(model, name=name, **options)
+        run = self.crawl(model, name=name, called=called, **options)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
         rows, left_out = _believed(run, model, opening, given)
-        folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        report, explorer = folder / "report.html", folder / "explorer.html"
         self.report(run, report, explorer=explorer)
-        return Mapped(run, groups, rows, report, explorer, left_out)
+        made = Mapped(run, groups, rows, report, explorer, left_out)
+        noted.keep(made)
+        return made
 
     def _sized(
-        self, model: str, name: str | None, minutes: int, options: CrawlSpending
+        self,
+        model: str,
+        name: str | None,
+        minutes: int,
+        called: str | None,
+        options: CrawlSpending,
     ) -> tuple[str, dict[str, Any]]:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import trial
@@ -407,6 +438,7 @@ class Study(Compared, Tested, Checked):
         if config.dynamic or config.until_coverage or config.until_width:
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            self._call(asked, called)
             name = name or name_for(config, asked, minutes)
             if kept := kept_sizes(self._context.there, name, minutes):
                 return name, dict(kept)
@@ -426,8 +458,13 @@ class Study(Compared, Tested, Checked):
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
-        """What `crawl` would ask with these parameters (`kgbias.price`)."""
-        return price(model, repeat=repeat, **options)
+        """What `crawl` would ask with these parameters (`kgbias.price`), and about how long the
+        answers would take, if the store has a crawl of this model."""
+        from kgbias.study.mapping import seconds_per_answer
+
+        found = price(model, repeat=repeat, **options)
+        each = seconds_per_answer(self._context.there, model)
+        return found if each is None else replace(found, seconds=each * found.requests)
 
     def import_file(
         self,
@@ -523,8 +560,8 @@ class Study(Compared, Tested, Checked):
                 (5), `structured` (a server follows the schema), `seed`.
 
         Raises:
-            UsageError: an unknown name, a number out of range, or parameters that exclude each
-                other.
+            UsageError: an unknown name, a number out of range, parameters that exclude each other,
+                or a name (`called`) that another model of the store has.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
@@ -604,7 +641,7 @@ class Study(Compared, Tested, Checked):
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             return write(
                 config,
-                asked,
+                self._context.named(asked),
                 self._context.writable(),
                 name=name,
                 progress=progress,

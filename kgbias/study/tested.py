@@ -94,6 +94,7 @@ class Tested(OfStudy):
             opened_executor(executor, progress, processes) as workers,
         ):
             for n, scorer in each_scorer(named, opening, progress, workers):
+                self._context.named(scorer)
                 found.append(
                     probed := probe_sets(
                         scorer, sets, measure=by, output=files[n], store=store,
@@ -261,7 +262,7 @@ class Tested(OfStudy):
             opened_executor(executor, progress, processes) as workers,
         ):
             return probe_apx(
-                spread_scorer(model, opening, progress, workers),
+                self._context.named(spread_scorer(model, opening, progress, workers)),
                 names,
                 descriptors,
                 exclude_axes=as_names(exclude_axes),

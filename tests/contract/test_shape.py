@@ -1,12 +1,14 @@
 """Both stores hold the graph of `kgbias.graph.shape`: one of everything, as Cypher sees it."""
 
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
@@ -318,8 +320,40 @@ def test_both_stores_hold_the_same_graph_as_neo4j(tmp_path: Path, empty_neo4j: s
             everything(store)
             graphs.append(seen(store, narrow=False))
             labels = store.query("MATCH (n) RETURN DISTINCT labels(n) AS labels").rows
-            assert {label for (found,) in labels for label in found} == {
+            beside = {"Spec"} if "://" in url else set()  # what models were named by
+            assert {label for (found,) in labels for label in found} - beside == {
                 n.label for n in shape.NODES
             }
     for name, rows in graphs[0].items():
         assert rows == graphs[1][name], name
+
+
+def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
+    """The spec, which may be a path, is nowhere in the graph; a person's own name is everywhere."""
+    everything(store)
+    hidden = ModelInfo("hf:/telltale/tiny", "sha256:0123456789")
+    local = store.begin(Run("local", hidden, {}, (ELVES,)))
+    assert local.model == hidden and local.model.title == "tiny (012345)"
+    own = {kind.model: f"Model {n}" for n, kind in enumerate((PROBING, CHOOSING, BELIEVING))}
+    for model, name in (own | {hidden: "Model B"}).items():
+        store.call(replace(model, called=name))
+    for again in (PROBING.model, replace(hidden, called="Model C")):  # a known one keeps its name
+        store.save_probing(RUN.id, Probing(again, (), {"mrr": 0.5}))
+    graph = seen(store, narrow=False)
+    names = {row[0]["name"] for row in graph["Model"]}
+    assert {MODEL.title, "Model B", *own.values()} <= names
+    assert "telltale" not in repr(graph) and names.isdisjoint(m.title for m in own)
+    for edge, asking in (("PROBED", PROBING), ("CHOSEN", CHOOSING), ("BELIEVED", BELIEVING)):
+        rows = graph[f"Statement-{edge}-SocialGroup"]
+        assert {row[1]["model"] for row in rows} == {own[asking.model]}
+    (test,) = graph["AssociationTest"]
+    assert test[0]["model"] == own[PROBING.model] and not store.faults()
+    assert store.find_run("local").model.title == "Model B"
+    assert {p.model.title for p in store.probings(RUN.id)} == {own[PROBING.model], "Model B"}
+    for taken in ("Model 0", MODEL.title):
+        with pytest.raises(UsageError, match=f"two models of the store would be called '{taken}'"):
+            store.call(replace(hidden, called=taken))
+    with pytest.raises(UsageError, match="would be called 'Model 0'"):
+        store.begin(Run("third", ModelInfo("Model 0"), {"n": 3}, (ELVES,)))
+    store.call(replace(hidden, called=""))
+    assert [m.title for m in store.models() if m == hidden] == ["tiny (012345)"]

@@ -1,5 +1,8 @@
 """`Study.map`: it goes on where it stopped, in time, and says what a server cannot give."""
 
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,21 @@ from tests.fault_server import FaultServer
 ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
 
 
-def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a map that nobody stopped, with its store."""
+    folder = tmp_path_factory.mktemp("whole")
+    with kgbias.open(folder / "s.db") as study:
+        study.map("reference", folder=folder, **ASKED)
+    return folder
+
+
+def evidence(folder: Path) -> list[dict[str, Any]]:
+    with kgbias.open(folder / "s.db") as study:
+        return study.run().evidence().records()
+
+
+def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
     with kgbias.open(tmp_path / "s.db") as study:
         with pytest.raises(Interrupted, match="the 40 answers that came are kept"):
             study.map("reference", folder=tmp_path, max_requests=40, **ASKED)
@@ -24,9 +41,60 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
         assert first.run.id == stopped.id and first.run.crawled.cached >= 40
         assert first.report.is_file() and first.explorer.is_file() and not first.left_out
         assert [row for row in first.evidence if row.lift.has_interval]
+        assert first.evidence.records() == evidence(whole)
+
+
+def test_nothing_is_done_again(
+    tmp_path: Path,
+    whole: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("s.db", "report.html", "explorer.html"):
+        shutil.copy(whole / name, tmp_path)
+    with kgbias.open(tmp_path / "s.db", progress=True) as study:
+        first = study.map("reference", folder=tmp_path, **ASKED)  # a copy is another store
+        assert first.run.crawled.asked == 0 and "nothing has changed" not in capsys.readouterr().err
+        written = first.report.stat().st_mtime_ns
         again = study.map("reference", folder=tmp_path, **ASKED)
-        assert again.run.id == first.run.id and again.run.crawled.asked == 0
-        assert again.evidence.records() == first.evidence.records()
+        assert again.run.id == first.run.id and again.evidence.records() == first.evidence.records()
+        assert again.groups.records() == first.groups.records()
+        assert "nothing has changed since the pages were written" in capsys.readouterr().err
+        assert again.report.stat().st_mtime_ns == written
+        with monkeypatch.context() as patched:
+
+            def asked(*_: Any, **__: Any) -> None:
+                raise Interrupted("it asks")
+
+            patched.setattr(study, "crawl", asked)
+            assert study.map("reference", folder=tmp_path, **ASKED).report == first.report
+            for other in ({"called": "Model A"}, {"iterations": 2}, {"folder": tmp_path / "b"}):
+                with pytest.raises(Interrupted):
+                    study.map("reference", **({"folder": tmp_path} | ASKED | other))
+            first.report.write_text("not as it was written")
+            with pytest.raises(Interrupted):
+                study.map("reference", folder=tmp_path, **ASKED)
+
+
+def test_a_killed_map_goes_on(tmp_path: Path, whole: Path) -> None:
+    """Killed once it probes: in the end, all is as in a map that nobody stopped."""
+    code = (
+        f"import kgbias; study = kgbias.open({str(tmp_path / 's.db')!r}, progress=True)\n"
+        f"study.map('reference', folder={str(tmp_path)!r}, **{ASKED!r})"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True)
+    assert child.stderr is not None
+    seen = next((line for line in child.stderr if "names before" in line), "")
+    child.kill()
+    child.wait()
+    assert seen and not (tmp_path / "report.html").exists()
+    with kgbias.open(tmp_path / "s.db") as study:
+        found = study.map("reference", folder=tmp_path, **ASKED)
+        assert found.report.is_file() and not study.store.verify()
+        said = [g.id for g in found.run.stored.generations()]
+    with kgbias.open(whole / "s.db") as study:
+        assert said == [g.id for g in study.run().stored.generations()]
+    assert found.evidence.records() == evidence(whole)
 
 
 def test_sizes_are_fixed_once(tmp_path: Path) -> None:

@@ -2,47 +2,81 @@
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import kgbias
+from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
 from kgbias.models.base import ModelInfo
 from kgbias.reference import path
+from tests.tiny import classifier
 
 TELLTALE = "telltale"
-WHOLE_GRAPH = {"neo4j-admin"}  # whose model nodes hold the spec
 
 
 def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / f"{TELLTALE}-home"
     shutil.copytree(path("causal"), home / "mine")
-    out = tmp_path / "out"
+    judge = classifier(home / "judge", ["toxic", "fine"])
+    spec, out = f"hf:{home / 'mine'}", tmp_path / "out"
     out.mkdir()
     with kgbias.open(tmp_path / "store.db", progress=True) as study:
         found = study.map(
-            f"hf:{home / 'mine'}", category="gender", samples=1, iterations=1, folder=out,
-            asking={"probes": 2000},
+            spec, category="gender", samples=1, iterations=1, folder=out, asking={"probes": 2000},
         )  # fmt: skip
         run = found.run
         assert run.model.title.startswith("mine (")
-        for name in sorted(set(FORMATS.own) - WHOLE_GRAPH):
-            run.export(out / f"triples.{name}", format=name)
-        run.figures(out / "figures")
-        run.publish(out / "published", license="CC0-1.0")
-        rows = [*run.evidence().records(), *run.probes().records(), *study.runs().records()]
+        run.measure(scorers={"toxicity": f"hf:{judge}:toxic"})
+        assert run.stored.metrics()["toxicity"].scorer.startswith("hf:judge (")
         assert run.evidence_floor(run.model.title) == run.evidence_floor(run.model.name)
+        study.benchmark(
+            [spec, "reference"], run=run.name, output=out / "board.html", tables=out / "tables"
+        )
+        run.figures(out / "figures")
+        texts = written(study, run, out / "first", sorted(FORMATS.own))
+        study.store.rename(spec, "Model A")
+        texts |= written(study, study.run(run.name), out / "again", ["cypher", "csv"])
         with pytest.raises(UsageError, match="give yours with `model`; its revision must be sha"):
-            kgbias.reproduce(out / "published", store=tmp_path / "again.db")
+            kgbias.reproduce(out / "first" / "published", store=tmp_path / "again.db")
+    priced = CliRunner().invoke(cli, ["map", spec, "--category", "gender", "--dry-run"])
     told = capsys.readouterr()
-    texts = {"rows": json.dumps(rows, default=str), "out": told.out, "err": told.err}
+    texts |= {"out": told.out, "err": told.err, "price": priced.output}
     for file in out.rglob("*"):
         if file.is_file():
             texts[str(file.relative_to(out))] = file.read_bytes().decode("utf-8", "replace")
-    assert len(texts) > 20
+    assert len(texts) > 60 and not priced.exit_code
     assert [name for name, text in texts.items() if TELLTALE in text.casefold()] == []
+    again = {name: text for name, text in texts.items() if name.startswith("again")}
+    renamed = {name for name, text in again.items() if "Model A" in text}
+    assert renamed >= {
+        f"again/{n}" for n in ("report.html", "explorer.html", "published/README.md")
+    }
+    assert renamed >= {"again/triples.cypher", "again cypher", "again rows"}
+    shown = {name for name, text in again.items() if run.model.title in text}
+    # Notes of what something was computed with stay as they were written.
+    assert {n for n in shown if Path(n).suffix != ".json"} <= {"again cypher", "again rows"}
+
+
+def written(
+    study: kgbias.Study, run: kgbias.Run, folder: Path, formats: Iterable[str]
+) -> dict[str, str]:
+    """Write what can be taken out of a run; what is only returned comes back."""
+    folder.mkdir()
+    for name in formats:
+        run.export(folder / f"triples.{name}", format=name)
+    run.publish(folder / "published", license="CC0-1.0")
+    study.report(run, folder / "report.html", explorer=folder / "explorer.html")
+    rows = [*run.evidence().records(), *run.probes().records(), *study.runs().records()]
+    graph = [*study.cypher("MATCH (n) RETURN n"), *study.cypher("MATCH ()-[e]->() RETURN e")]
+    return {
+        f"{folder.name} rows": json.dumps(rows, default=str),
+        f"{folder.name} cypher": json.dumps(graph, default=str),
+    }
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,20 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == ["708 True", "[]"]  # 60 and 4 times 44 a group
 
 
+def test_the_first_sign_of_a_crawl_comes_before_what_takes_long(tmp_path: Path) -> None:
+    code = (
+        "import sys, kgbias; from kgbias.io.progress import Silent\n"
+        "class First(Silent):\n"
+        "    def note(self, text):\n"
+        "        print(text, 'torch' in sys.modules, 'transformers' in sys.modules)\n"
+        "        raise SystemExit\n"
+        f"study = kgbias.open({str(tmp_path / 'k.db')!r}, progress=First())\n"
+        "study.crawl('reference', category='faiths')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["opening", "reference", "False", "False"]
+
+
 def test_it_is_set_when_kgbias_is_imported_and_no_torch_is_there(
     untouched: pytest.MonkeyPatch,  # noqa: F811
 ) -> None:

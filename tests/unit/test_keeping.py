@@ -184,3 +184,44 @@ def test_what_a_backup_must_not_replace(path: Path, tmp_path: Path) -> None:
             a_run(other, "third", 1)
             with pytest.raises(UsageError, match="in use"):
                 study.store.backup(used)
+
+
+def renamed(path: Path, *words: str) -> str:
+    done = CliRunner().invoke(cli, ["rename", *words, "--store", str(path)])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.output
+
+
+def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path) -> None:
+    local = ModelInfo("hf:/home/ann/tiny", "sha256:0123456789")
+    with SQLiteStore(str(path)) as store:
+        store.begin(Run("local", local, {}, (ELVES,)))
+    assert renamed(path, "m", "Model  A\n") == "m is called Model A\n"
+    for name in ("Model A", "m", "tiny (012345)", "hf:/home/ann/tiny"):  # of either model
+        other = "tiny (012345)" if name in ("Model A", "m") else "Model A"
+        with pytest.raises(UsageError, match=r"two models of the store|is the spec of a model"):
+            renamed(path, other, name)
+    with pytest.raises(UsageError, match="'smollm2' is the spec of a model: call m something else"):
+        renamed(path, "m", "smollm2")
+    with pytest.raises(UsageError, match=r"at most 60 characters, all printable"):
+        renamed(path, "m", "M" * 61)
+    with pytest.raises(UsageError, match=r"no model 'Model B' .*did you mean Model A"):
+        renamed(path, "Model B", "x")
+    copy = tmp_path / "copy.db"
+    with kgbias.open(path) as study:
+        assert [run.model.title for run in study.runs()] == ["Model A", "Model A", "tiny (012345)"]
+        assert not study.store.verify()
+        study.store.push(copy, run="small")
+    with kgbias.open(copy) as study:
+        assert study.run().model.title == "Model A"
+    assert renamed(path, "Model A", "") == "Model A has its own name again\n"
+    with kgbias.open(path) as study:
+        assert study.run("small").model.title == "m"
+
+
+def test_two_revisions_of_a_model_are_not_renamed_together(path: Path) -> None:
+    with SQLiteStore(str(path)) as store:
+        store.begin(Run("later", ModelInfo("m", "2"), {}, (ELVES,)))
+    with pytest.raises(UsageError, match=r"2 models of .* go by 'm' \(revisions none, 2\)"):
+        renamed(path, "m", "Model A")

@@ -107,7 +107,7 @@ STUDY = set(
     write_stories
     """.split()
 )
-STORE = {"backup", "compact", "delete", "push", "verify"}
+STORE = {"backup", "compact", "delete", "push", "rename", "verify"}
 RUN = set(
     """
     label

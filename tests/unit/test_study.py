@@ -41,6 +41,22 @@ def study(tmp_path: Path) -> kgbias.Study:
     return kgbias.open(tmp_path / "kgbias.db", progress=False)
 
 
+def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> None:
+    asked: Any = {"category": "gender", **SMALL}
+    with study:
+        with pytest.raises(kgbias.UsageError, match="'reference' is the spec of a model"):
+            study.crawl(model, called="reference", **asked)
+        assert not model.asked
+        run = study.crawl(model, called="Model A", **asked)
+        assert (run.model.title, run.model.name) == ("Model A", "scripted")
+        again = study.crawl(ScriptedModel(reply), **asked)  # its name is kept
+        assert again.id == run.id and again.model.title == "Model A" and not again.crawled.asked
+        study.crawl(ScriptedModel(reply), called="Model B", **asked)
+        assert [run.model.title for run in study.runs()] == ["Model B"]
+        with pytest.raises(kgbias.UsageError, match="would be called 'Model B'"):
+            study.crawl(ScriptedModel(reply, name="other"), called="Model B", **asked)
+
+
 def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
     with study:
         run = study.crawl(model, category="gender", name="mine", **SMALL)  # type: ignore[arg-type]

@@ -28,9 +28,9 @@ def store(tmp_path: Path) -> str:
     [
         ("report", "-o", "out"), ("figures", "-o", "out"), ("explore", "-o", "out"),
         ("export", "-o", "out.csv"), ("publish", "-o", "out"), ("measure",), ("evidence",),
-        ("serve", "--port", "0"),
+        ("compare",), ("compare", "--forms"), ("serve", "--port", "0"),
     ],
-    ids=lambda command: command[0],
+    ids=" ".join,
 )  # fmt: skip
 @pytest.mark.parametrize("named", [True, False])
 def test_is_refused(
@@ -60,3 +60,5 @@ def test_one_of_several_is_refused(store: str, tmp_path: Path) -> None:
     )
     assert isinstance(ended.exception, DataError) and "'empty'" in str(ended.exception)
     assert not (tmp_path / "out").exists()
+    compared = CliRunner().invoke(cli, ["compare", "other", "empty", "--store", store])
+    assert isinstance(compared.exception, DataError) and "'empty'" in str(compared.exception)

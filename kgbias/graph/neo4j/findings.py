@@ -12,6 +12,8 @@ from kgbias.graph.as_graph import KINDS, LABELS, values
 from kgbias.graph.labels import Label, label_of
 from kgbias.graph.neo4j.session import (
     BATCH,
+    MODEL,
+    SPEC,
     Neo4jSession,
     Statement,
     of_edges,
@@ -115,14 +117,15 @@ _OF_RUN = """
 UNWIND $rows AS uid
 MATCH (r:Run {uid: $run}), (t:AssociationTest {uid: uid})
 MERGE (r)-[:TESTED]->(t)"""
-_READ_TESTS = """
+_READ_TESTS = f"""
 MATCH (t:AssociationTest)-[:OF]->(m:Model)
-WHERE $run IS NULL OR EXISTS { (:Run {uid: $run})-[:TESTED]->(t) }
+WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(t) }}
+{SPEC}
 OPTIONAL MATCH (t)-[e:TARGET|ATTRIBUTE]->(n)
-WITH t, m, collect(CASE WHEN e IS NULL THEN null ELSE
-    {side: e.side, labels: labels(n), uid: n.uid} END) AS ends
-RETURN properties(t) AS t, m.name AS model, m.revision AS revision, ends
-ORDER BY t.name, t.method, model, t.uid"""
+WITH t, m, x, collect(CASE WHEN e IS NULL THEN null ELSE
+    {{side: e.side, labels: labels(n), uid: n.uid}} END) AS ends
+RETURN properties(t) AS t, {MODEL}, ends
+ORDER BY t.name, t.method, spec, t.uid"""
 
 _FORGET_FLAGS = """
 MATCH (:SocialGroup)-[e:FLAGGED {apx_uid: $apx}]->(:Descriptor)
@@ -329,8 +332,8 @@ class Findings(Neo4jSession):
 
     def save_associations(self, run_id: str | None, nodes: Sequence[AssociationNode]) -> None:
         ids = {"rows": [node.id for node in nodes]}
+        self.keep_models(node.model for node in nodes)
         self.write(
-            *of_nodes(as_graph.models(node.model for node in nodes), kept=True),
             *of_nodes(as_graph.tests(nodes)),
             (_FORGET_EDGES, ids),
             *chain.from_iterable(map(of_edges, as_graph.of_tests(nodes))),
@@ -370,7 +373,7 @@ class Findings(Neo4jSession):
         asked = {"asked": model.asked(settings), "settings": canonical_json(settings)}
         edges = [(s.item.id, model.id, values("READ_BY", s, **asked)) for s in scores]
         items = [values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
-        self.write_each(of_nodes(as_graph.models([model]), kept=True))
+        self.keep_models([model])
         self.write_each(of_nodes(("BenchmarkItem", items)))
         self.write_each(of_edges(("READ_BY", "BenchmarkItem", "Model", edges)))
 

@@ -10,7 +10,7 @@ from kgbias.graph.keeping import Fault, wrong_ids
 from kgbias.graph.labels import CONTENT
 from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
-from kgbias.graph.neo4j.session import BATCH, Row
+from kgbias.graph.neo4j.session import BATCH, SPEC, Row
 from kgbias.io.progress import Progress, Silent
 
 # When a node stays although the run goes: something else that stays holds it.
@@ -152,6 +152,7 @@ MATCH (run:Run {{uid: $run}})-[:TESTED]->(x:AssociationTest)
 WITH DISTINCT run, x, x AS n WHERE NOT {_TEST_STAYS}""",
     "Run": "MATCH (n:Run {uid: $run}) WITH n",
 }
+_FORGET_SPECS = "MATCH (x:Spec) WHERE NOT EXISTS { MATCH (:Model {uid: x.uid}) } DELETE x"
 # Names and the statements probed after them lead to each other, so they go together.
 _UNNAME = f"""
 MATCH (run:Run {{uid: $run}})
@@ -199,6 +200,7 @@ _REFERENCES = {
     "Passage without a run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
+_SPEC = "coalesce(x.spec, m.name), m.revision"
 # label -> a match of its nodes, and what their ids are computed from (kgbias.graph.keeping.IDS)
 _CONTENT = {
     "SocialGroup": ("(n:SocialGroup)", "n.name"),
@@ -212,8 +214,8 @@ _CONTENT = {
         "(n:Statement) WHERE n.predicate_uid IS NOT NULL",
         "n.predicate_uid, n.object_uid",
     ),
-    "Model": ("(n:Model)", "n.name, n.revision"),
-    "Run": ("(n:Run)-[:OF]->(m:Model)", "n.kind, n.config, n.settings, m.name, m.revision"),
+    "Model": (f"(n:Model) WITH n, n AS m {SPEC}", _SPEC),
+    "Run": (f"(n:Run)-[:OF]->(m:Model) {SPEC}", f"n.kind, n.config, n.settings, {_SPEC}"),
     "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),
     "Metric": ("(n:Metric)", "n.measure, n.scorer, n.version, n.verbaliser"),
     "Topic": ("(n:Topic)", "n.category, n.words"),
@@ -260,7 +262,8 @@ class Keeping(Crawls, Findings):
                 f"{match} CALL {{ WITH n DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
                 **given,
             )
-        self.write(*((f"{match} DETACH DELETE n", given) for match in _LAST.values()))
+        last = [(f"{match} DETACH DELETE n", given) for match in _LAST.values()]
+        self.write(*last, (_FORGET_SPECS, {}))
 
     def _delete_edges(self, run_id: str) -> None:
         """The edges that name their run."""

@@ -8,7 +8,16 @@ from typing import TypeVar
 
 from kgbias.graph import as_graph, shape
 from kgbias.graph.as_graph import values
-from kgbias.graph.neo4j.session import Neo4jSession, Row, of_edges, of_nodes, spread
+from kgbias.graph.neo4j.session import (
+    MODEL,
+    SPEC,
+    Neo4jSession,
+    Row,
+    model_of,
+    of_edges,
+    of_nodes,
+    spread,
+)
 from kgbias.graph.record import Record, in_graph, record_of
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.types import (
@@ -24,7 +33,6 @@ from kgbias.graph.types import (
     Triple,
     storable,
 )
-from kgbias.models.base import ModelInfo
 
 Asking = TypeVar("Asking", bound=Probing)
 
@@ -58,8 +66,9 @@ RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, other.uid AS 
 ORDER BY s.uid, {key}"""
 _READ_ASKINGS = """
 MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
-RETURN m.name AS name, m.revision AS revision, properties(p) AS p
-ORDER BY name, p.uid"""
+{spec}
+RETURN {model}, properties(p) AS p
+ORDER BY spec, p.uid"""
 
 _FORGET_CHOICES = """
 MATCH (run:Run {uid: $run})
@@ -116,11 +125,12 @@ MATCH (:SofaResult {uid: $uid})-[old:SCORES|PUTS_FIRST|DISPARITY]->()
 DELETE old"""
 _OF_RUN = """
 MATCH (run:Run {uid: $run}), (r:SofaResult {uid: $uid}) MERGE (run)-[:TESTED]->(r)"""
-_READ_SOFA = """
+_READ_SOFA = f"""
 MATCH (p:ProbeSet)<-[:ON]-(r:SofaResult)-[:OF]->(m:Model)
-WHERE $run IS NULL OR EXISTS { (:Run {uid: $run})-[:TESTED]->(r) }
-RETURN properties(r) AS r, p.uid AS probe_set, m.name AS model, m.revision AS revision
-ORDER BY model, r.uid"""
+WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(r) }}
+{SPEC}
+RETURN properties(r) AS r, p.uid AS probe_set, {MODEL}
+ORDER BY spec, r.uid"""
 _READ_SCORES = """
 MATCH (:SofaResult {uid: $uid})-[e:SCORES]->(c:Category)
 RETURN c.name AS category, properties(e) AS e ORDER BY category"""
@@ -215,16 +225,16 @@ class Probings(Neo4jSession):
 
     def _note(self, kind: str, run_id: str, asked: Probing) -> None:
         """Write how a model was asked about a run."""
-        self.write(
-            *of_nodes(as_graph.models([asked.model]), kept=True),
-            *of_edges(as_graph.asking(kind, run_id, [asked])),
-        )
+        self.keep_models([asked.model])
+        self.write(*of_edges(as_graph.asking(kind, run_id, [asked])))
 
     def _askings(self, kind: type[Asking], edge: str, run_id: str) -> list[Asking]:
         """The probings (choosings, believings) of a run, by the model's name."""
         return [
-            record_of(kind, {**row["p"], "model": ModelInfo(row["name"], row["revision"])})
-            for row in self.read(_READ_ASKINGS.format(type=edge), run=run_id)
+            record_of(kind, {**row["p"], "model": model_of(row)})
+            for row in self.read(
+                _READ_ASKINGS.format(type=edge, spec=SPEC, model=MODEL), run=run_id
+            )
         ]
 
     def _write_asked(
@@ -235,7 +245,7 @@ class Probings(Neo4jSession):
         edges: Sequence[StatementEdge] | Sequence[NameProbe],
     ) -> None:
         """Write edges made by asking a model, by their ends. One that exists is replaced."""
-        self.write_each(of_nodes(as_graph.models([asked.model]), kept=True))
+        self.keep_models([asked.model])
         self._add_statements(edges)
         ((start, end),) = shape.edge(kind).ends
         query = _ASKED.format(start=start, type=kind, end=end, by=shape.ASKED[kind][0])
@@ -303,8 +313,8 @@ class Probings(Neo4jSession):
     def save_sofa(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         for result in results:
             categories = [{"name": c.category} for c in result.categories]
+            self.keep_models([result.model])
             self.write(
-                *of_nodes(as_graph.models([result.model]), kept=True),
                 *of_nodes(as_graph.sofa([result])),
                 *of_nodes(("Category", categories)),
                 (_FORGET_SOFA, {"uid": result.id}),

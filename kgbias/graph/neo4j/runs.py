@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph.decisions import Decision, decision_of, decision_row
-from kgbias.graph.neo4j.session import Neo4jSession, Row, of_nodes
+from kgbias.graph.neo4j.session import MODEL, SPEC, Neo4jSession, Row, model_of, of_nodes
 from kgbias.graph.record import in_graph, record_of
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
@@ -23,19 +23,19 @@ from kgbias.graph.types import (
     Status,
 )
 from kgbias.io.resources import __version__
-from kgbias.models.base import ModelInfo
 
-_RUN = """
-MATCH (run:Run {name: $name})-[:OF]->(model:Model)
+_RUN = f"""
+MATCH (run:Run {{name: $name}})-[:OF]->(m:Model)
+{SPEC}
 OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
-WITH run, model, seeded, group ORDER BY seeded.position
-RETURN properties(run) AS run, model.name AS model, model.revision AS revision,
-       collect({name: group.name, category: seeded.category, variants: group.variants}) AS groups
+WITH run, m, x, seeded, group ORDER BY seeded.position
+RETURN properties(run) AS run, {MODEL},
+       collect({{name: group.name, category: seeded.category, variants: group.variants}}) AS groups
 """
 
 _BEGIN = """
 OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq
-MERGE (m:Model {uid: $model_uid}) SET m += $model
+WITH seq MATCH (m:Model {uid: $model})
 MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq
 MERGE (r)-[:OF]->(m)"""
 _SEEDS = """
@@ -177,14 +177,14 @@ class Runs(Neo4jSession):
             "created": run.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "version": run.version or __version__,
         }
-        model = {"name": run.model.name, "revision": run.model.revision}
         groups = [
             in_graph(group) | {"uid": group.id, "category": group.category, "position": position}
             for position, group in enumerate(run.groups)
         ]
         given = {"uid": run.id, "run": in_graph(run) | written}
+        self.keep_models([run.model])
         self.write(
-            (_BEGIN, given | {"model_uid": run.model.id, "model": model}),
+            (_BEGIN, given | {"model": run.model.id}),
             *of_nodes(("Category", map(in_graph, run.categories))),
             (_SEEDS, {"uid": run.id, "rows": groups}),
         )
@@ -225,8 +225,7 @@ class Runs(Neo4jSession):
             for g in row["groups"]
             if g["name"] is not None
         )
-        model = ModelInfo(row["model"], row["revision"])
-        own = {"model": model, "groups": groups, "categories": self._categories(groups)}
+        own = {"model": model_of(row), "groups": groups, "categories": self._categories(groups)}
         return record_of(Run, row["run"] | own)
 
     def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:

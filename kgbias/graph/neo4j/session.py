@@ -13,8 +13,11 @@ from kgbias.errors import MissingExtra, StoreError, UsageError
 from kgbias.graph import shape
 from kgbias.graph.as_graph import Edges, Nodes
 from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
+from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, record_of
 from kgbias.ids import content_id
+from kgbias.io.text import storable
+from kgbias.models.base import ModelInfo
 from kgbias.models.wire import is_withheld
 
 Row = Mapping[str, Any]
@@ -25,6 +28,26 @@ _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _OLDEST = (4, 4)
 _INDEXES_VECTORS = (5, 18)
+
+
+SPEC = "OPTIONAL MATCH (x:Spec {uid: m.uid})"  # no part of the graph: it may be a path
+MODEL = (
+    "coalesce(x.spec, m.name) AS spec, m.revision AS revision, coalesce(x.own_name, '') AS own_name"
+)
+_NAME = """
+MERGE (m:Model {uid: $uid}) SET m.name = $name, m.revision = $revision
+MERGE (x:Spec {uid: $uid}) SET x.spec = $spec, x.own_name = $own_name"""
+_RENAME = (
+    "MATCH (n)-[:OF]->(:Model {uid: $uid}) WHERE n:AssociationTest OR n:SofaResult "
+    "SET n.model = $name",
+    "MATCH ()-[e:FLAGGED]->() WHERE e.revision = $revision AND e.model IN $names "
+    "SET e.model = $name",
+    *(
+        f"MATCH (r:Run)-[asked:{by}]->(:Model {{uid: $uid}}) "
+        f"MATCH ()-[e:{edge} {{run: r.name}}]->() WHERE e.{uid} = asked.uid SET e.model = $name"
+        for edge, (uid, by) in shape.ASKED.items()
+    ),
+)
 
 
 class Incomplete(StoreError):
@@ -155,6 +178,32 @@ class Neo4jSession:
         """The name of a run, as edges hold it; "" if it does not exist."""
         rows = self.read("MATCH (r:Run {uid: $run}) RETURN r.name AS name", run=run_id)
         return next((str(row["name"]) for row in rows), "")
+
+    def models(self) -> list[ModelInfo]:
+        rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL} ORDER BY spec, revision")
+        return [model_of(row) for row in rows]
+
+    def keep_models(self, models: Iterable[ModelInfo]) -> None:
+        """Write models; one that is known keeps the name that it has."""
+        known = self.read("MATCH (x:Spec) RETURN x.uid AS uid")
+        there = {row["uid"] for row in known}
+        for model in {m.id: m for m in models if m.id not in there}.values():
+            self._name(model)
+
+    def call(self, model: ModelInfo) -> None:
+        self._name(model)
+
+    def _name(self, model: ModelInfo) -> None:
+        """Write a model, and its title wherever it stands."""
+        rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL}, m.uid AS uid, m.name AS title")
+        check_alone(model, (model_of(row) for row in rows if row["uid"] != model.id))
+        before = [row["title"] for row in rows if row["uid"] == model.id]
+        names = [model.name, model.public, *before]
+        row = {"uid": model.id, "name": model.title, "revision": model.revision, "names": names}
+        self.write(
+            (_NAME, {**row, "spec": storable(model.name), "own_name": model.called}),
+            *((query, row) for query in _RENAME),
+        )
 
     def write_alone(self, query: str, **parameters: Any) -> None:
         """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
@@ -302,6 +351,11 @@ def vector_index(encoder: str) -> tuple[str, str]:
     """The label of statements' vectors by this encoder, and the name of their index."""
     number = content_id("encoder", encoder)[:8]
     return f"StatementVector_{number}", f"kgbias_vectors_{number}"
+
+
+def model_of(row: Row) -> ModelInfo:
+    """The model of a row with `MODEL`."""
+    return ModelInfo(row["spec"], row["revision"], row["own_name"])
 
 
 def spread(row: Row) -> dict[str, Any]:

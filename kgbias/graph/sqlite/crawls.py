@@ -158,7 +158,7 @@ class Crawls(Database):
 
     def find_run(self, name: str | None = None) -> Run:
         query = (
-            "SELECT run.*, model.name AS model, revision "
+            "SELECT run.*, model.name AS spec, revision, own_name "
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
@@ -176,7 +176,7 @@ class Crawls(Database):
             Run,
             row
             | {
-                "model": ModelInfo(row["model"], row["revision"]),
+                "model": ModelInfo(row["spec"], row["revision"], row["own_name"]),
                 "groups": self._groups(row["id"]),
                 "categories": self._categories(row["id"]),
             },

@@ -6,11 +6,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self
 
 from kgbias.errors import StoreError
+from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
@@ -55,6 +57,12 @@ def _column(
     return kept
 
 
+@cache
+def _title(name: str, revision: str, own_name: str) -> str:
+    """What a model is called; a column of edges may ask millions of times."""
+    return ModelInfo(name, revision, own_name).title
+
+
 class Database:
     """One SQLite file: its connection, transactions, and methods shared by all tables."""
 
@@ -91,6 +99,7 @@ class Database:
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
+            db.create_function("model_title", 3, _title, deterministic=True)
             db.execute("PRAGMA trusted_schema = OFF")
             only_tables(db, self.url)
             return db, version_of(db)
@@ -131,10 +140,31 @@ class Database:
     def close(self) -> None:
         self._db.close()
 
-    def _add_model(self, model: ModelInfo) -> None:
-        self._db.execute(
-            "INSERT OR IGNORE INTO model VALUES (?, ?, ?)", (model.id, model.name, model.revision)
+    def models(self) -> list[ModelInfo]:
+        rows = self._db.execute(
+            "SELECT name, revision, own_name FROM model ORDER BY name, revision"
         )
+        return [ModelInfo(*row) for row in rows]
+
+    def call(self, model: ModelInfo) -> None:
+        with self._transaction():
+            self._add_model(model)
+            others = self.models()
+            check_alone(model, others)
+            for known in (m.title for m in others if m == model):
+                self._db.execute(
+                    "UPDATE flagged SET model = ? WHERE revision = ? AND model IN (?, ?, ?)",
+                    (model.title, model.revision, model.name, model.public, known),
+                )
+            self._db.execute("UPDATE model SET own_name = ? WHERE id = ?", (model.called, model.id))
+
+    def _add_model(self, model: ModelInfo) -> None:
+        row = (model.id, model.name, model.revision, model.called)
+        added = self._db.execute(
+            "INSERT OR IGNORE INTO model (id, name, revision, own_name) VALUES (?, ?, ?, ?)", row
+        )
+        if added.rowcount:
+            check_alone(model, self.models())
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

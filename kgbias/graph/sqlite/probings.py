@@ -175,9 +175,11 @@ class Probings(Database):
     ) -> list[Asking]:
         """The probings (choosings, believings) of a run: the rows of a table that pass."""
         return [
-            self._record(kind, row | {"model": ModelInfo(row["name"], row["revision"])})
+            self._record(
+                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["own_name"])}
+            )
             for row in self._rows(
-                f"SELECT name, revision, settings, record FROM {table} "
+                f"SELECT name, revision, own_name, settings, record FROM {table} "
                 f"JOIN model ON model.id = model_id WHERE run_id = ? AND {where} "
                 f"ORDER BY name, {table}.id",
                 (run_id,),
@@ -267,7 +269,7 @@ class Probings(Database):
     def sofa(self, run_id: str | None = None) -> list[SofaResult]:
         of_run = "WHERE sofa.id IN (SELECT sofa_id FROM run_sofa WHERE run_id = ?) "
         rows = self._rows(
-            "SELECT sofa.*, set_id AS probe_set, name AS model, revision "
+            "SELECT sofa.*, set_id AS probe_set, name AS spec, revision, own_name "
             "FROM sofa JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY name, sofa.id",

@@ -5,6 +5,10 @@ label and for each pair of ends of an edge type, its columns the properties that
 from kgbias.graph import shape
 from kgbias.graph.shape import DERIVED, TONES
 
+_TITLE = (
+    "model_title(model.name, model.revision, model.own_name)"  # not its spec, which may be a path
+)
+
 
 def _own(name: str, *beside: str, of: str = "") -> str:
     """The properties of a label or edge type, except those selected `beside` them, as columns of
@@ -26,7 +30,7 @@ def _asked(edge: str, table: str, a: str = "statement_id", b: str = "group_id") 
     asking = uid.removesuffix("_uid")
     group = 'JOIN "group" ON "group".id = group_id' if b == "group_id" else ""
     return f"""
-        SELECT {a} AS a, {b} AS b, run.name AS run, {asking}_id AS {uid}, model.name AS model,
+        SELECT {a} AS a, {b} AS b, run.name AS run, {asking}_id AS {uid}, {_TITLE} AS model,
                {_own(edge, "run", uid, "model", of=table)}
         FROM {table} JOIN run ON run.id = {table}.run_id
         JOIN {asking} ON {asking}.run_id = {table}.run_id AND {asking}.id = {asking}_id
@@ -61,7 +65,7 @@ NODES = {
                "group".name || ' ' || predicate.text || ' ' || object.text AS name
         FROM triple JOIN "group" ON "group".id = group_id
         JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
-    "Model": _node("Model", "model"),
+    "Model": f"SELECT id AS uid, {_TITLE} AS name, revision FROM model",
     "Run": f"""
         SELECT id AS uid, {_own("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
     "Generation": f"""
@@ -70,7 +74,7 @@ NODES = {
     "Answer": f"SELECT {_own('Answer')} FROM answer",
     "Metric": _node("Metric", "metric"),
     "AssociationTest": f"""
-        SELECT test.id AS uid, model.name AS model,
+        SELECT test.id AS uid, {_TITLE} AS model,
                {_own("AssociationTest", "uid", "model", of="test")}
         FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
@@ -106,7 +110,7 @@ NODES = {
                 ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
         FROM probe_set""",
     "SofaResult": f"""
-        SELECT sofa.id AS uid, model.name AS model, {_own("SofaResult", "uid", "model", of="sofa")}
+        SELECT sofa.id AS uid, {_TITLE} AS model, {_own("SofaResult", "uid", "model", of="sofa")}
         FROM sofa JOIN model ON model.id = model_id""",
 }
 

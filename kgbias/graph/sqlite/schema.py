@@ -321,6 +321,10 @@ MIGRATIONS = [
     -- How far topics are found again without a fifth of the statements.
     ALTER TABLE run_topic ADD COLUMN kept REAL;
     """,
+    """
+    -- A person's own name for a model; "" if nobody gave one. Its `name` is the spec.
+    ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 

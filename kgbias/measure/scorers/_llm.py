@@ -104,7 +104,8 @@ class LlmScorer:
             self._folder = TemporaryDirectory(prefix="kgbias-")
             store = open_store(str(Path(self._folder.name) / "answers.db"))
         self._log = LoggedModel(self._model, store)
-        self.name = f"llm:{spec}"
+        info = self._model.info
+        self.name = f"llm:{info.public if info.local else spec}"
         template = self._rubric.template
         revision = self._model.info.revision or "unknown"
         self.version = f"{revision}:{template.label}:{template.hash[:12]}"
