@@ -91,10 +91,11 @@ def render_served(
     selection: Selection | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    label: str = "",
 ) -> ServedPage:
     """The explorer's page for a server. For more than `AT_ONCE` statements it leaves out what would
     take minutes, or the memory of all their texts: communities that are not stored, verdicts, and
-    echoes unless `selection` leaves echoes out."""
+    echoes unless `selection` leaves echoes out. `label`: the address of the page to label on."""
     selection = selection or Selection()
     place = _place(runs, selection, seed)
     packed = _kept(place) if place else None
@@ -102,7 +103,7 @@ def render_served(
         packed = _read(runs, selection, seed, progress or Silent())
         if place and packed.about["rows"] >= WORTH_KEEPING:
             _keep(packed, place, runs[0])
-    page, policy = page_of(packed.about, None)
+    page, policy = page_of(packed.about, None, label=label)
     return ServedPage(page, policy, packed.blocks, _placed(packed, runs))
 
 
@@ -404,7 +405,9 @@ class Server:
         """Read the runs, and show them from then on; with `labellings`, one for each measure, also
         the page to label on."""
         desk = Desk(labellings) if labellings else None
-        self._app.show(render_served(runs, selection=selection, progress=progress), desk)
+        label = labelling.PATH if desk else ""
+        view = render_served(runs, selection=selection, progress=progress, label=label)
+        self._app.show(view, desk)
 
     def stop(self) -> None:
         """Stop listening; `work` then ends."""
