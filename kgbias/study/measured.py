@@ -306,7 +306,7 @@ class Measured(OfRun):
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
         """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
-        `tests` does for groups."""
+        `tests` does for groups; by what scorers say, also where people labelled."""
         from kgbias.compare import arm_tests
         from kgbias.graph.draws import Draws
 
