@@ -21,7 +21,7 @@ MOST = {  # what scripts/house.py counts: a ceiling that comes down
     "circles, TYPE_CHECKING counted": 0,
     "bases of a class, at most": 3,
     "modules at the root": 6,
-    "options": 383,  # and the settings, which kgbias.toml and --set give
+    "options": 384,  # and the settings, which kgbias.toml and --set give
 }
 
 
