@@ -706,8 +706,11 @@ def remarks(data: ArmData) -> str:
     return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
 
 
-def _p(d: Difference) -> str:
-    return p_value(d.p_adjusted) if d.tested else ""
+def _by_labels(d: Difference) -> list[str]:
+    """A difference that labels correct, its interval and its p-value; empty where they do not."""
+    if math.isnan(d.value):
+        return ["", "", ""]
+    return [*cells(d, "+.3f"), p_value(d.p_adjusted) if d.tested else ""]
 
 
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
@@ -718,7 +721,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
             t.measure, t.first, t.second, f"{t.n[0]}, {t.n[1]}", *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             p_value(t.omnibus_p), p_value(t.p_adjusted),
-            *((*cells(t.corrected, "+.3f"), _p(t.corrected)) if labelled else ()),
+            *(_by_labels(t.corrected) if labelled else ()),
         ]
         for t in tests
     ]  # fmt: skip
