@@ -61,6 +61,7 @@ SECTIONS = {
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
         "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
         "evidence": "Join what was said, believed and embedded.",
+        "known": "Hold what a run says against recorded stereotypes.",
         "replicate": "Test again, with other names, what a model believes.",
         "benchmark": "Compare models on bias benchmarks.",
         "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",

@@ -145,6 +145,7 @@ RUN = set(
     forms
     generations
     groups
+    known
     id
     imported
     kind
