@@ -22,12 +22,13 @@ from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken
 from kgbias.measures import known
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import finite
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.measure.figures import FormMean
+    from kgbias.stats.ppi import Difference
     from kgbias.stats.variance import Components
     from kgbias.study.compared import Contrasts
     from kgbias.study.rows import Rows
@@ -159,6 +160,8 @@ def show_tests(
         )
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
+    if arms and any(t.corrected.has_interval for t in groups):
+        show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
 
 
@@ -231,7 +234,7 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         )
         shrunken = [">shrunken"] if any(t.shrunken.has_interval for t in family) else []
         by_labels = any("corrected" in t.forms for t in family)
-        corrected = [">corrected", ">95% interval", ">labels"] if by_labels else []
+        corrected = _BY_LABELS if by_labels else []
         show.table(
             ("first", "second", ">n", ">difference", ">95% interval", ">p", ">p adj.", ">chosen",
              ">raw", *shrunken, *corrected),
@@ -239,15 +242,17 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         )  # fmt: skip
         if by_labels:
             show.say(_CORRECTED)
-        found = [t.verdict for t in family if t.differs]
+        found = [t.verdict for t in family if t.told or t.differs]
         if line := unnamed(family):
             found = [line]
         _say(found, family, measure)
 
 
+_BY_LABELS = [">corrected", ">95% interval", ">p of it, adj.", ">labels"]
 _CORRECTED = (
-    "corrected: the difference as raters label statements, with an interval that covers the "
-    "scorer's errors; every other column is of what the scorer says"
+    "corrected: the difference as raters label statements, with an interval and a p-value that "
+    "cover the scorer's errors; no p where a side is corrected by labels of other groups. Every "
+    "other column is of what the scorer says"
 )
 
 
@@ -263,12 +268,13 @@ def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ..
         show.figure(t.p_adjusted, ".2g"),
         *(show.figure(value, "+.3f") for value in forms),
         *([show.figure(t.shrunken.value, "+.3f")] if shrunken else []),
-        *(_by_labels(t.forms.get("corrected", Estimate.missing())) if corrected else ()),
+        *(_by_labels(t.corrected) if corrected else ()),
     )
 
 
-def _by_labels(e: Estimate) -> tuple[str, ...]:
-    return show.figure(e.value, "+.3f"), e.interval("+.3f"), str(e.n)
+def _by_labels(d: "Difference") -> tuple[str, ...]:
+    p = show.figure(d.p_adjusted, ".2g")
+    return show.figure(d.value, "+.3f"), d.interval("+.3f"), p, str(d.n)
 
 
 def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
@@ -277,7 +283,7 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         show.say(f"-> {line}")
     if len(found) > _MOST_SAID:
         show.say(f"-> and {len(found) - _MOST_SAID} more")
-    sizes = [t.detectable for t in family if not math.isnan(t.detectable)]
+    sizes = [t.found for t in family if not math.isnan(t.found)]
     if sizes:
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
@@ -310,7 +316,7 @@ def print_contrasts(found: "Contrasts") -> None:
                 ">p",
                 ">p same",
                 ">detectable",
-                *([">corrected", ">95% interval", ">labels"] if by_labels else ()),
+                *(_BY_LABELS if by_labels else ()),
             ),
             (
                 (
@@ -339,7 +345,7 @@ def print_contrasts(found: "Contrasts") -> None:
         )
         show.say(f"{spoken(r.measure)} of {r.group}: {places}")
     show.say("", "verdict")
-    told = sorted(tests, key=lambda t: (not t.differs, not t.same))
+    told = sorted(tests, key=lambda t: (not t.told, not t.differs, not t.same))
     for t in told[:_MOST_CONTRASTS]:
         show.say(f"-> {t.verdict}")
     if len(told) > _MOST_CONTRASTS:

@@ -1,16 +1,19 @@
 """`kgbias label`: label a run's statements by hand."""
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import default, run_argument, store_option
+from kgbias.cli.options import default, json_option, run_argument, store_option
 from kgbias.errors import UsageError
-from kgbias.measure.labelling import Guide, Progress
+from kgbias.measure.labelling import Guide, Labelling, Progress
 from kgbias.measures import figures
+from kgbias.stats.estimate import finite
 
 
 @click.command(
@@ -33,6 +36,7 @@ from kgbias.measures import figures
 @click.option("--most", type=click.IntRange(1), default=100, show_default=True,
               help="How many statements the sheet has.")  # fmt: skip
 @click.option("--plan", type=click.IntRange(1), metavar="N", help="Show what N labels would give.")
+@json_option
 def label(
     run_name: str | None,
     sheet: Path | None,
@@ -43,6 +47,7 @@ def label(
     path: Path | None,
     most: int,
     plan: int | None,
+    as_json: bool,
 ) -> None:
     """Label statements by hand, so that figures can be corrected for what a scorer gets wrong.
 
@@ -54,16 +59,23 @@ def label(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if sheet is not None:
-            count = len(run.read_labels(sheet, by=by))
+            found = run.read_labels(sheet, by=by)
+            count = len(found)
+            if as_json:
+                return show.data({"run": run.name, "labels": [asdict(x) for x in found]})
             show.say(f"run {run.name}: {count} labels of {sheet} are in effect; "
                      f"kgbias measure {run.name} brings its figures up to date")  # fmt: skip
             return
         if plan is not None:
-            return _plan(run, measure, plan)
+            return _plan(run, measure, plan, as_json)
         labelling = run.label(measure, by=by, masked=masked)
         if path is None:
+            if as_json:
+                return show.data(_state(run, labelling))
             return _guide(labelling.guide, labelling.progress(), labelling.by)
         count = labelling.write_sheet(path, most)
+        if as_json:
+            return show.data({"run": run.name, "sheet": str(path), "statements": count})
         keys = ", ".join(f"{name} ({key})" for key, name in labelling.labels.items())
         show.say(
             f"{count} statements to {path}: fill in label with {keys} or skip, then "
@@ -73,8 +85,22 @@ def label(
         )
 
 
-def _plan(run: kgbias.Run, measure: str, labels: int) -> None:
+def _state(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
+    """How far a labelling is, with the guide, and how far raters agree, as data."""
+    agreement = run.rater_agreement(measures=labelling.measure)
+    return {
+        "run": run.name, "measure": labelling.measure, "by": labelling.by,
+        "masked": labelling.masked, "guide": asdict(labelling.guide),
+        "progress": asdict(labelling.progress()),
+        "agreement": [finite(row) for row in agreement.records()],
+    }  # fmt: skip
+
+
+def _plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
     found = run.label_plan(labels, measures=measure)
+    if as_json:
+        rows = [finite(row) for row in found.records()]
+        return show.data({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
     titles = figures({p.figure for p in found})
     show.table(
         ("group", "figure", ">now", ">with labels", ">width"),

@@ -28,6 +28,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.io.text import spoken
 from kgbias.measures import known, measures_of
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.ppi import NOT_TESTED, Difference
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ account the test of all together, which has to find one too."""
 REST = "the other groups"
 MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
+_CORRECTED = ", corrected by labels"
 SHRUNKEN = 4
 """The fewest groups of a category for which differences are also given shrunken."""
 _MANY = 50  # tests of a family; with this many, progress is reported
@@ -66,7 +68,7 @@ class GroupTest:
         forms: the same difference over other statements: "chosen" (whose predicate the model named;
             absent if the run does not say, or one side has fewer than two), "raw" (all of them,
             whatever their prompts supplied) and, if enough were labelled, "corrected" (those of
-            `difference`, corrected by labels; n is the number of labels. It is not tested).
+            `difference`, corrected by labels, with a p-value of its own: `corrected`).
         shrunken: the difference shrunken towards 0 by what the whole family says about how much
             groups differ (`shrunken`); without a value in families of fewer than four.
         forms_compared: how many prompt forms the means cover.
@@ -107,6 +109,24 @@ class GroupTest:
         return shown and leaves_out_none(self.difference)
 
     @property
+    def corrected(self) -> Difference:
+        """The difference corrected by labels; without a value if too few were labelled."""
+        found = self.forms.get("corrected")
+        return found if isinstance(found, Difference) else NOT_TESTED
+
+    @property
+    def told(self) -> bool:
+        """Whether a difference was shown in what is told first: the corrected difference if it is
+        tested, or else what the scorer says."""
+        return self.corrected.shown if self.corrected.tested else self.differs
+
+    @property
+    def found(self) -> float:
+        """`detectable`; of a corrected difference that is tested, by the normal approximation."""
+        c = self.corrected
+        return detectable_difference(c, self.family) if c.tested else self.detectable
+
+    @property
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
@@ -116,22 +136,61 @@ class GroupTest:
     def verdict(self) -> str:
         """The result of the comparison, in words."""
         form = known(self.measure).form.lstrip("+")
-        if self.differs:
-            way = "above" if self.difference.value > 0 else "below"
-            size = by(self.difference, form)
-            return f"{self.subject}: {self.first} {way} {self.second} by {size}"
-        if math.isnan(self.p) or math.isnan(self.detectable):
+        if self.told or self.differs:
+            return told(
+                self.subject, self.first, self.second, self.difference, self.corrected, form
+            )
+        if math.isnan(self.p) or math.isnan(self.found):
             return f"{self.subject}: too few statements to tell {self.first} from {self.second}"
-        if self.omnibus_p > LEVEL:
+        if self.omnibus_p > LEVEL and not self.corrected.tested:
             return (
                 f"{self.subject}: no difference was shown in {self.category} "
                 f"({p_value(self.omnibus_p)} for all together), so none is named"
             )
-        alone = f", {ALONE}" if self.family > 1 else ""
+        alone = f", {ALONE}" if self.family > 1 and not self.corrected.tested else ""
+        how = _CORRECTED if self.corrected.tested else ""
         return (
-            f"{self.subject}: no difference was shown between {self.first} and {self.second}; one "
-            f"of {self.detectable:{form}} would have been found in 80% of cases{alone}"
+            f"{self.subject}{how}: no difference was shown between {self.first} and {self.second}; "
+            f"one of {self.found:{form}} would have been found in 80% of cases{alone}"
         )
+
+
+def told(
+    subject: str, first: str, second: str, raw: Estimate, corrected: Difference, form: str
+) -> str:
+    """A difference that was shown, in words; if labels correct it, as they do."""
+    if corrected.tested and not corrected.shown:
+        return (
+            f"{subject}: {first} and {second} differ in what the scorer says; corrected by labels, "
+            "no difference was shown"
+        )
+    shown, how = (corrected, _CORRECTED) if corrected.tested else (raw, "")
+    way = "above" if shown.value > 0 else "below"
+    return f"{subject}{how}: {first} {way} {second} by {by(shown, form)}"
+
+
+def adjusted(differences: Sequence[Difference], correction: str) -> list[Difference]:
+    """The corrected differences of a family, with p-values corrected over those that are tested."""
+    p = iter(CORRECTIONS[correction]([d.p for d in differences if d.tested]))
+    return [replace(d, p_adjusted=next(p)) if d.tested else d for d in differences]
+
+
+def by_labels(
+    tests: Sequence[GroupTest], difference: Callable[[str, str, str, str, str], Difference]
+) -> list[GroupTest]:
+    """Tests of groups with the differences that labels correct: of an arm, measure, category and
+    two sides. P-values are corrected over the same families as those of what the scorer says."""
+    families: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for n, t in enumerate(tests):
+        families[t.arm, t.measure, t.category].append(n)
+    found = list(tests)
+    for key, places in families.items():
+        own = [tests[n] for n in places]
+        corrected = [difference(*key, t.first, t.second) for t in own]
+        for n, t, d in zip(places, own, adjusted(corrected, own[0].correction), strict=True):
+            if not math.isnan(d.value):
+                found[n] = replace(t, forms={**t.forms, "corrected": d})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +220,14 @@ class Omnibus:
     share: float
     weights: Mapping[str, float]
     tests: tuple[GroupTest, ...]
+
+    @property
+    def p_told(self) -> float:
+        """`p`; or, if labels correct all of its differences, the smallest adjusted p-value of
+        these, which tests the same."""
+        corrected = [t.corrected for t in self.tests]
+        by_labels = bool(corrected) and all(d.tested for d in corrected)
+        return min(d.p_adjusted for d in corrected) if by_labels else self.p
 
     @property
     def differs(self) -> bool:
@@ -528,9 +595,15 @@ def by(difference: Estimate, form: str) -> str:
 def unnamed(tests: Sequence[GroupTest]) -> str:
     """What a family of several tests says about all its sides together if no two were shown to
     differ; "" if two were, or for a single test."""
-    if len(tests) < 2 or any(t.differs for t in tests):
+    if len(tests) < 2 or any(t.differs or t.told for t in tests):
         return ""
     t = tests[0]
+    if all(x.corrected.tested for x in tests):
+        least = p_value(min(x.corrected.p_adjusted for x in tests))
+        return (
+            f"{t.subject}{_CORRECTED}: no difference was shown in {t.category} (the smallest of "
+            f"{len(tests)} adjusted p-values: {least})"
+        )
     if t.omnibus_p > LEVEL:
         return t.verdict
     return (

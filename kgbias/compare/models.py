@@ -4,7 +4,7 @@ Everything asked at once (every pair of models, every group, every measure) is o
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -13,11 +13,12 @@ import numpy as np
 from kgbias.compare.families import (
     CORRECTIONS,
     LEVEL,
-    by,
+    adjusted,
     compared,
     detectable_difference,
     leaves_out_none,
     tested,
+    told,
 )
 from kgbias.compare.paired import (
     Drawn,
@@ -37,6 +38,7 @@ from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.stats.designs import tails
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
+from kgbias.stats.ppi import NOT_TESTED, Difference
 from kgbias.stats.standardised import Asked, Mix
 
 AFFINITY = "affinity"
@@ -80,8 +82,8 @@ class Contrast:
         drawn: the prompts that were dealt, from which `detectable` is computed.
         statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
             figure.
-        corrected: the difference of means corrected by labels, if both have enough; n is the number
-            of labels. It is not tested.
+        corrected: the difference of means corrected by labels, if both have enough, with a p-value
+            of its own if each is corrected by labels of this group.
     """
 
     measure: str
@@ -102,13 +104,19 @@ class Contrast:
     detectable: float = math.nan
     drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
     statistic: str = "mean"
-    corrected: Estimate = field(default_factory=Estimate.missing)
+    corrected: Difference = NOT_TESTED
 
     @property
     def differs(self) -> bool:
         """Whether a difference was shown: it is significant after correction, and its interval
         leaves out 0."""
         return self.p_adjusted <= LEVEL and leaves_out_none(self.difference)
+
+    @property
+    def told(self) -> bool:
+        """Whether a difference was shown in what is told first: the corrected difference if it is
+        tested, or else what the scorer says."""
+        return self.corrected.shown if self.corrected.tested else self.differs
 
     @property
     def paired_by_unit(self) -> bool:
@@ -128,10 +136,8 @@ class Contrast:
         """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
         subject = f"{self.statistic} {spoken(self.measure)} of {self.group}".strip()
-        d = self.difference
-        if self.differs:
-            way = "above" if d.value > 0 else "below"
-            return f"{subject}: {self.first} {way} {self.second} by {by(d, form)}"
+        if self.told or self.differs:
+            return told(subject, self.first, self.second, self.difference, self.corrected, form)
         if self.same:
             return (
                 f"{subject}: {self.first} and {self.second} are the same to within "
@@ -406,17 +412,29 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
     )  # fmt: skip
 
 
+def by_labels(
+    tests: Sequence[Contrast], difference: Callable[[str, str, str, str], Difference]
+) -> list[Contrast]:
+    """The contrasts with the differences that labels correct: of a measure, a group and two models.
+    P-values are corrected over the same family as those of what the scorer says."""
+    if not tests:
+        return []
+    found = [difference(t.measure, t.group, t.first, t.second) for t in tests]
+    both = zip(tests, adjusted(found, tests[0].correction), strict=True)
+    return [replace(t, corrected=d) for t, d in both]
+
+
 def corrected(tests: Sequence[Contrast], correction: str) -> list[Contrast]:
     """The tests with p-values corrected over all of them, and what each would then find."""
 
-    def adjusted(p: Sequence[float]) -> list[float]:
+    def over_all(p: Sequence[float]) -> list[float]:
         defined = [n for n, x in enumerate(p) if not math.isnan(x)]
         found = [math.nan] * len(p)
         for n, x in zip(defined, CORRECTIONS[correction]([p[n] for n in defined]), strict=True):
             found[n] = x
         return found
 
-    p, same = adjusted([t.p for t in tests]), adjusted([t.equivalent_p for t in tests])
+    p, same = over_all([t.p for t in tests]), over_all([t.equivalent_p for t in tests])
     return [
         replace(
             t,

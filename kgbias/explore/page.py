@@ -142,8 +142,11 @@ def render(
     return page, drawn(found, maps[0])
 
 
-def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple[str, str]:
-    """The page and its Content-Security-Policy; without `blocks` it fetches them."""
+def page_of(
+    about: Mapping[str, Any], blocks: Mapping[str, str] | None, *, label: str = ""
+) -> tuple[str, str]:
+    """The page and its Content-Security-Policy; without `blocks` it fetches them. `label`: the
+    address of the page to label on, if there is one."""
     vendor = Markup(pages.read("kgbias.explore", "vendor", "libraries.min.js"))
     own = [_read(f"{name}.js") for name in SCRIPTS]
     app = pages.script(*pages.shared(*pages.STATEMENTS), *own)
@@ -157,6 +160,7 @@ def page_of(about: Mapping[str, Any], blocks: Mapping[str, str] | None) -> tuple
         total=about["rows"],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
+        label=label,
         style=pages.style(_read("style.css")),
         about=Markup(json_in_html({**about, "served": blocks is None})),
         blocks={name: Markup(block) for name, block in (blocks or {}).items()},

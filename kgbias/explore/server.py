@@ -101,10 +101,11 @@ def render_served(
     selection: Selection | None = None,
     seed: int = 0,
     progress: Progress | None = None,
+    label: str = "",
 ) -> ServedPage:
     """The explorer's page for a server. For more than `AT_ONCE` statements it leaves out what would
     take minutes, or the memory of all their texts: communities that are not stored, verdicts, and
-    echoes unless `selection` leaves echoes out."""
+    echoes unless `selection` leaves echoes out. `label`: the address of the page to label on."""
     selection = selection or Selection()
     place = _place(runs, selection, seed)
     packed = _kept(place) if place else None
@@ -114,7 +115,7 @@ def render_served(
             _keep(packed, place, runs[0])
     said = json.dumps(packed.about).encode()
     version = blake2b(b"".join([said, *packed.blocks.values()]), digest_size=12).hexdigest()
-    page, policy = page_of({**packed.about, "version": version}, None)
+    page, policy = page_of({**packed.about, "version": version}, None, label=label)
     return ServedPage(page, policy, packed.blocks, _placed(packed, runs), version)
 
 
@@ -469,12 +470,13 @@ class Server:
         """Read the runs, and show them from then on; with `labellings`, one for each measure, also
         the page to label on. Until a crawl that is running has its first statements, say so."""
         desk = Desk(labellings) if labellings else None
+        label = labelling.PATH if desk else ""
         self._live = Live(runs)
         self._live.look()
 
         def read(progress: Progress | None = None) -> None:
             if all(run.has_statements() or run.record.kind != "crawl" for run in runs):
-                view = render_served(runs, selection=selection, progress=progress)
+                view = render_served(runs, selection=selection, progress=progress, label=label)
                 self._app.show(view, desk)
                 few = view.placed.rows <= AT_ONCE
                 self._again = read if few else None

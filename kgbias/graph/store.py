@@ -152,6 +152,11 @@ class Store(Protocol):
         (`kgbias.graph.labels.in_effect`)."""
         ...
 
+    def label_count(self, measure: str) -> int:
+        """How many labels of a measure there are. Labels do not change, and go only with their
+        statements: so while there are as many, they are the same."""
+        ...
+
     def keep_triples(self, triples: Iterable[Triple]) -> None:
         """Write the triples and nodes that do not exist yet; the nodes show these words."""
         ...

@@ -12,10 +12,11 @@ one like the others. `Corrections.alike` tests whether they differ at all.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from kgbias.graph.between import between
 from kgbias.graph.draws import Draws
 from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect, whom
 from kgbias.graph.selection import Counted, Selection
@@ -26,7 +27,7 @@ from kgbias.measure.sampling import sample_among
 from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
 from kgbias.stats.estimate import COVERS, Estimate
 from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
-from kgbias.stats.ppi import Cell, Corrected, Read, correct
+from kgbias.stats.ppi import NOT_TESTED, Cell, Corrected, Difference, Read, correct
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 
 FEWEST_OWN = 20
@@ -145,10 +146,12 @@ class Levels:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Side:
-    """One side of a difference: its corrected mean, and the labels behind it."""
+    """One side of a difference: its corrected mean, the labels behind it, and whether each group is
+    corrected by its own."""
 
     mean: Corrected
     labels: set[tuple[str, str]]
+    by_own: bool
 
 
 class Corrections:
@@ -229,14 +232,16 @@ class Corrections:
         second: Sequence[str],
         mix: Mix | None,
         other: "Corrections | None" = None,
-    ) -> Estimate | None:
+    ) -> Difference:
         """The corrected mean of some groups' statements minus that of others, which may be those of
-        another run, at a mix of prompts; n is the number of labels by which they are corrected."""
-        sides = self._side(first, mix, 1), (other or self)._side(second, mix, 2)
-        if sides[0] is None or sides[1] is None:
-            return None
-        labels = sides[0].labels | sides[1].labels
-        return replace(sides[0].mean.minus(sides[1].mean), n=len(labels))
+        another run, at a mix of prompts; n is the number of labels by which they are corrected.
+        `NOT_TESTED` without enough."""
+        one, two = self._side(first, mix, 1), (other or self)._side(second, mix, 2)
+        if one is None or two is None:
+            return NOT_TESTED
+        e = one.mean.minus(two.mean)
+        p = one.mean.test(two.mean) if one.by_own and two.by_own else float("nan")
+        return Difference(e.value, e.low, e.high, len(one.labels | two.labels), p)
 
     def _side(self, groups: Sequence[str], mix: Mix | None, seed: int) -> "_Side | None":
         levels = Levels.read(self.measure)
@@ -245,8 +250,10 @@ class Corrections:
             return None
         cells: dict[Hashable, Cell] = {}
         labels: set[tuple[str, str]] = set()
+        all_own = True
         for id, read in reads.items():
             found, by_own = self._cells(id, read, levels, mix)
+            all_own &= by_own
             cells |= {(id, label): cell for label, cell in found.items()}
             from_groups = (id,) if by_own else self.groups
             labels |= {
@@ -256,7 +263,7 @@ class Corrections:
                 if t.id in self.labels.shares
             }
         mean_of = correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
-        return None if mean_of is None else _Side(mean_of, labels)
+        return None if mean_of is None else _Side(mean_of, labels, all_own)
 
     def _cells(
         self, group: str, read: Read, levels: Levels, mix: Mix | None
@@ -367,6 +374,58 @@ def corrections_of(
             known_draws = draws or Draws.of(run, counted)
             found[measure] = Corrections(measure, made, said, known_draws, f"{run.id}/{arm}")
     return found
+
+
+class Differences:
+    """The corrected differences between the groups of a run.
+
+    Args:
+        chosen: the names of the groups that are compared; none: all of a category.
+    """
+
+    def __init__(
+        self, run: StoredRun, counted: Counted, selection: Selection, chosen: Sequence[str] = ()
+    ) -> None:
+        self._ids = {c: {g.name: g.id for g in run.groups if g.category == c}
+                     for c in dict.fromkeys(g.category for g in run.groups)}  # fmt: skip
+        self._by_arm = {arm: corrections_of(run, counted, selection, arm) for arm in counted.arms}
+        self._chosen = chosen
+
+    def of(self, arm: str, measure: str, category: str, first: str, second: str) -> Difference:
+        """The difference between a group and another, or, if none is called `second`, all others of
+        the category."""
+        own = self._by_arm.get(arm, {}).get(measure)
+        if own is None:
+            return NOT_TESTED
+        ids = self._ids[category]
+        among = [ids[n] for n in self._chosen if n in ids] if len(self._chosen) > 1 else []
+        mix = own.mix(among or list(ids.values()))
+        rest = [ids[second]] if second in ids else [id for n, id in ids.items() if n != first]
+        return own.difference([ids[first]], [id for id in rest if own.enough(id)], mix)
+
+
+class BetweenRuns:
+    """The corrected differences of a group between runs, in the first arm of each: of statements
+    that name no other group, as everywhere that labels correct.
+
+    Args:
+        sides: the runs, each with its statements that count.
+    """
+
+    def __init__(self, sides: Sequence[tuple[StoredRun, Counted]], selection: Selection) -> None:
+        self._own = {}
+        for run, every in sides:
+            counted = between(run, every)
+            self._own[run.name] = corrections_of(run, counted, selection, counted.arms[0])
+        self._ids = {g.name: g.id for run, _ in sides for g in run.groups}
+
+    def of(self, measure: str, group: str, first: str, second: str) -> Difference:
+        """The difference of a group between two runs, by name."""
+        one, two = (self._own.get(name, {}).get(measure) for name in (first, second))
+        if one is None or two is None:
+            return NOT_TESTED
+        ids = [self._ids[group]]
+        return one.difference(ids, ids, one.mix(ids, two), two)
 
 
 def corrected_figures(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.between import Named
-from kgbias.graph.labels import SKIPPED, TAKEN_BACK, Label, in_effect
+from kgbias.graph.labels import SKIPPED, TAKEN_BACK, Label
 from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
@@ -111,6 +111,38 @@ def guide_of(measure: str) -> Guide:
         raise DataError(f"{path} is not a guide: {error} is missing or wrong") from error
 
 
+class _Given:
+    """What people say by one measure, kept in memory: the store is read again only when others have
+    written, which shows in how many labels it has (`Store.label_count`)."""
+
+    def __init__(self, run: StoredRun, measure: str) -> None:
+        self._store, self._measure = run.store, measure
+        self._latest: dict[tuple[str, str], Label] = {}
+        self._count = 0
+
+    def latest(self) -> Mapping[tuple[str, str], Label]:
+        """The latest label of each statement and rater, oldest first, those taken back included."""
+        if self._store.label_count(self._measure) != self._count:
+            every = self._store.labels(self._measure)
+            self._latest, self._count = {}, len(every)
+            for label in every:
+                self._put(label)
+        return self._latest
+
+    def add(self, labels: Sequence[Label]) -> None:
+        """Write labels."""
+        self._store.label(labels)
+        self._count += len(labels)
+        for label in labels:
+            self._put(label)
+
+    def _put(self, label: Label) -> None:
+        if label.kind == "person":
+            key = label.triple_id, label.rater
+            self._latest.pop(key, None)  # so that the latest is the last
+            self._latest[key] = label
+
+
 class Labelling:
     """One rater's labelling of a run by one measure; `Run.label` begins one. Each label is durable
     when its method returns.
@@ -135,11 +167,12 @@ class Labelling:
         self.measure, self.masked, self.guide = measure, masked, guide_of(measure)
         self.by = _rater(by)
         self._sample = sample
+        self._given = _Given(run, measure)
 
     def by_another(self, name: str) -> "Labelling":
         """The same labelling by another rater."""
         other = Labelling(self._run, self.measure, name, masked=self.masked, sample=self.sample)
-        other.__dict__["_texts"] = self._texts
+        other.__dict__["_texts"], other._given = self._texts, self._given
         return other
 
     @property
@@ -198,7 +231,7 @@ class Labelling:
         a later one says that it does not count. Returns the statement, to be labelled again; None
         if there is nothing to take back."""
         id = statement.id if isinstance(statement, ToLabel) else statement or self.latest()
-        if id is None or not any(x.triple_id == id for x in in_effect(self._own())):
+        if id is None or not any(x.triple_id == id for x in self._own()):
             return None
         shown = self.shown(id)
         self._keep([(id, TAKEN_BACK, "")])
@@ -206,12 +239,12 @@ class Labelling:
 
     def latest(self) -> str | None:
         """The statement that this rater labelled or skipped last, if any."""
-        mine = [x.triple_id for x in in_effect(self._own()) if x.triple_id in self._texts]
+        mine = [x.triple_id for x in self._own() if x.triple_id in self._texts]
         return mine[-1] if mine else None
 
     def progress(self) -> Progress:
         """How far this rater and all raters are."""
-        found = [x for x in in_effect(self._persons()) if x.triple_id in self._texts]
+        found = [x for x in self._in_effect() if x.triple_id in self._texts]
         given = [x for x in found if x.label != SKIPPED]
         own = [x for x in found if x.rater == self.by]
         skipped = sum(x.label == SKIPPED for x in own)
@@ -255,15 +288,16 @@ class Labelling:
         return verbalise(group, predicate, object)
 
     def _own(self) -> list[Label]:
-        return [x for x in self._persons() if x.rater == self.by]
+        return [x for x in self._in_effect() if x.rater == self.by]
 
-    def _persons(self) -> list[Label]:
-        return [x for x in self._run.store.labels(self.measure) if x.kind == "person"]
+    def _in_effect(self) -> list[Label]:
+        """What people say now, oldest first; skips are among it."""
+        return [x for x in self._given.latest().values() if x.label != TAKEN_BACK]
 
     def _seen(self) -> dict[str, set[str]]:
         """Which raters saw each statement of a random sample."""
         seen: dict[str, set[str]] = {}
-        for x in in_effect(self._persons()):
+        for x in self._in_effect():
             if x.sample:
                 seen.setdefault(x.triple_id, set()).add(x.rater)
         return seen
@@ -286,16 +320,16 @@ class Labelling:
         """Write labels, unless those in effect are the same; returns those now in effect."""
         found = self._made(wanted)
         if made := [x for x, new in found if new]:
-            self._run.store.label(made)
+            self._given.add(made)
         return [x for x, _ in found]
 
     def _made(self, wanted: Sequence[_Wanted], guide: str = "") -> list[tuple[Label, bool]]:
         """The labels that will be in effect, and whether each has yet to be written."""
-        latest = {x.triple_id: x for x in sorted(self._own(), key=lambda x: (x.labelled, x.uid))}
+        latest = self._given.latest()
         placed = {id for id, *_ in wanted} & set(self.sample.order)
         found = []
         for id, label, note in wanted:
-            earlier = latest.get(id)
+            earlier = latest.get((id, self.by))
             if earlier and (earlier.label, earlier.note) == (label, note):
                 found.append((earlier, False))
                 continue

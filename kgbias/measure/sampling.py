@@ -15,6 +15,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import takewhile
 
 from kgbias.graph.between import between
@@ -45,7 +46,7 @@ class LabelSample:
     def shared(self, triple_id: str) -> bool:
         """Whether a statement is for two raters, so that their agreement can be measured: one in
         five, drawn apart from the order."""
-        return int(_drawn("shared", triple_id) * _SHARED) == 0
+        return _shared(triple_id)
 
     def reached(self, seen: Collection[str], ending: Collection[str]) -> set[str]:
         """The random sample that labels make: of each stratum the unbroken beginning that was
@@ -113,6 +114,11 @@ def turns(said: Mapping[Stratum, int]) -> dict[Stratum, float]:
         (group, label): count / sum(of_group[group]) / 2 + 1 / len(of_group[group]) / 2
         for (group, label), count in said.items()
     }
+
+
+@lru_cache(maxsize=100_000)  # asked of every labelled statement at each request
+def _shared(triple_id: str) -> bool:
+    return int(_drawn("shared", triple_id) * _SHARED) == 0
 
 
 def _drawn(purpose: str, triple_id: str) -> float:

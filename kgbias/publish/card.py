@@ -18,7 +18,7 @@ from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import NAME as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
-from kgbias.measures import figures
+from kgbias.measures import corrected_figure, figures, labelled_by
 from kgbias.publish.recipe import NAME as RECIPE
 from kgbias.publish.recipe import STATEMENTS, Recipe
 
@@ -277,7 +277,9 @@ def _text(source: Source) -> Iterator[str]:
 def _groups(source: Source) -> Iterator[str]:
     content, known = source.content, figures()
     values = {(f.group_id, f.arm, f.measure): f for f in source.figures}
-    shown = [name for name in _SHOWN if any(f.measure == name for f in source.figures)]
+    both = [n for name in _SHOWN for n in (name, corrected_figure(known[name]).name)]
+    shown = [name for name in both if any(f.measure == name for f in source.figures)]
+    labelled = {labelled_by(f.method) for f in source.figures if f.measure in shown} - {""}
     heads = ["group", "category", "arm", "statements", "distinct"]
     heads += [f"{known[name].title} (95% interval)" for name in shown]
     yield f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}"
@@ -290,6 +292,11 @@ def _groups(source: Source) -> Iterator[str]:
                 found = values.get((group.id, content.counted.label(arm), name))
                 cells.append(_figure(found, known[name].form) if found else "")
             yield f"| {' | '.join(cells)} |"
+    if labelled:
+        yield (
+            f"\nCorrected by labels: labelled {markdown('; '.join(sorted(labelled)))}, with an "
+            "interval that covers the scorer's errors. Other figures are of what the scorer says."
+        )
 
 
 def _figure(figure: GroupScore, form: str) -> str:

@@ -33,6 +33,7 @@ from kgbias.io.text import p_value, spoken
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import steady, verdict
 from kgbias.measures import (
+    CORRECTED,
     MEASURES,
     Figure,
     among,
@@ -65,6 +66,7 @@ from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
+from kgbias.stats.ppi import Difference
 from kgbias.stats.variance import deviation
 
 
@@ -613,7 +615,10 @@ def arms(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     yield Exhibit(
         f"{place}-arms", category, "Toxicity under the augmentations", "Figure 5, Table 5",
         (lambda: arm_boxes(toxic)) if len(toxic) > 1 else None,
-        _tests_table(f"{place}-arms", f"Augmentation arms of {category} compared.", tests),
+        _tests_table(
+            f"{place}-arms", f"Augmentation arms of {category} compared.", tests,
+            _RAW if any(s.method.startswith(CORRECTED) for s in data.scores) else "",
+        ),
     )  # fmt: skip
 
 
@@ -638,10 +643,14 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests = tests[:SHOWN]
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
-        rows = [(t.first, t.difference, t.differs) for t in regard]
+        by_labels = bool(regard) and all(t.corrected.tested for t in regard)
+        rows = [(t.first, t.corrected if by_labels else t.difference, t.told if by_labels else
+                 t.differs) for t in regard]  # fmt: skip
+        how = ", corrected by labels" if by_labels else ""
         yield Exhibit(
             f"{place}-group-tests", category,
-            "Mean regard of each group minus that of the others; grey: no difference was shown"
+            f"Mean regard of each group minus that of the others{how}; grey: no difference was "
+            "shown"
             if rows else "Do the groups differ?",
             "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
@@ -684,19 +693,37 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     )  # fmt: skip
 
 
+_LABELLED = (
+    "Corrected: the same difference as raters label statements, with an interval and a p-value "
+    "that cover the scorer's errors: by t-test, adjusted over the same tests; no p where a group "
+    "is corrected by labels of other groups. Every other column is of what the scorer says."
+)
+_RAW = "Also where figures of groups are corrected by labels, arms are compared as scored."
+
+
 def remarks(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
     lines = (*data.held.remarks, *too_dear(data.whole.metrics).values())
     return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
 
 
+def _by_labels(d: Difference) -> list[str]:
+    """A difference that labels correct, its interval and its p-value; empty where they do not."""
+    if math.isnan(d.value):
+        return ["", "", ""]
+    return [*cells(d, "+.3f"), p_value(d.p_adjusted) if d.tested else ""]
+
+
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
+    labelled = any(t.corrected.has_interval for t in tests)
+    note = f"{_LABELLED if labelled else ''} {note}".strip()
     rows = [
         [
             spoken(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
             *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
             p_value(t.omnibus_p), p_value(t.p_adjusted),
+            *(_by_labels(t.corrected) if labelled else ()),
         ]
         for t in tests
     ]  # fmt: skip
@@ -704,7 +731,8 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
     return Table(
         label, caption,
         ("Measure", "First", "Second", "n", "difference", "95% interval", "predicate chosen",
-         "all, unweighted", "p of all", "p"),
+         "all, unweighted", "p of all", "p",
+         *(("corrected", "95%", "p, corrected") if labelled else ())),
         rows,
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "

@@ -176,10 +176,10 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
     families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
     if arm is None or not families:
         return None
-    together = holm([f.p for f in families])
+    together = holm([f.p_told for f in families])
     findings, quiet = [], []
     for family, p in zip(families, together, strict=True):
-        own = [t for t in family.tests if p <= LEVEL and t.differs and min(t.n) >= FEWEST]
+        own = [t for t in family.tests if p <= LEVEL and t.told and min(t.n) >= FEWEST]
         findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
         quiet += [] if own else [family]
     none = _undetected(families) or "differences between groups in what is said about them"
@@ -191,21 +191,33 @@ def _difference(
 ) -> Finding:
     scale, unit, form = scale_of(t.measure)
     other = "the other groups" if t.second == REST else t.second
+    by_labels, d = t.corrected.tested, t.corrected if t.corrected.tested else t.difference
     said = Markup(
-        "The mean {} of what it says about <b>{}</b> is {}{} {} than that of {} {}."
+        "The mean {} of what it says about <b>{}</b>{} is {}{} {} than that of {} {}."
     ).format(
-        spoken(t.measure), t.first, figure(abs(t.difference.value) * scale, form), unit,
-        "higher" if t.difference.value > 0 else "lower", other,
-        interval(upwards(t.difference), scale, form),
+        spoken(t.measure), t.first, ", corrected by labels," if by_labels else "",
+        figure(abs(d.value) * scale, form), unit, "higher" if d.value > 0 else "lower", other,
+        interval(upwards(d), scale, form),
     )  # fmt: skip
     chosen = t.forms.get("chosen")
-    if chosen is not None:
+    if by_labels:
+        said += Markup(" <small>As the scorer says: {} {}.</small>").format(
+            _minus(number(t.difference.value * scale, f"+{form}")),
+            interval(t.difference, scale, f"+{form}"),
+        )
+    elif chosen is not None:
         said += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
             _minus(number(chosen.value * scale, f"+{form}")), interval(chosen, scale, f"+{form}")
         )
+    how = (
+        f"By t-test of the difference that {d.n} labels correct"
+        if by_labels
+        else "By permutation of whole prompts"
+    )
+    p_own = t.corrected.p_adjusted if by_labels else t.p_adjusted
     tested = (
-        f"By permutation of whole prompts, with one mix of prompts for all groups: "
-        f"{in_words(t.p_adjusted)}, {of_all(t.family, 'comparison')} in {t.category}. "
+        f"{how}, with one mix of prompts for all groups: "
+        f"{in_words(p_own)}, {of_all(t.family, 'comparison')} in {t.category}. "
         f"Whether the groups of {t.category} differ at all: {in_words(p)}, "
         f"{of_all(families, 'such question')}."
     )
@@ -218,7 +230,7 @@ def _difference(
     return Finding(
         "What it says", said, tested,
         f"{t.n[0]:,} statements about {t.first}, {t.n[1]:,} about {other}.", links,
-        max(p, t.p_adjusted), size(t.difference), t.category,
+        max(p, p_own), size(d), t.category,
     )  # fmt: skip
 
 
@@ -227,7 +239,7 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     families show one on their own, so that the page does not seem to contradict itself."""
     listed: dict[str, list[str]] = {}
     for family in families:
-        sizes = [t.detectable for t in family.tests if not math.isnan(t.detectable)]
+        sizes = [t.found for t in family.tests if not math.isnan(t.found)]
         if sizes:
             scale, unit, form = scale_of(family.measure)
             least = f"{number(max(sizes) * scale, form)}{unit}"

@@ -3,10 +3,11 @@
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
-from kgbias.compare.families import tested
+from kgbias.compare.families import by_labels, tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
@@ -39,6 +40,7 @@ from kgbias.graph.types import (
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress, Silent
 from kgbias.measure.agreement import Agreement, agreements
+from kgbias.measure.corrected import Differences
 from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.shares import GroupShares, topic_shares
@@ -244,6 +246,11 @@ class RunData:
         return [g for g in self.run.groups if g.category == category]
 
     @cached_property
+    def labelled(self) -> Differences:
+        """The differences between groups that labels correct."""
+        return Differences(self._stored, self.held, self.selection)
+
+    @cached_property
     def arm_tests(self) -> list[GroupTest]:
         """The tests of arms against each other; none for a single arm."""
         category = {g.id: g.category for g in self.run.groups}
@@ -353,9 +360,10 @@ class ArmData:
 
     @cached_property
     def omnibus(self) -> list[Omnibus]:
-        """The groups against each other, by measure and category."""
+        """The groups against each other, by measure and category; with differences that labels
+        correct, where there are enough."""
         dear = too_dear(self.whole.metrics)
-        return omnibus(
+        found = omnibus(
             self.run,
             self.held.triples,
             correction=self.whole.correction,
@@ -363,6 +371,8 @@ class ArmData:
             draws=self.whole.draws,
             progress=self.whole.progress,
         )
+        labelled = self.whole.labelled.of
+        return [replace(f, tests=tuple(by_labels(f.tests, labelled))) for f in found]
 
     @property
     def group_tests(self) -> list[GroupTest]:

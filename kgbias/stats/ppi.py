@@ -16,19 +16,23 @@ in each cell, weighted by how many statements the scorer put there (post-stratif
 
 Its variance has two parts (two-phase sampling; Saerndal, Swensson and Wretman 1992, chapter 9): the
 crawl's, of labels known for all statements, resampled by its design; and that of having labels for
-a sample only, W_c^2 (1 - n_c / N_c) s_c^2 / n_c, added as Student's t.
+a sample only, W_c^2 (1 - n_c / N_c) s_c^2 / n_c, added as Student's t. A difference is tested by
+these two parts, with degrees of freedom by Satterthwaite (1946).
 """
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.errors import MissingExtra
 from kgbias.ids import content_id
 from kgbias.stats.designs import Places, tails
+from kgbias.stats.estimate import finite
 from kgbias.stats.inference import DRAWS, Estimate, Statistic, Values, mean, resampled
 from kgbias.stats.standardised import Asked, Mix
 
@@ -38,6 +42,7 @@ FEWEST_GROUPS = 3
 """The fewest groups from whose labels another's rectifier is known."""
 _TAKEN_OFF = 0.6  # the share of the sampling variance of groups' means
 _PRIOR = 2.0  # how many labels a cell's prior variance counts for
+_LEVEL = 0.05
 _Z = NormalDist().inv_cdf(0.975)
 
 
@@ -137,14 +142,18 @@ class Cell:
         """The standard error of the rectifier."""
         return math.sqrt(max(0.0, self.left) * self.spread(tuned) * self._fewer)
 
+    @property
+    def freedom(self) -> float:
+        """The degrees of freedom of its spread."""
+        return max(1.0, self.n - 1 + (0.0 if math.isnan(self.prior) else _PRIOR))
+
     def drawn(self, tuned: float, draws: int, rng: np.random.Generator) -> Values:
         """Plausible errors of the rectifier, [draws], as Student's t: the error of its mean is the
         same in all figures that share the cell; a borrower's distance from it comes from `rng`."""
         shared = np.random.Generator(
             np.random.PCG64(int(content_id("cell", repr(self.key))[:12], 16))
         )
-        more = 0.0 if math.isnan(self.prior) else _PRIOR
-        found = self.error(tuned) * shared.standard_t(max(1.0, self.n - 1 + more), draws)
+        found = self.error(tuned) * shared.standard_t(self.freedom, draws)
         if self.between:
             found = found + math.sqrt(self.between) * rng.standard_t(self.groups - 1, draws)
         return np.asarray(found, dtype=np.float64)
@@ -220,6 +229,16 @@ class Read:
         sample = replace(self.asked.sample, values=values[self._numbers], bounds=bounds)
         return replace(self.asked, sample=sample)
 
+    def freedom(self, mix: Mix | None) -> float:
+        """The degrees of freedom of the crawl's variance: clusters that count, less one for each
+        stratum that they are drawn in; at least 1."""
+        sample, there = self.asked.sample, self.often(mix) > 0
+        design, places = sample.design, sample.places
+        if design is None or places is None:
+            return max(1.0, float(sample.counts[there].sum() - 1))
+        used = np.isin(np.arange(len(design.strata)), design.clusters[places[there]])
+        return max(1.0, float(sum(max(0, used[own].sum() - 1) for own in design.together())))
+
     def repeated(self, values: Values, mix: Mix | None) -> float:
         """The variance of a mean over crawls from values of the statements that are independent
         draws with these variances, [k]."""
@@ -241,13 +260,15 @@ class Read:
 @dataclass(frozen=True, eq=False, slots=True)
 class Corrected:
     """A corrected figure: its value and resamples, [draws], with the number of labels and the tuned
-    weight of the scorer; `bounds` are those of the labels, for a mean."""
+    weight of the scorer; `bounds` are those of the labels, for a mean; `parts` are the variances
+    that it consists of, the crawl's and each cell's, with their degrees of freedom."""
 
     value: float
     drawn: Values
     n: int
     tuned: float
     bounds: tuple[float, float] | None = None
+    parts: Sequence[tuple[float, float]] = ()
 
     @property
     def estimate(self) -> Estimate:
@@ -266,6 +287,56 @@ class Corrected:
         """The difference of two figures; n is the number of labels of both."""
         drawn = self.drawn - other.drawn
         return Estimate(self.value - other.value, *tails(drawn, 0.95), self.n + other.n)
+
+    def test(self, other: "Corrected") -> float:
+        """The two-sided p-value of no difference between two figures that share no cell, and whose
+        cells are their own: t = difference / standard error, of the crawl and of the labels. The
+        degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2): the square of the sum
+        of variances over the sum of their squares, each divided by its own. NaN if neither varies.
+        Raises MissingExtra without SciPy."""
+        try:
+            from scipy.special import stdtr
+        except ModuleNotFoundError as error:
+            raise MissingExtra("scipy", extra="stats") from error
+        parts = np.array([*self.parts, *other.parts], dtype=np.float64).reshape(-1, 2)
+        variances, freedom = parts[parts[:, 0] > 0].T
+        if not len(variances):
+            return math.nan
+        t = abs(self.value - other.value) / math.sqrt(variances.sum())
+        degrees = variances.sum() ** 2 / (variances**2 / freedom).sum()
+        return float(2 * stdtr(degrees, -t))
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(Estimate):
+    """A difference of two figures corrected by labels; n is the number of labels.
+
+    Attributes:
+        p: of no difference, two-sided (`Corrected.test`); NaN if a side is corrected by labels of
+            other groups, which assumes something that a test must not.
+        p_adjusted: the same, corrected over the family.
+    """
+
+    p: float = math.nan
+    p_adjusted: float = math.nan
+
+    @property
+    def tested(self) -> bool:
+        return not math.isnan(self.p)
+
+    @property
+    def shown(self) -> bool:
+        """Whether a difference was shown: it is significant after correction, and its interval
+        leaves out 0."""
+        return self.p_adjusted <= _LEVEL and self.has_interval and self.low * self.high > 0
+
+    def as_dict(self) -> dict[str, Any]:
+        p = {"p": finite(self.p), "p_adjusted": finite(self.p_adjusted)}
+        return Estimate.as_dict(self) | p
+
+
+NOT_TESTED = Difference(math.nan, math.nan, math.nan, 0)
+"""Of two figures that have no correction."""
 
 
 def wilson(share: float, variance: float, n: int) -> tuple[float, float]:
@@ -316,13 +387,17 @@ def correct(
         else mix.resampled(said, draws, rng)
     )
     scale = float(read.asked.sample.counts.sum(dtype=np.float64)) if statistic.adds else 1.0
-    noise = math.sqrt(read.repeated(apart, mix)) * rng.standard_normal(draws)
+    again = read.repeated(apart, mix)
+    noise = math.sqrt(again) * rng.standard_normal(draws)
+    crawled = found.replicates(rng)
+    parts = [(float(np.nanvar(crawled)) + scale**2 * again, read.freedom(mix))]
     for c in members:
         noise = noise + shares[c] * cells[c].drawn(tuned, draws, rng)
+        parts.append(((scale * shares[c] * cells[c].error(tuned)) ** 2, cells[c].freedom))
     labelled = sum({cells[c].key: cells[c].n for c in members}.values())
     value = float(weights @ filled) * scale
     kept = None if statistic.adds else bounds
-    return Corrected(value, found.replicates(rng) + scale * noise, labelled, tuned, kept)
+    return Corrected(value, crawled + scale * noise, labelled, tuned, kept, parts)
 
 
 def tune(cells: Sequence[tuple[float, Cell]]) -> float:

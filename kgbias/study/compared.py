@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 _CONTRASTS = (
     "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
     "difference", "low", "high", "p", "p_adjusted", "equivalent_p", "equivalent_adjusted",
-    "margin", "detectable", "paired", "corrected", "corrected_low", "corrected_high", "labels",
-    "verdict",
+    "margin", "detectable", "paired", "corrected", "corrected_low", "corrected_high",
+    "corrected_p", "corrected_p_adjusted", "labels", "verdict",
 )  # fmt: skip
 _RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
@@ -561,7 +561,8 @@ def _contrast(t: "Contrast") -> dict[str, Any]:
                 t.measure, t.group, t.first, t.second, *t.n, *t.means, t.difference.value,
                 t.difference.low, t.difference.high, t.p, t.p_adjusted, t.equivalent_p,
                 t.equivalent_adjusted, t.margin, t.detectable, t.paired, t.corrected.value,
-                t.corrected.low, t.corrected.high, t.corrected.n, t.verdict,
+                t.corrected.low, t.corrected.high, t.corrected.p, t.corrected.p_adjusted,
+                t.corrected.n, t.verdict,
             ),
             strict=True,
         )
@@ -618,30 +619,15 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
 def _with_labels(
     runs: Sequence[StoredRun], tests: "list[Contrast]", selection: Selection
 ) -> "list[Contrast]":
-    """The contrasts of crawls with differences corrected by labels: of statements that name no
-    other group, as everywhere that labels correct."""
+    """The contrasts of crawls with the differences that labels correct."""
+    from kgbias.compare.models import by_labels
     from kgbias.compare.runs import of_one
-    from kgbias.graph.between import between
-    from kgbias.measure.corrected import Corrections, corrections_of
+    from kgbias.measure.corrected import BetweenRuns
 
     if not any(run.store.labels() for run in runs):
         return tests
-    own: dict[str, dict[str, Corrections]] = {}
-    for run in runs:
-        counted = between(run, of_one(run, selection))
-        own[run.name] = corrections_of(run, counted, selection, counted.arms[0])
-    ids = {g.name: g.id for run in runs for g in run.groups}
-    found = []
-    for t in tests:
-        sides = [own.get(name, {}).get(t.measure) for name in (t.first, t.second)]
-        if sides[0] is not None and sides[1] is not None:
-            group = [ids[t.group]]
-            mix = sides[0].mix(group, sides[1])
-            difference = sides[0].difference(group, group, mix, sides[1])
-            if difference is not None:
-                t = replace(t, corrected=difference)
-        found.append(t)
-    return found
+    sides = [(run, of_one(run, selection)) for run in runs]
+    return by_labels(tests, BetweenRuns(sides, selection).of)
 
 
 def group_test_record(t: "GroupTest") -> dict[str, Any]:

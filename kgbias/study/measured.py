@@ -1,8 +1,7 @@
 """Computations on a run's statements."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -24,7 +23,6 @@ from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.parallel import opened_executor
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.stats.estimate import Estimate
 from kgbias.study import records
 from kgbias.study.context import OfRun
 from kgbias.study.rows import Rows
@@ -219,7 +217,8 @@ class Measured(OfRun):
         category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
         Differences are of means at one mix of prompts, tested two-sided by permutation of whole
         prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
-        category of one arm (docs/methods/statistics.md).
+        category of one arm (docs/methods/statistics.md). Where people labelled enough, the
+        difference that labels correct has a test of its own (`GroupTest.corrected`).
 
         Args:
             pairs: test every pair of groups.
@@ -230,9 +229,10 @@ class Measured(OfRun):
             selection: as for `counted`.
         """
         from kgbias.compare import group_tests
-        from kgbias.compare.families import tested
+        from kgbias.compare.families import by_labels, tested
         from kgbias.graph.between import between, too_dear
         from kgbias.graph.draws import Draws
+        from kgbias.measure.corrected import Differences
 
         run, dear = self.stored, too_dear(self.stored.metrics())
         need_statements(run)
@@ -253,7 +253,8 @@ class Measured(OfRun):
                 progress=progress,
             )
         chosen = [run.group(name).name for name in as_names(groups)]
-        return _test_rows(_with_labels(run, found, counted, Selection(**selection), chosen))
+        labelled = Differences(run, counted, Selection(**selection), chosen)
+        return _test_rows(by_labels(found, labelled.of))
 
     def label_plan(
         self, labels: int, *, measures: Names = (), **selection: Unpack[Selecting]
@@ -316,7 +317,7 @@ class Measured(OfRun):
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
         """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
-        `tests` does for groups."""
+        `tests` does for groups; by what scorers say, also where people labelled."""
         from kgbias.compare import arm_tests
         from kgbias.graph.draws import Draws
 
@@ -671,37 +672,6 @@ def measuring_scorers(
     return scorers
 
 
-def _with_labels(
-    run: StoredRun,
-    tests: "list[GroupTest]",
-    counted: Counted,
-    selection: Selection,
-    chosen: Sequence[str],
-) -> "list[GroupTest]":
-    """The tests with the differences of means that are corrected by labels, if there are enough;
-    `chosen` are the names of the groups that were asked for."""
-    from kgbias.compare.families import REST
-    from kgbias.measure.corrected import corrections_of
-
-    found, by_arm = [], {
-        arm: corrections_of(run, counted, selection, arm) for arm in counted.arms
-    }  # fmt: skip
-    for t in tests:
-        own = by_arm.get(t.arm, {}).get(t.measure)
-        ids = {g.name: g.id for g in run.groups if g.category == t.category}
-        if own is not None:
-            among = [ids[name] for name in chosen if name in ids] if len(chosen) > 1 else []
-            second = [id for name, id in ids.items() if name != t.first]
-            second = second if t.second == REST else [ids[t.second]]
-            mix = own.mix(among or list(ids.values()))
-            second = [id for id in second if own.enough(id)]
-            difference = own.difference([ids[t.first]], second, mix)
-            if difference is not None:
-                t = replace(t, forms={**t.forms, "corrected": difference})
-        found.append(t)
-    return found
-
-
 def _measured(run: StoredRun, counted: Counted, measures: Names) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import tested
@@ -741,22 +711,22 @@ def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
         "arm", "measure", "category", "first", "second", "n_first", "n_second", "mean_first",
         "mean_second", "difference", "low", "high", "p", "p_adjusted", "omnibus_p", "chosen", "raw",
         "corrected",
-        "corrected_low", "corrected_high", "labels",
+        "corrected_low", "corrected_high", "corrected_p", "corrected_p_adjusted", "labels",
         "shrunken", "detectable", "verdict",
     )  # fmt: skip
 
     def record(t: "GroupTest") -> dict[str, Any]:
         d = t.difference
         forms = [t.forms[name].value if name in t.forms else math.nan for name in ("chosen", "raw")]
-        labelled = t.forms.get("corrected", Estimate.missing())
+        labelled = t.corrected
         return dict(
             zip(
                 columns,
                 (
                     t.arm, t.measure, t.category, t.first, t.second, *t.n, *t.means, d.value, d.low,
                     d.high, t.p, t.p_adjusted, t.omnibus_p, *forms, labelled.value, labelled.low,
-                    labelled.high, labelled.n, t.shrunken.value, t.detectable,
-                    t.verdict,
+                    labelled.high, labelled.p, labelled.p_adjusted, labelled.n,
+                    t.shrunken.value, t.detectable, t.verdict,
                 ),
                 strict=True,
             )

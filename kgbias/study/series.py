@@ -120,7 +120,8 @@ class Series(Sequence[Run]):
         """Each group's figures over all crawls together (totals are means over the crawls), by
         group, over the statements that count (`Run.counted`). Their intervals cover statements and
         recrawls, and wordings if the prompts have several: crawls and wordings are resampled above
-        the prompts of each crawl.
+        the prompts of each crawl. They are of what scorers say: labels correct figures of one
+        crawl only.
 
         Frame columns: group, measure, arm, value, low, high, n, covers.
 

@@ -394,11 +394,19 @@ class Study(Compared, Tested, Checked):
         given: BelievingOptions = {**(asking or {})}
         folder = Path(folder)
         report, explorer = folder / "report.html", folder / "explorer.html"
-        opened, rest = parted(options)
-        config = configure(model, **budgeted(rest, model)[1])
+        opened, others = parted(options)
+        config = configure(model, **budgeted(others, model)[1])
         if KINDS[parse(model).kind].scorer:
             self._context.remark(few_names(config.groups))
-        call = (config.as_dict(), name, minutes, called, sorted(given.items()), opened, folder.resolve())
+        call = (
+            config.as_dict(),
+            name,
+            minutes,
+            called,
+            sorted(given.items()),
+            opened,
+            folder.resolve(),
+        )
         noted = Noted(self._context.there, model, *call)
         if found := noted.kept():
             run = self.run(found["run"])

@@ -36,6 +36,7 @@ def test_labels_are_kept_in_order_and_a_repeated_one_changes_nothing(store: Stor
     assert store.labels() == [first, second, machine, other]
     assert store.labels("regard") == [first, second, machine]
     assert store.labels("identity attack") == []
+    assert [store.label_count(m) for m in ("regard", "toxicity", "identity attack")] == [3, 1, 0]
     rows = store.query(
         "MATCH (r:Rater)-[e:LABELLED]->(t:Triple) "
         "RETURN r.name AS by, r.kind AS kind, e.label AS label, t.name AS text ORDER BY e.labelled"

@@ -1,5 +1,10 @@
 """Labelling as raters do it: in a real browser, by keyboard, several at once, and interrupted."""
 
+import os
+import shutil
+import signal
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +15,7 @@ from kgbias.graph.labels import in_effect
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import open_store
 from kgbias.graph.types import Group
+from kgbias.report.tables import minus
 from tests.integration.test_explorer_served import TOKEN, serving
 from tests.report_data import measured_run
 
@@ -31,13 +37,7 @@ def opened(chromium: Any, address: str, rater: str, wrong: list[str], width: int
     """The page to label on, begun by a rater in a browser of their own."""
     page = chromium.new_context(viewport={"width": width, "height": 900}).new_page()
     page.on("console", lambda m: wrong.append(m.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.goto(f"{address}label?token={TOKEN}")
-    assert page.url == f"{address}label"
-    page.fill("#rater", rater)
-    page.keyboard.press("Enter")
-    page.wait_for_selector('html[data-ready="1"]', state="attached")
-    return page
+    return begun(page, address, rater, wrong)
 
 
 def press(page: Any, key: str) -> None:
@@ -64,6 +64,7 @@ def test_two_raters_label_at_once_by_keyboard(chromium: Any, url: str) -> None:
         ben.keyboard.press("Escape")
         press(ben, "s")
         assert "4 labelled, 0 skipped" in ana.text_content("#progress")
+        assert '<a id="label" href="/label">' in ana.request.get(address).text()
         ana.context.close()
         ben.context.close()
     with open_store(url) as store:
@@ -128,3 +129,87 @@ def test_raters_who_say_the_same_agree(chromium: Any, url: str) -> None:
         of_all = next(a for a in run.rater_agreement() if not a.group)
         assert of_all.raters == ("Ana", "Ben") and of_all.alpha.n > 0 and not of_all.disputed
     assert wrong == []
+
+
+def test_from_the_keyboard_of_two_raters_to_the_corrected_figures_of_the_report(
+    chromium: Any, tmp_path: Path
+) -> None:
+    """Sixty labels by two raters at once; the browser of one is killed in the middle. Raters find
+    everything negative but what groups "can't", and the scorer knows nothing of it."""
+    path, wrong = str(tmp_path / "kgbias.db"), list[str]()
+    with SQLiteStore(path) as store:
+        measured_run(store, GROUPS, [f"thing {n}" for n in range(40)], 60)
+    options = {"executable_path": shutil.which("chromium") or shutil.which("chromium-browser")}
+    profile = tmp_path / "profile"
+    with serving(path, "--label", "regard", KGBIAS_SERVE_TOKEN=TOKEN) as address:
+        doomed = chromium.browser_type.launch_persistent_context(
+            str(profile), headless=True, args=["--no-sandbox", "--disable-gpu"], **options
+        )
+        ana = begun(doomed.new_page(), address, "Ana", wrong)
+        ben = opened(chromium, address, "Ben", wrong)
+        for _ in range(15):
+            label(ana)
+            label(ben)
+        ana.keyboard.press(key_for(ana))  # on its way, or not
+        killed = kill_browser(profile)
+        with suppress(Exception):  # its browser is gone
+            doomed.close()
+        assert killed
+        ana = opened(chromium, address, "Ana", wrong)
+        done = int(ana.text_content("#progress").split("You: ")[1].split()[0])
+        assert done in (15, 16)
+        for _ in range(30 - done):
+            label(ana)
+        for _ in range(15):
+            label(ben)
+        ana.context.close()
+        ben.context.close()
+    with kgbias.open(path) as study:
+        run = study.run()
+        labels = run.labels("regard")
+        assert Counter(x.rater for x in labels) == {"Ana": 30, "Ben": 30}
+        (of_all, *_) = run.rater_agreement()
+        twice = len(labels) - len({x.triple_id for x in labels})
+        assert of_all.alpha.value == 1 and of_all.alpha.n == twice > 0
+        truth: dict[str, list[int]] = {}
+        for t in run.triples():
+            truth.setdefault(t.group, []).extend([-("can't" not in t.sentence)] * t.count)
+        page = run.report(tmp_path / "report.html").read_text(encoding="utf-8")
+        for group in run.groups():
+            raw, corrected = (group.figures[f"overall_regard{end}"] for end in ("", "_corrected"))
+            own = sum(truth[group.group])
+            assert corrected.low <= own <= corrected.high < 0 and own < raw.low
+            assert "by 2 people" in corrected.method
+            assert minus(corrected.interval("+.0f")) in page
+        assert "p, corrected" in page and "+nan" not in page
+    assert wrong == []
+
+
+def key_for(page: Any) -> str:
+    return "2" if "can't" in page.text_content("#statement") else "1"
+
+
+def label(page: Any) -> None:
+    press(page, key_for(page))
+
+
+def begun(page: Any, address: str, rater: str, wrong: list[str]) -> Any:
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(f"{address}label?token={TOKEN}")
+    assert page.url == f"{address}label"
+    page.fill("#rater", rater)
+    page.keyboard.press("Enter")
+    page.wait_for_selector('html[data-ready="1"]', state="attached")
+    return page
+
+
+def kill_browser(profile: Path) -> bool:
+    """Kill the browser that has this profile, as the system would."""
+    found = False
+    for each in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (each / "cmdline").read_bytes().split(b"\0")
+            if f"--user-data-dir={profile}".encode() in words:
+                os.kill(int(each.name), signal.SIGKILL)
+                found = True
+    return found

@@ -15,7 +15,7 @@ from kgbias.graph.labels import Kind, Label
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, GroupScore
+from kgbias.graph.types import Group, GroupScore, Score
 from kgbias.measure.corrected import FEWEST_OWN, LabelSet, corrections_of, label_set
 from kgbias.measure.figures import figures_of
 from kgbias.measure.sampling import LabelSample, sample_of
@@ -184,8 +184,53 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     assert {f"overall_regard{end}" for end in ("", "_corrected", "_corrected_n")} <= columns
     tests = [t for t in found.tests() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
+    assert all(0 < t.corrected.p <= t.corrected.p_adjusted <= 1 and not t.told for t in tests)
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
     assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output
+    assert "p of it, adj." in shown.output and "corrected by labels: no difference" in shown.output
+
+
+def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
+    store: SQLiteStore, path: str
+) -> None:
+    """The scorer calls all that is said of tall people negative; to raters, groups are alike."""
+    run = StoredRun(store, measured_run(store, GROUPS, OBJECTS, 80))
+    tall = {t.id for t in run.triples() if t.group_id == GROUPS[0].id}
+    wrong = [Score(id, -1.0, "negative", {}) for id in sorted(tall)]
+    store.save_scores(run.id, run.metrics()["regard"], wrong)
+    sample = sample_of(run, "regard")
+    store.label([
+        Label(id, "regard", "positive" if n % 2 else "negative", "ada", "person", "regard@1", TIME,
+              False, sample.id)
+        for n, id in enumerate(sample.order)
+    ])  # fmt: skip
+    found = kgbias.open(path).run("by hand")
+    (test,) = (t for t in found.tests(measures="regard") if t.first == "Tall people")
+    assert test.differs and test.corrected.tested and not test.told
+    assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
+    assert found.tests(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
+
+
+def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:
+    for name, label in (("one", "negative"), ("other", "neutral")):
+        objects = [f"{name} {n}" for n in range(30)]
+        run = StoredRun(store, measured_run(store, GROUPS, objects, 80, name=name))
+        sample = sample_of(run, "regard")
+        run.store.label(labels(run, sample, sample.order[:120], of=label))
+    found = kgbias.open(path).contrast("one", "other", measures="regard")
+    for t in found.tests:
+        assert t.corrected.p <= t.corrected.p_adjusted < 1e-6 and t.told
+        assert "corrected by labels: one below other" in t.verdict
+    first = found.tests.records()[0]
+    assert first["corrected_p_adjusted"] == found.tests[0].corrected.p_adjusted
+
+
+def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, path: str) -> None:
+    sample = sample_of(run, "regard")
+    run.store.label(labels(run, sample, sample.order[: FEWEST_OWN + 4]))
+    for t in kgbias.open(path).run("by hand").tests(measures="regard"):
+        assert t.corrected.has_interval and not t.corrected.tested
+        assert np.isnan(t.corrected.p_adjusted) and t.told == t.differs
 
 
 def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
@@ -211,5 +256,6 @@ def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> Non
     for t in found.tests:
         assert t.corrected.value == pytest.approx(-1) and t.corrected.high < -0.9
         assert t.corrected.n > 100
+        assert not t.corrected.tested  # every label is known, and none differs
     shown = CliRunner().invoke(cli, ["compare", "one", "other", "--store", path])
     assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output

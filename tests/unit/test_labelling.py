@@ -68,6 +68,32 @@ def test_raters_share_the_work_and_one_in_five_is_for_two(run: StoredRun) -> Non
     assert (progress.labelled, progress.skipped, progress.raters) == (0, len(shared), 1)
 
 
+def test_labels_are_read_again_only_if_others_have_written(run: StoredRun) -> None:
+    reads: list[str] = []
+    kept = run.store.labels
+    run.store.labels = lambda m=None: reads.append(m) or kept(m)  # type: ignore[method-assign]
+    ana = Labelling(run, "regard", "Ana")
+    desk, elsewhere = Desk([ana]), Labelling(run, "regard", "Ben")
+    asked = {"measure": "regard", "rater": "Ana", "statement": "", "label": "", "note": ""}
+    answer = desk.done({**asked, "do": "next"})
+    for n in range(1, 4):
+        own = {"do": "label", "statement": answer["statement"]["id"], "label": "neutral"}
+        answer = desk.done({**asked, **own})
+        assert (answer["progress"]["labelled"], answer["latest"]) == (n, own["statement"])
+    assert reads == []
+    (by_ben,) = elsewhere.next()
+    elsewhere.label(by_ben, "positive")
+    assert reads == ["regard"]  # Ben's labelling is one of another process, say
+    answer = desk.done({**asked, "do": "next"})
+    assert reads == ["regard"] * 2
+    assert answer["progress"] | {"statements": 0} == {
+        "labelled": 3, "skipped": 0, "by_all": 4, "raters": 2, "statements": 0,
+    }  # fmt: skip
+    ana.undo()
+    assert [x.label for x in kept("regard")][-1] == "undo"
+    assert desk.done({**asked, "do": "next"})["progress"]["labelled"] == 2
+
+
 def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
     ana = Labelling(run, "regard", "  Ana\n Bee ")
     (first,) = ana.next()

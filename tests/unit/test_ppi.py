@@ -1,5 +1,6 @@
 """Prediction-powered figures, against published formulas and by simulation."""
 
+import math
 from collections.abc import Hashable
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.ppi import Cell, Read, correct, tune, wilson
+from kgbias.stats.ppi import Cell, Corrected, Read, correct, tune, wilson
 from kgbias.stats.standardised import Asked
 
 
@@ -129,3 +130,30 @@ def test_figures_that_share_a_cell_share_its_error() -> None:
     a, b = (correct(r, pool, seed=n) for n, r in enumerate(reads))
     assert a is not None and b is not None
     assert a.minus(b).high - a.minus(b).low < 0.7 * (a.estimate.high - a.estimate.low)
+
+
+def test_a_difference_is_tested_by_hand() -> None:
+    """By hand: variances 0.02 (crawl, 38 degrees of freedom), 0.01 (9) and 0.02 (19), 0.03 (4) give
+    t = 0.5 / sqrt(0.08) = 1.76777 with 0.0064 / (0.0004/38 + 0.0001/9 + 0.0004/19 + 0.0009/4) =
+    23.90 degrees of freedom, and p = 0.0899 (R: 2 * pt(-1.76777, 23.9031))."""
+    pytest.importorskip("scipy")
+    none = np.zeros(1)
+    one = Corrected(0.2, none, 10, 1.0, parts=((0.02, 38.0), (0.01, 9.0)))
+    two = Corrected(-0.3, none, 10, 1.0, parts=((0.02, 19.0), (0.03, 4.0)))
+    assert one.test(two) == pytest.approx(0.08986, abs=2e-4) == two.test(one)
+    assert math.isnan(Corrected(0.2, none, 9, 1.0).test(Corrected(0.1, none, 9, 1.0)))
+
+
+def test_the_variance_of_a_test_is_that_of_its_interval() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.integers(0, 2, 400).astype(np.float64)
+    labels = np.where(
+        np.arange(400) < 80, np.where(rng.random(400) < 0.8, scores, 1 - scores), np.nan
+    )
+    read = Read(Asked(Sample.of(np.arange(400.0))), scores, labels, [str(s) for s in scores])
+    found = correct(read, read.own("g"), draws=20_000)
+    assert found is not None and len(found.parts) == 3
+    (_, crawl), *cells = found.parts
+    assert crawl == 399 and sum(freedom for _, freedom in cells) == 78
+    total = sum(v * d / (d - 2) for v, d in found.parts)  # of Student's t
+    assert found.drawn.var() == pytest.approx(total, rel=0.06)

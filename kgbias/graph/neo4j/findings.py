@@ -103,6 +103,9 @@ MATCH (r:Rater)-[e:LABELLED]->(t:Triple) WHERE $measure IS NULL OR e.measure = $
 RETURN t.uid AS triple_id, r.name AS rater, r.kind AS kind, properties(e) AS e
 ORDER BY e.labelled, e.uid"""
 
+_COUNT_LABELS = """
+MATCH (:Rater)-[e:LABELLED {measure: $measure}]->(:Triple) RETURN count(e) AS n"""
+
 _READ_ATTRIBUTIONS = """
 MATCH (run:Run {uid: $run})-[:MEASURED_BY]->(m:Metric)<-[a:ATTRIBUTED]-(t:Triple)
 WHERE EXISTS { MATCH (t)<-[:YIELDED]-(:Generation)-[:IN]->(run) }
@@ -311,6 +314,9 @@ class Findings(Neo4jSession):
 
     def labels(self, measure: str | None = None) -> list[Label]:
         return [label_of(spread(row)) for row in self.read(_READ_LABELS, measure=measure)]
+
+    def label_count(self, measure: str) -> int:
+        return int(self.read(_COUNT_LABELS, measure=measure)[0]["n"])
 
     def save_attributions(self, attributions: Sequence[Attribution]) -> None:
         self.write_each(of_edges(as_graph.attributions(attributions)))

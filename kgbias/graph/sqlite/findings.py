@@ -81,6 +81,10 @@ class Findings(Database):
     def labels(self, measure: str | None = None) -> list[Label]:
         return [label_of(row) for row in self._rows(_LABELS, (measure,))]
 
+    def label_count(self, measure: str) -> int:
+        query = "SELECT count(*) FROM label WHERE measure = ?"
+        return int(self._db.execute(query, (measure,)).fetchone()[0])
+
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         named = "ON CONFLICT (id) DO UPDATE SET given = excluded.given WHERE excluded.given <> ''"
         with self._transaction():
