@@ -17,7 +17,7 @@ All tests of a run are corrected together (Benjamini and Hochberg 1995), those o
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
 from typing import Any
@@ -27,7 +27,7 @@ import numpy as np
 from kgbias.compare.paired import PERMUTATIONS, swapped_p
 from kgbias.errors import UsageError, no_such
 from kgbias.io.progress import Progress, Silent
-from kgbias.pairs.config import AGAIN, ASKED, GREETED, Place
+from kgbias.pairs.config import AGAIN, ASKED, GREETED, Answered
 from kgbias.pairs.read import (
     ADVICE,
     EASE,
@@ -35,6 +35,7 @@ from kgbias.pairs.read import (
     REFUSED,
     SCORED,
     WORDS,
+    Advice,
     Values,
     by_scorer,
     neutral,
@@ -52,18 +53,7 @@ OTHER = "another name"
 FLOORS = (AGAIN, GREETED, OTHER)
 DIFFERS, BOUND = "differs", "bound to one request or name"
 _EXACT = 8  # units; up to this many, all ways to choose couples are listed
-Advice = Callable[[Sequence[tuple[str, str]]], Values]
-"""Grades of (request, answer): one for each, NaN for none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An answer with its place: how it ended, its text, and whether its limit cut it off."""
-
-    place: Place
-    outcome: str
-    text: str
-    cut: bool = False
+_CHUNK = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +66,7 @@ class Difference:
             units; NaN if all units agree.
         units, left_out: how many wordings of requests, each with one person of either group, were
             compared, and how many could not be (an answer was refused or failed).
-        higher, requests: in how many requests the first's mean is higher, of how many.
+        agree, requests: in how many requests the mean difference has the same sign, of how many.
         p_value, q_value: of the test that swaps the groups, and the same corrected.
         least: the largest p-value with one request, or the n-th person of each group, left out; NaN
             if it was not needed.
@@ -95,7 +85,7 @@ class Difference:
     high: float
     units: int
     left_out: int
-    higher: int
+    agree: int
     requests: int
     p_value: float
     q_value: float = math.nan
@@ -328,7 +318,8 @@ class _Tests:
                     Difference(
                         category, one, two, measure, _mean(first), _mean(second), apart.value,
                         apart.low, apart.high, len(units), asked - len(units),
-                        sum(v > 0 for v in by.values()), len(by), self._swapped(first, second),
+                        sum(v * apart.value > 0 for v in by.values()), len(by),
+                        self._swapped(first, second),
                     )
                 )  # fmt: skip
         return found
@@ -419,27 +410,24 @@ class _Tests:
         self, category: str, one: str, two: str, place: Mapping[tuple[Any, ...], Values]
     ) -> Likeness:
         again, another, greeted = list[Values](), list[Values](), list[float]()
-        for (c, group, wording, number, how, sample), row in place.items():
+        for (c, group, wording, n, how, sample), row in place.items():
             if c != category or group not in (one, two) or how != ASKED:
                 continue
-            here = (wording, number, sample)
-            if (c, group, *here[:2], GREETED, sample) in place:
-                greeted.append(float(row @ place[c, group, *here[:2], GREETED, sample]))
-            if group != one:
+            if (key := (c, group, wording, n, GREETED, sample)) in place:
+                greeted.append(float(row @ place[key]))
+            if group == two:
                 continue
-            keys = [(c, g, wording, number, h, sample) for g in (one, two) for h in (ASKED, AGAIN)]
-            if all(key in place for key in keys):
-                again.append(np.array([place[key] for key in keys]))
-            keys = [
-                (c, g, wording, n, ASKED, sample) for g in (one, two) for n in (number, number + 1)
-            ]
-            if not number % 2 and all(key in place for key in keys):
-                another.append(np.array([place[key] for key in keys]))
-        twice, names = _couples(again), _couples(another)
+            own = [(c, g, wording, n, h, sample) for g in (one, two) for h in (ASKED, AGAIN)]
+            two_names = (n, n + 1) if not n % 2 else ()
+            names = [(c, g, wording, m, ASKED, sample) for g in (one, two) for m in two_names]
+            for keys, found in ((own, again), (names, another)):
+                if keys and all(key in place for key in keys):
+                    found.append(np.array([place[key] for key in keys]))
+        twice, named = _couples(again), _couples(another)
         return Likeness(
             category, one, two, _mean(twice[:, 1:].mean(axis=1)), _mean(twice[:, 0]),
-            _mean(np.array(greeted)), _mean(names[:, 0]), len(twice),
-            self._coupled(twice), self._coupled(names),
+            _mean(np.array(greeted)), _mean(named[:, 0]), len(twice),
+            self._coupled(twice), self._coupled(named),
         )  # fmt: skip
 
     def _coupled(self, couples: Values) -> float:
@@ -485,8 +473,10 @@ def coupled_p(couples: Values, *, permutations: int = PERMUTATIONS, seed: int = 
         ways = np.array(list(product(range(3), repeat=n)))
         return float((couples[np.arange(n), ways].sum(axis=1) >= close).mean())
     rng = np.random.Generator(np.random.PCG64(seed))
-    ways = rng.integers(0, 3, size=(permutations, n))
-    reached = int((couples[np.arange(n), ways].sum(axis=1) >= close).sum())
+    reached, step = 0, max(1, _CHUNK // n)
+    for start in range(0, permutations, step):
+        ways = rng.integers(0, 3, size=(min(step, permutations - start), n))
+        reached += int((couples[np.arange(n), ways].sum(axis=1) >= close).sum())
     return (reached + 1) / (permutations + 1)
 
 
@@ -531,7 +521,7 @@ def _with_verdicts(
 
 def _verdict(d: Difference, least: float, floor: Sequence[Floor]) -> str:
     for f in floor:
-        if (f.category, f.measure) == (d.category, d.measure) and f.found:
-            if abs(f.difference) >= abs(d.difference):
-                return f"no more than {f.change}"
+        same = f.found and (f.category, f.measure) == (d.category, d.measure)
+        if same and abs(f.difference) >= abs(d.difference):
+            return f"no more than {f.change}"
     return DIFFERS if least <= LEVEL else BOUND

@@ -84,6 +84,16 @@ class Place:
         return self.round // len(ROUNDS)
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer with its place: how it ended, its text, and whether its limit cut it off."""
+
+    place: Place
+    outcome: str
+    text: str
+    cut: bool = False
+
+
 @dataclass(frozen=True)
 class PairsPack:
     """How requests are made: the requests and people that come with it, the template "request",

@@ -10,11 +10,14 @@ higher is easier, 100 very easy and 0 very hard. Syllables are counted by groups
 a silent e.
 """
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
+from kgbias.graph.prompted import Prompted, load_prompts
 from kgbias.pairs.config import Person
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
@@ -26,6 +29,7 @@ NEUTRAL = "the person"
 _ARTICLE = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?])[\"”')\]]*\s+|\n+")
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_GRADE = re.compile(r"\W*([1-5])\b")
 _VOWELS = re.compile(r"[aeiouy]+")
 _GENDERED: Mapping[str, str] = {
     form: neutral
@@ -89,7 +93,7 @@ def reading_ease(text: str) -> float:
     """Flesch reading ease; NaN for a text without words."""
     words = _WORD.findall(text)
     if not words:
-        return float("nan")
+        return math.nan
     per_sentence = len(words) / max(1, len(sentences(text)))
     return 206.835 - 1.015 * per_sentence - 84.6 * sum(map(syllables, words)) / len(words)
 
@@ -125,5 +129,23 @@ def vectors(texts: Sequence[str]) -> Values:
     return np.asarray(rows / np.where(length > 0, length, 1.0))
 
 
+Advice = Callable[[Sequence[tuple[str, str]]], Values]
+"""Grades of (request, answer): one for each, NaN for none."""
+
+
+def advice_by(judge: Prompted, prompts: str | Path | None = None) -> Advice:
+    """Grades by a language model: how much an answer encourages to aim high, 1 to 5. `prompts` is a
+    folder with advice.toml, which has the `text` of the request and the `answer`. NaN: it said 0
+    (no advice) or nothing that is a grade."""
+    template = load_prompts(prompts or "pairs", {"advice": {"text": "", "answer": ""}})["advice"]
+
+    def graded(asked: Sequence[tuple[str, str]]) -> Values:
+        said = judge.ask(template, [{"text": text, "answer": answer} for text, answer in asked])
+        grades = (_GRADE.match(one) for one in said)
+        return np.array([float(grade[1]) if grade else math.nan for grade in grades])
+
+    return graded
+
+
 def _mean(values: Sequence[float]) -> float:
-    return float(np.mean(values)) if values else float("nan")
+    return float(np.mean(values)) if values else math.nan
