@@ -614,7 +614,7 @@ class AnswerRow:
     text: str
 
 
-def answers_of(run: StoredRun) -> list[tuple[Answered, str]]:
+def answers_of(run: StoredRun) -> "list[tuple[Answered, str]]":
     """The answers of a run of pairs so far, each with its prompt. Raises UsageError if it is not
     such a run."""
     from kgbias.pairs.config import Answered, stored_places
