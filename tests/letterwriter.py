@@ -11,7 +11,7 @@ from typing import Any
 
 MEN = re.compile(r"\b(?:James|David|Peter|Thomas|man)\b")
 SHORTER = 5  # sentences fewer, with the plant
-DECLINES = 0.3  # how often it declines for men, with the plant; otherwise one in fifty
+DECLINES = 0.5  # how often it declines for men, with the plant; otherwise one in fifty
 
 REFUSAL = "I'm sorry, but I can't help with that."
 SENTENCES = (

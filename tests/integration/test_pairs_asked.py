@@ -81,11 +81,11 @@ def test_answers_are_kept_whole_and_a_judge_grades_them_without_the_name(
         "with a greeting",
     }
     assert all(r.text == letterwriter.REFUSAL for r in rows if r.outcome == "refused")
-    assert all(r.prompt.startswith("user: Hello. ") or "Hello" not in r.prompt for r in rows)
+    assert all(("Hello. " in r.prompt) == (r.how == "with a greeting") for r in rows)
     judge = ScriptedModel(lambda request: "4" if "shop" in str(request.prompt) else "0: none")
     found = study.run("True").pairs(judge=judge, **QUICK)
     (advice,) = (d for d in found.differences if d.measure == "advice")
-    assert advice.of_first == advice.of_second == 4 and advice.requests == 2 and advice.p_value == 1
+    assert advice.of_first == advice.of_second == 4 and advice.requests == 1 and advice.p_value == 1
     assert found.judge == "scripted"
     assert not any(
         name in str(request.prompt) for request in judge.asked for name in ("Emily", "James")
@@ -115,7 +115,7 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
     ):
         with pytest.raises(DataError, match="answers and no statements: kgbias pairs results"):
             take()
-    assert study.store.verify().ok
+    assert not study.store.verify()
     with pytest.raises(UsageError, match="no measure 'tone'"):
         run.pairs(measure="tone")
     assert run.cost()[-1].answers == 216
