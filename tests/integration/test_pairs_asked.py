@@ -29,7 +29,7 @@ def model(planted: bool = True) -> ScriptedModel:
     def reply(request: Request) -> str:
         return letterwriter.reply(request.prompt[-1][1], request.seed, planted=planted)
 
-    return ScriptedModel(reply)
+    return ScriptedModel(reply, name="planted" if planted else "plain")
 
 
 @pytest.fixture(scope="module")
