@@ -36,6 +36,8 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
+import numpy as np
+
 import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
@@ -50,6 +52,7 @@ from kgbias.graph.types import (
     TopicModel,
     Triple,
 )
+from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
 
 TARGETS = {10_000: "<= 3 MB, <= 1.5 s", 100_000: "<= 60 s, 25 MB, 4 s, 100 ms, 200 ms, 600 MB"}
@@ -151,7 +154,18 @@ def crawl(store: SQLiteStore, count: int, shown_each: int = SHOWN) -> Run:
         )
         models.append(TopicModel(name, topics, about, {}))
     store.save_topics(run.id, models)
+    store.save_vectors("made 1", vectors(known, count))
     return run
+
+
+def vectors(known: list[Triple], seed: int) -> StatementVectors:
+    """A vector for what each triple says: near one of eighty points, as of so many subjects."""
+    rng = np.random.default_rng(seed)
+    ends = list(dict.fromkeys((t.predicate_id, t.object_id) for t in known))
+    subjects = rng.normal(size=(80, 384))
+    rows = subjects[rng.integers(80, size=len(ends))] + rng.normal(size=(len(ends), 384))
+    rows /= np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
+    return StatementVectors(ends, rows.astype(np.float32))
 
 
 def label(value: float) -> str:
@@ -193,7 +207,7 @@ WORDS = ("{ words: 'be' }", "{ words: 'stea ro' }", "{ words: 'hate' }")
 VIEWS = (
     "{ view: 'group', group: 3 }", "{ view: 'two', group: 3, with: 5 }",
     "{ view: 'path', group: 3, with: 90 }", "{ view: 'map', by: 'community' }",
-    "{ view: 'map', by: 'predicate' }",
+    "{ view: 'map', by: 'predicate' }", "{ view: 'map', by: 'meaning' }",
 )  # fmt: skip
 PREFIXES = ("be", "stea", "chea lo", "peopl", "hate wo")
 AT_FIRST = "{ ...kgbias.cleared(), view: 'map', by: 'group' }"

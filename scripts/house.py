@@ -15,6 +15,7 @@ Imports for types alone never run, and count only in the circles.
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,11 +36,16 @@ def modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imported(path: Path, known: Mapping[str, Path], *, whole: bool) -> set[str]:
     """The modules of the package that a file imports: only at its top level, or (`whole`) also for
     type checking."""
     found = set()
-    for node in _statements(ast.parse(path.read_text("utf-8")), whole):
+    for node in _statements(parsed(path), whole):
         for name in _imports(node):
             found.add(name if name in known else name.rpartition(".")[0])
     return {name for name in found if name in known}
@@ -102,12 +108,12 @@ def run(path: Path, known: Mapping[str, Path]) -> set[str]:
 
     face = {
         alias.asname or alias.name: node.module or ""
-        for node in ast.walk(ast.parse(known["kgbias"].read_text("utf-8")))
+        for node in ast.walk(parsed(known["kgbias"]))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
     found = set()
-    for node in statements(ast.parse(path.read_text("utf-8"))):
+    for node in statements(parsed(path)):
         for name in _imports(node):
             module, _, own = name.rpartition(".")
             if module == "kgbias" and name not in known:
@@ -144,7 +150,7 @@ def bases() -> dict[str, int]:
     """The number of bases that each class of the package names."""
     found = {}
     for path in modules().values():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
                 found[node.name] = max(found.get(node.name, 0), len(node.bases))
     return found

@@ -32,20 +32,13 @@ from kgbias.graph.types import (
     TripleView,
     node_id,
 )
+from kgbias.language.words import FUNCTION_WORDS
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
 
 MOST = 25
 
 _WORD = re.compile(r"[^\W\d_]+(?:[-'’][^\W\d_]+)*")
-_STOP = frozenset(
-    """a about all also always an and any are as at be because been being but by can could did do
-    does doing for from had has have he her hers him his how i if in into is it its just
-    like lot many more most much my never no not of often on one only or other our out over
-    own people person she should so some such than that the their them then there these they
-    this those to too up us very was we were what when where which while who why will with
-    would you your""".split()
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +269,7 @@ def _names(group: Group) -> tuple[str, ...]:
 
 
 def _words(text: str) -> list[str]:
-    return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in _STOP]
+    return [w for w in _WORD.findall(text.lower()) if len(w) > 2 and w not in FUNCTION_WORDS]
 
 
 MEASURE = "sc_weat"

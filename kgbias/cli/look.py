@@ -135,9 +135,9 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
 @click.option("--masked", is_flag=True, help="Hide the name of the group on that page.")
 @selection_options
 def serve(runs: tuple[str, ...], store_url: str, **options: Any) -> None:
-    """Serve the page of `kgbias explore` until Ctrl-C: for graphs too large for a file, and for
-    teams. Without --label it only reads the store. It shows the runs (default: the newest) as they
-    were at the start.
+    """Serve the page of `kgbias explore` until Ctrl-C: for graphs too large for a file, for teams,
+    and for a crawl that is running: new statements of the runs (default: the newest) appear on the
+    page. Without --label it only reads the store.
 
     If KGBIAS_SERVE_TOKEN is set (at least 16 characters), browsers must present it: open the
     address once with ?token=... at its end. Without it, only this machine is served."""

@@ -180,7 +180,7 @@ def detectable(
     over a chi of Satterthwaite's (1946) degrees of freedom. Statistic and permutation variance of
     each sample are exact (the variance grows with the difference, which counts as spread); the
     tails of the permutation distribution are those of a symmetric Pearson distribution of its
-    kurtosis. `benchmarks/coverage.py` checks by simulation that the power is as stated.
+    kurtosis. `benchmarks/crawl_coverage.py` checks by simulation that the power is as stated.
     """
     strata = _sides(first, second)
     if not strata:

@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from kgbias.errors import MissingExtra
-from kgbias.explore import beliefs, choices, origins, statements, units
+from kgbias.explore import beliefs, choices, meaning, origins, statements, units
 from kgbias.explore.columns import Block
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Map
@@ -72,7 +72,7 @@ def drawn(found: Statements, by_group: Map) -> str:
 FORMAT = 4  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
-    "origins", "choices", "beliefs", "details", "exports", "app",
+    "origins", "choices", "beliefs", "details", "exports", "live", "app",
 )  # fmt: skip
 """The page's own scripts, in order; they are joined into one."""
 
@@ -116,6 +116,8 @@ def render(
     found = statements.read(runs, selection, progress)
     statements.find_echoes(found, progress)
     maps = units.maps(found, seed=seed, progress=progress)
+    if (by_meaning := meaning.by_meaning(found, seed=seed)) is not None:
+        maps.insert(1, by_meaning)
     kept, answers = origins.block(found, progress)
     probed, models = origins.probes(found)
     core = statements.block(found)
@@ -176,6 +178,7 @@ def about_of(
         "categories": found.categories,
         "measures": [_measure(m, found.runs) for m in found.measures],
         "maps": [m.by for m in maps],
+        "placing": next((m.how for m in maps if m.how), ""),
         "without_echoes": selection.without_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.associations(found),

@@ -11,6 +11,9 @@ page can point its own name here (DNS rebinding). With a token, every request mu
 bearer token, or once in the address, after which the browser keeps a cookie that is worthless once
 the server has stopped.
 
+While it runs, it looks whether the store has changed (`kgbias.explore.live`), reads the runs again
+if they have, and tells the page so, which then loads them.
+
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
 the next server of the same runs need not read them again. The file is a digest of 32 bytes followed
 by what it is a digest of: a line of JSON, and the blocks of columns as the page gets them.
@@ -33,6 +36,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any, TypeVar
 from zlib import decompress
 
@@ -45,8 +49,9 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
-from kgbias.explore import beliefs, labelling, statements, units
+from kgbias.explore import beliefs, labelling, meaning, statements, units
 from kgbias.explore.labelling import Desk
+from kgbias.explore.live import Live
 from kgbias.explore.origins import origin_of
 from kgbias.explore.page import FORMAT, about_of, page_of
 from kgbias.explore.statements import Placed, Source
@@ -68,12 +73,14 @@ _DIGEST = 32
 class ServedPage:
     """The page of a server: it holds no data, but fetches `blocks` by name (each a zlib stream),
     and the details of single statements, which `placed` finds by row. `policy` is its
-    Content-Security-Policy."""
+    Content-Security-Policy. `version` is another text for other data: what a page asks for by
+    place is only right for the data that it was made for."""
 
     page: str
     policy: str
     blocks: Mapping[str, bytes]
     placed: Placed
+    version: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +109,10 @@ def render_served(
         packed = _read(runs, selection, seed, progress or Silent())
         if place and packed.about["rows"] >= WORTH_KEEPING:
             _keep(packed, place, runs[0])
-    page, policy = page_of(packed.about, None)
-    return ServedPage(page, policy, packed.blocks, _placed(packed, runs))
+    said = json.dumps(packed.about).encode()
+    version = blake2b(b"".join([said, *packed.blocks.values()]), digest_size=12).hexdigest()
+    page, policy = page_of({**packed.about, "version": version}, None)
+    return ServedPage(page, policy, packed.blocks, _placed(packed, runs), version)
 
 
 def _read(
@@ -114,6 +123,8 @@ def _read(
     if few or selection.without_echoes:
         statements.find_echoes(found, progress)
     maps = units.maps(found, seed=seed, progress=progress, search=few)
+    if (by_meaning := meaning.by_meaning(found, seed=seed)) is not None:
+        maps.insert(1, by_meaning)
     core = statements.block(found)
     never = beliefs.add(found, core, progress) if few else []
     blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
@@ -217,10 +228,9 @@ class Application:
         self._session = secrets.token_urlsafe(32)
         self._labels = False
         self._label_headers: list[tuple[bytes, bytes]] = []
-        self._app: ASGIApp = PlainTextResponse(
-            "The statements are being read; this page opens by itself.", 503,
-            {"Retry-After": "2", "Refresh": "2"},
-        )  # fmt: skip
+        self._running: Sequence[str] = ()
+        self._app: ASGIApp = _waiting("The statements are being read")
+        self._shows = False
         self._headers = _fenced("default-src 'none'")
 
     def show(self, view: ServedPage, desk: Desk | None = None) -> None:
@@ -232,7 +242,18 @@ class Application:
             extra, policy = labelling.routes(desk, self._read)
             self._label_headers = _fenced(policy)
         self._labels = desk is not None
-        self._app = _pages(view, self._read, extra)
+
+        async def live(_: Request) -> Response:
+            return JSONResponse({"version": view.version, "running": list(self._running)})
+
+        self._app = _pages(view, self._read, [Route("/live", live), *extra])
+        self._shows = True
+
+    def tell(self, running: Sequence[str]) -> None:
+        """Tell the page what is running, a line each."""
+        self._running = running
+        if not self._shows and running:
+            self._app = _waiting("\n".join([*running, "There are no statements yet"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         own = self._labels and scope.get("path") == labelling.PATH
@@ -276,6 +297,13 @@ class Application:
         )  # fmt: skip
 
 
+def _waiting(why: str) -> Response:
+    """The answer to every request until there is something to show."""
+    return PlainTextResponse(
+        f"{why}; this page opens by itself.", 503, {"Retry-After": "2", "Refresh": "2"}
+    )
+
+
 def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) -> ASGIApp:
     """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
@@ -290,13 +318,20 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
     async def whole(request: Request) -> Response:
         return answered(request, page, page_tag, "text/html; charset=utf-8")
 
+    def check(request: Request) -> None:
+        """Refuse what was asked by a page of other data."""
+        if request.query_params.get("v", view.version) != view.version:
+            raise HTTPException(409, "the statements have changed: load the page again")
+
     async def data(request: Request) -> Response:
+        check(request)
         name = request.path_params["name"]
         if name not in view.blocks:
             raise HTTPException(404)
         return answered(request, view.blocks[name], tags[name], "application/octet-stream")
 
     async def statement(request: Request) -> Response:
+        check(request)
         row = _number(request.path_params["row"])
         first = _number(request.query_params.get("first", "0"))
         if row >= view.placed.rows:
@@ -347,9 +382,9 @@ _STOP = 5  # seconds that answers may take to finish
 
 
 class Server:
-    """A server of some runs, as they were when read. It listens inside a `with` statement; `show`
-    reads what it shows, and `work` answers what needs the store. Both must be called in the thread
-    that opened the store.
+    """A server of some runs. It listens inside a `with` statement; `show` reads what it shows, and
+    `work` answers what needs the store, and reads the runs again when they have changed. Both must
+    be called in the thread that opened the store.
 
     Attributes:
         url: where it listens.
@@ -383,6 +418,8 @@ class Server:
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True
         )
+        self._again: Callable[[], None] | None = None
+        self._live = Live(())
 
     def __enter__(self) -> "Server":
         self._thread.start()
@@ -402,9 +439,21 @@ class Server:
         labellings: Sequence[Labelling] = (),
     ) -> None:
         """Read the runs, and show them from then on; with `labellings`, one for each measure, also
-        the page to label on."""
+        the page to label on. Until a crawl that is running has its first statements, say so."""
         desk = Desk(labellings) if labellings else None
-        self._app.show(render_served(runs, selection=selection, progress=progress), desk)
+        self._live = Live(runs)
+        self._live.look()
+
+        def read(progress: Progress | None = None) -> None:
+            if all(run.has_statements() or run.record.kind != "crawl" for run in runs):
+                view = render_served(runs, selection=selection, progress=progress)
+                self._app.show(view, desk)
+                few = view.placed.rows <= AT_ONCE
+                self._again = read if few else None
+
+        self._again = read
+        read(progress)
+        self._app.tell(self._live.lines)
 
     def stop(self) -> None:
         """Stop listening; `work` then ends."""
@@ -421,6 +470,16 @@ class Server:
                     answer.set_result(read())
                 except Exception as error:
                     answer.set_exception(error)
+            with suppress(KgbiasError):  # a store that cannot be read now is looked at later
+                self._follow()
+
+    def _follow(self) -> None:
+        """Read the runs again if they have changed; those of a large page only at the start."""
+        if self._live.look() and self._again is not None:
+            began = monotonic()
+            self._again()
+            self._live.wait(monotonic() - began)
+        self._app.tell(self._live.lines)
 
     def _read(self, read: Callable[[], Any]) -> Awaitable[Any]:
         answer: Future[Any] = Future()

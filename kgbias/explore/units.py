@@ -164,12 +164,14 @@ _SCALE = 32_000  # positions are whole numbers up to this
 @dataclass(frozen=True, slots=True)
 class Map:
     """A map by one kind of unit. `units` gives each unit's number in the dictionary of its kind; a
-    community's own number, with its name in `names`."""
+    community's or region's own number, with its name in `names`. `how` the map by meaning was laid
+    out is "umap" or "pca"."""
 
     by: str
     units: Ints
     layout: Layout
     names: tuple[str, ...] = ()
+    how: str = ""
 
 
 def maps(found: Statements, *, seed: int, progress: Progress, search: bool = True) -> list[Map]:
@@ -274,6 +276,7 @@ def block(found: Sequence[Map]) -> Block:
     for m in found:
         part = m.layout
         reach = float(np.abs(part.units).max(initial=0) + part.radii.max(initial=1))
+        reach = max(reach, float(np.abs(np.nan_to_num(part.objects)).max(initial=0)))
         factor = _SCALE / reach
         block.numbers(f"{m.by}.unit", m.units)
         block.numbers(f"{m.by}.centres", np.round(part.units.ravel() * factor), "i16")

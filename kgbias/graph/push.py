@@ -81,6 +81,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_sofa(run.id, results)
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     target.save_places(run.id, source.places(run.id))
+    for encoder in source.encoders():
+        target.save_vectors(encoder, source.vectors(run.id, encoder))
     target.save_corpus(run.id, source.corpus(run.id))
     if profiles := source.profiles(run.id):
         target.save_profiles(run.id, profiles)

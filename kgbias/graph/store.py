@@ -42,6 +42,7 @@ from kgbias.graph.types import (
     NodePlace,
     ProbedEdge,
     Probing,
+    Pulse,
     Run,
     RunSummary,
     Score,
@@ -51,6 +52,7 @@ from kgbias.graph.types import (
     TripleView,
     node_id,
 )
+from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
 
@@ -200,6 +202,11 @@ class Store(Protocol):
         """A text that changes whenever the store's content does; None for a server."""
         ...
 
+    def pulse(self) -> Pulse:
+        """Whether anything was written since the last pulse, and how many answers the log holds:
+        read at little cost, however large the store, while others write."""
+        ...
+
     def answered(
         self, run_id: str, triple_id: str, arm: str, *, first: int, most: int
     ) -> list[Generation]:
@@ -250,6 +257,20 @@ class Store(Protocol):
 
     def places(self, run_id: str) -> list[NodePlace]:
         """The places of the run's nodes, by kind and id; empty until they are saved."""
+        ...
+
+    def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
+        """Write vectors of statements, whose predicates and objects must exist, by an encoder (its
+        name and version); those that exist are replaced."""
+        ...
+
+    def encoders(self) -> list[str]:
+        """The encoders that the store has vectors by."""
+        ...
+
+    def vectors(self, run_id: str, encoder: str) -> StatementVectors:
+        """The vectors by this encoder of what the run's triples say, by predicate and object; of
+        those that have one. They are in half precision, the same in every store."""
         ...
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
@@ -627,6 +648,7 @@ class StoredRun:
     save_near_duplicates = _of_run(Store.save_near_duplicates)
     places = _of_run(Store.places)
     save_places = _of_run(Store.save_places)
+    vectors = _of_run(Store.vectors)
 
     # What was found by asking models
 

@@ -423,6 +423,15 @@ class RunSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Pulse:
+    """What tells cheaply that a store is being written: `token` differs after every write that adds
+    something, and `answers` is how many answers the log has taken."""
+
+    token: str
+    answers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Metric:
     """How a score was computed: the measure, the scorer and its version, and the verbaliser that
     turned the triple into text."""

@@ -62,6 +62,17 @@ def words(text: str) -> list[str]:
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
+FUNCTION_WORDS = frozenset(
+    """a about all also always an and any are as at be because been being but by can could did do
+    does doing for from had has have he her hers him his how i if in into is it its just
+    like lot many more most much my never no not of often on one only or other our out over
+    own people person she should so some such than that the their them then there these they
+    this those to too up us very was we were what when where which while who why will with
+    would you your""".split()
+)
+"""English words that say little of what a text is about."""
+
+
 _DOUBLED = re.compile(r"([bdgmnprt])\1$")  # "stopping", but not "falling" or "kissing"
 # What lost an e before -ing and -ed: a vowel between single consonants in one syllable ("hating"),
 # and endings that English words do not have without one ("lov", "danc", "struggl", "manag").

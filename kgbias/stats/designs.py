@@ -229,7 +229,7 @@ def likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Gen
     mean of all wordings in only 80 to 88 of 100 samples where wordings matter. The variance of the
     effects is the one between units minus 0.6 of the noise: by chance a few units may lie so close
     together that taking off all of it leaves nothing, and intervals fall short
-    (`benchmarks/coverage.py`).
+    (`benchmarks/crawl_coverage.py`).
     """
     known = ~(np.isnan(values) | np.isnan(noise))
     values, n = values[known], int(known.sum())

@@ -384,8 +384,9 @@ class Compared(OfStudy):
         listening: Callable[[str], None] | None = None,
         **selection: Unpack[Selecting],
     ) -> None:
-        """Serve the explorer of the runs, as they are now, until Ctrl-C: the page of `explore`, for
-        graphs too large for a file, and for teams. It only reads the store, except with `label`.
+        """Serve the explorer of the runs until Ctrl-C: the page of `explore`, for graphs too large
+        for a file, for teams, and for a crawl that is running: new statements appear, with how far
+        the crawl is and what it took. It only reads the store, except with `label`.
 
         Args:
             runs: as in `explore`.
@@ -401,14 +402,14 @@ class Compared(OfStudy):
             listening: called with the address as soon as it answers. While the statements are
                 being read, it answers that they are.
             selection: as in `explore`. With more than 50,000 statements, echoes are found only
-                with `without_echoes`.
+                with `without_echoes`, and the page stays as it was read at the start.
 
         Raises UsageError if it cannot listen, or must not without a token.
         """
         from kgbias.explore.server import Server, checked_token
         from kgbias.measure.labelling import Labelling
 
-        stored, measures = _named(self._context, runs), as_names(label)
+        stored, measures = _named(self._context, runs, running=True), as_names(label)
         if measures and len(stored) > 1:
             raise UsageError("statements of one run are labelled at a time: name one run")
         if measures and checked_token(host, token) is None:
@@ -426,12 +427,16 @@ class Compared(OfStudy):
             server.work()
 
 
-def _named(context: Context, runs: str | Run | Sequence[str | Run]) -> list[StoredRun]:
-    """The runs, or the newest if none is named. Raises DataError for a crawl without statements."""
+def _named(
+    context: Context, runs: str | Run | Sequence[str | Run], *, running: bool = False
+) -> list[StoredRun]:
+    """The runs, or the newest if none is named. Raises DataError for a crawl without statements,
+    unless it may still be `running`."""
     named: Sequence[str | Run | None] = [runs] if isinstance(runs, str | Run) else list(runs)
     found = [context.find(run) for run in named or [None]]
     for run in found:
-        need_statements(run)
+        if not (running and run.status == "running"):
+            need_statements(run)
     return found
 
 

@@ -68,6 +68,9 @@ class Measured(OfRun):
         The store keeps the figures over the statements that count by default, arm by arm. Topics
         are found in the statements of all arms that the selection keeps.
 
+        Beside the offline scorers and axes, the same encoder reads what each statement says without
+        its group; the store keeps these vectors, by which statements are found by what they mean.
+
         Scores by the same version of the same scorer are reused, so this may be stopped and
         repeated. Scorers that read only English, and topics, refuse a run in another language.
 
@@ -77,7 +80,9 @@ class Measured(OfRun):
                 and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
                 statements the topics and the returned figures cover, as in `counted`.
         """
+        from kgbias.measure.meaning import keep_vectors
         from kgbias.measure.scorers import require_english
+        from kgbias.measure.scorers._together import joins
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import measure_topics, unfit, verdict
 
@@ -104,6 +109,11 @@ class Measured(OfRun):
                 counted = measure_run(
                     run, scorers, progress, processes=config.processes, executor=executor
                 )
+                if any(joins(scorer) for scorer in scorers):  # their encoder is open
+                    keep_vectors(
+                        run, progress, device=config.device, processes=config.processes,
+                        executor=executor,
+                    )  # fmt: skip
             if config.topics:
                 models = measure_topics(
                     run,

@@ -4,6 +4,7 @@ copied between stores."""
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from kgbias.graph.profiles import Part, Profile
@@ -34,6 +35,7 @@ from kgbias.graph.types import (
     Triple,
     node_id,
 )
+from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
 
@@ -100,6 +102,62 @@ def test_a_topic_keeps_the_name_that_a_person_gave_it(store: Store, run: Run) ->
     store.name_topic(music.id, "")
     assert store.topics(run.id) == topic_models((3, 1))
     assert names() == ["smoke", "song sing loud old"]
+
+
+def vectors(*rows: tuple[float, ...]) -> StatementVectors:
+    """One for each of what the triples say, by predicate and object."""
+    said = sorted((t.predicate_id, t.object_id) for t in TRIPLES)
+    return StatementVectors(said, np.array(rows, dtype=np.float32))
+
+
+def same(found: StatementVectors, wanted: StatementVectors) -> bool:
+    return list(found.statements) == list(wanted.statements) and np.array_equal(
+        found.rows, wanted.rows.astype(np.float16)
+    )
+
+
+def test_vectors_of_statements(store: Store, run: Run, tmp_path: Path) -> None:
+    assert store.encoders() == [] and store.vectors(run.id, "e 1").ids == []
+    first, second = vectors((1, 0), (0, 1), (0.6, 0.8)), vectors((0, 1), (1 / 3, 0.9), (1, 0))
+    for wanted in (first, second):  # those that exist are replaced
+        store.save_vectors("e 1", wanted)
+        assert same(store.vectors(run.id, "e 1"), wanted)
+    store.save_vectors("e 2", vectors((1, 0, 0), (0, 1, 0), (0, 0, 1)))
+    assert store.vectors(run.id, "e 2").rows.shape == (3, 3)
+    assert store.encoders() == ["e 1", "e 2"]
+    assert not store.faults()
+    said = {t.statement_id for t in store.triples(run.id)}
+    assert said == set(store.vectors(run.id, "e 1").ids)
+    with open_store(str(tmp_path / "copy.db")) as copy:
+        push(StoredRun(store, run), copy)
+        assert copy.encoders() == store.encoders()
+        assert same(copy.vectors(run.id, "e 1"), second)
+
+
+def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run) -> None:
+    """What another run says of another group keeps it; shared words alone do not."""
+    other = replace(RUN, name="other", config={"seed": 1})
+    store.begin(other)
+    said = (Triple("Elves", "love", "song"), Triple("Elves", "adore", "songs"))
+    store.record(other.id, "none", 0, [
+        Generation(other.id, f"{n}", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+        for n, t in enumerate(said)
+    ])  # fmt: skip
+    store.save_vectors("e 1", vectors((1, 0), (0, 1), (0.6, 0.8)))
+    store.delete(run.id, dry_run=True)
+    assert len(store.vectors(run.id, "e 1").ids) == 3
+    store.delete(run.id)
+    kept = store.vectors(other.id, "e 1")
+    assert list(kept.statements) == [(said[0].predicate_id, said[0].object_id)]
+    assert not store.faults()
+    store.begin(RUN)
+    store.record(RUN.id, "none", 0, [
+        Generation(RUN.id, "0", t.group_id, "none", "object", 0, 0, "ok", triple=t)
+        for t in TRIPLES[:1]
+    ])  # fmt: skip
+    assert store.vectors(RUN.id, "e 1").ids == []  # "love songs" lost its vector
+    store.delete(other.id)
+    assert store.encoders() == []
 
 
 def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:

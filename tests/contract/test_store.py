@@ -307,6 +307,18 @@ def test_the_state_changes_with_every_write(store: Store) -> None:
     assert store.state() != first
 
 
+def test_the_pulse_tells_of_answers_and_of_statements(store: Store) -> None:
+    store.begin(RUN)
+    before = store.pulse()
+    assert store.pulse() == before
+    store.keep_answers([Answer("k1", RUN.model.id, "food", "stop")])
+    answered = store.pulse()
+    assert answered.token != before.token and answered.answers == before.answers + 1
+    store.record(RUN.id, "none", 0, ROUND)
+    said = store.pulse()
+    assert said.token != answered.token and said.answers == answered.answers
+
+
 def test_a_run_is_read_in_narrow_rows(store: Store) -> None:
     store.begin(RUN)
     store.record(RUN.id, "none", 0, ROUND)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -29,6 +30,7 @@ from kgbias.graph.types import (
     Triple,
     node_id,
 )
+from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -539,3 +541,36 @@ def crawled_run(store: SQLiteStore, name: str = "grown", last: str = "rain") -> 
         store.load(run.id, [generation])
     store.set_status(run.id, "complete")
     return store.find_run(name)
+
+
+def test_the_map_by_meaning_filters_as_the_others_do(
+    chromium: Any, store: SQLiteStore, tmp_path: Path
+) -> None:
+    objects = [f"{thing} {n}" for thing in ("soup", "storm", "match") for n in "abcdefghijkl"]
+    run = StoredRun(store, measured_run(store, GROUPS, objects, each=90))
+    rng, said = np.random.default_rng(0), list(run.said())
+    at = {"soup": 0, "storm": 1, "match": 2}
+    rows = [np.eye(3, 16)[at[o.split()[0]]] + 0.1 * rng.normal(size=16) for *_, o in said]
+    ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in said]
+    unit = [row / np.linalg.norm(row) for row in rows]
+    store.save_vectors("test 1", StatementVectors(ends, np.array(unit, np.float32)))
+    path = tmp_path / "explorer.html"
+    write_explorer([run], path)
+    window = Window(chromium, path)
+    page = window.page
+    page.select_option("#by", "meaning")
+    assert "by UMAP" in page.inner_text("#caption") and "36 objects" in page.inner_text("#map-note")
+    everything = window.count()
+    page.click("#tab-units")
+    regions = window.rows()
+    assert sum(int(region[1]) for region in regions) == everything
+    page.locator("#body tr button").first.click()
+    page.click("#details button:has-text('Only this')")
+    assert window.count() == int(regions[0][1]) < everything
+    page.click("#tab-statements")
+    things = {line[2].split()[0] for line in window.rows()}
+    assert things == {regions[0][0].split(", ")[0]}  # a region is of one subject, as its name says
+    address = page.evaluate("location.hash")
+    again = Window(chromium, path, address)
+    assert again.count() == window.count()
+    assert window.complaints == again.complaints == []

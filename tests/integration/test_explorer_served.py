@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
+from tests.fault_server import FaultServer
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
 
@@ -169,3 +171,39 @@ def test_hostile_text_from_a_server_is_inert(chromium: Any, store: SQLiteStore) 
             page.wait_for_selector("#details h3:has-text('answer')")
         page.fill("#search", "<img")
         assert page.evaluate("window.pwned === undefined")
+
+
+def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None:
+    url, expanding, on = str(tmp_path / "kgbias.db"), threading.Event(), threading.Event()
+
+    def answers(body: dict[str, Any], _: int) -> str:
+        if "smart" in body["prompt"]:  # an example: the first round has been read
+            expanding.set()
+            on.wait(60)
+        return f"smart and {body['seed'] % 97}"
+
+    with FaultServer(answers) as model:
+        crawl = subprocess.Popen(
+            [sys.executable, "-m", "kgbias", "crawl", "--model", "openai:m",
+             "--base-url", model.url, "--store", url, "--run", "watched", "--group", "Women",
+             "--samples", "2", "--iterations", "1", "--form", "completion"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert expanding.wait(60)
+        with serving(url, "watched") as address, opened(chromium, address) as page:
+            page.click('[data-tab="group"]')
+            page.wait_for_selector("#live:has-text('watched is running')")
+            few = page.evaluate("kgbias.about.rows")
+            page.evaluate("kgbias.set({ row: 0 })")  # somebody reads: the page waits
+            page.wait_for_selector("#details h4:has-text('Answered')")
+            on.set()
+            assert crawl.wait(60) == 0
+            page.wait_for_selector("#live button:has-text('Show them now')")
+            assert page.evaluate("kgbias.about.rows") == few
+            page.click("#close-details")
+            with SQLiteStore(url) as store:
+                (summary,) = store.summaries()
+            until(page, f"window.kgbias?.about.rows === {summary.triples}")
+            page.wait_for_selector("#live", state="hidden")
+            assert summary.triples > few > 0
+            assert "view=group" in page.url and not page.is_visible("#warning")

@@ -66,7 +66,7 @@ def test_no_compiled_code_from_where_the_current_folder_says(
 ) -> None:
     (tmp_path / ".numba_config.yaml").write_text("cache_dir: theirs\n")
     monkeypatch.chdir(tmp_path)
-    topics._umap.cache_clear()
+    topics.load_umap.cache_clear()
     with pytest.raises(UsageError, match="where Numba loads compiled code from"):
-        topics._umap()
+        topics.load_umap()
     assert [path.name for path in tmp_path.iterdir()] == [".numba_config.yaml"]

@@ -141,7 +141,7 @@ def started(folder: Path, names: Names, further: Path | None = None) -> tuple[An
     for name in names.names:
         word = next(w for w in name.text.split() if w[0].isupper())
         like[word] = name.group.split()[0]
-    for token, n in new.items():
+    for token, n in sorted(new.items(), key=lambda item: item[1]):  # noise in a fixed order
         bare = token.removeprefix("▁")
         if token in has:
             table[n] = rows[has[token]]

@@ -98,14 +98,14 @@ const syncMeasures = () => {
   }
 };
 
-const CHIPS = { inGroup: "group", predicate: "predicate", object: "object", topic: "topic", community: "community", words: "words" };
+const CHIPS = { inGroup: "group", predicate: "predicate", object: "object", topic: "topic", community: "community", meaning: "region", words: "words" };
 const drawChips = () => {
   const chips = [];
   for (const [key, name] of Object.entries(CHIPS)) {
     const value = state[key];
     if (value === BASE[key]) continue;
     if (key === "inGroup" && ["group", "two", "path"].includes(state.view)) continue;
-    const text = key === "words" ? `“${value}”` : key === "community" ? maps?.community?.name[value] ?? "" : texts[name][value];
+    const text = key === "words" ? `“${value}”` : OF_OBJECTS.includes(key) ? maps?.[key]?.name[value] ?? "" : texts[name][value];
     chips.push(chip(name, text, { [key]: BASE[key] }));
   }
   if (state.lasso) chips.push(chip("lasso", "drawn on the map", { lasso: null }));
@@ -129,8 +129,11 @@ const wire = (id, key, value = Number) => by(id).addEventListener("input", () =>
 // Drawing
 
 const CAPTIONS = {
-  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. A disc is a ${NOUN[state.by].toLowerCase()}, a dot is an object said of it; ${state.by === "community" ? "" : "objects at the rim are shared, on the side of the units they are shared with; "}colour: positive minus negative.`,
+  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. ${state.by === "meaning" ? byMeaning() : byUnits()}colour: positive minus negative.`,
 };
+const PLACING = { umap: "UMAP", pca: "two principal components (UMAP comes with kgbias[topics], and separates more)" };
+const byMeaning = () => `A dot is an object, near others that are about the same by ${PLACING[about.placing]}, whether or not they agree (“lazy” lies near “not lazy”); directions and distances across the map mean nothing. Names are words found most in a region; `;
+const byUnits = () => `A disc is a ${NOUN[state.by].toLowerCase()}, a dot is an object said of it; ${state.by === "community" ? "" : "objects at the rim are shared, on the side of the units they are shared with; "}`;
 const NEEDS = { group: ["group"], two: ["group", "with"], path: ["group", "with"], differences: [] };
 const settle = () => {  // choose what a view needs and the state lacks
   if (NEEDS[state.view]?.length && !texts.group.length) state.view = "map";
@@ -196,7 +199,7 @@ const start = async () => {
   });
   by("source-choice").hidden = about.sources.length < 2;
   document.querySelector('[data-tab="differences"]').hidden = about.sources.length < 2;
-  about.maps.forEach((kind) => by("by").append(option({ group: "groups", community: "communities", topic: "topics", predicate: "predicates" }[kind], kind)));
+  about.maps.forEach((kind) => by("by").append(option({ group: "groups", meaning: "meaning", community: "communities", topic: "topics", predicate: "predicates" }[kind], kind)));
   fillGroups(by("group"), about.categories);
   fillGroups(by("with"), about.categories);
   by("topic").append(option("all", -1), ...texts.topic.slice(1).map((name, n) => option(short(name, 50), n + 1)));
@@ -257,10 +260,17 @@ const start = async () => {
   readyMaps(await block("maps"));
   startMap();
   draw();
+  startLive();
   document.documentElement.dataset.ready = Math.round(performance.now());
-  window.kgbias = { state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
+  window.kgbias = { about, state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
 };
-by("warning").showModal();
+const warnedOf = warnedBefore();
+if (warnedOf) {
+  document.body.classList.toggle("blurred", warnedOf === "blurred");
+  by("blur").setAttribute("aria-pressed", warnedOf === "blurred");
+  document.body.classList.remove("unwarned");
+} else by("warning").showModal();
 start().catch((problem) => {
+  if (problem.stale) return location.reload();
   by("found").textContent = `This page cannot be shown here: ${problem.message}. It needs a browser of 2023 or later.`;
 });

@@ -18,8 +18,10 @@ const cutTexts = (all, lengths) => {
   return texts;
 };
 
-const fetched = async (path) => {
-  const answer = await fetch(path, { credentials: "same-origin" });
+// What is asked by place is only right for the data that this page was made for.
+const fetched = async (path, values = {}) => {
+  const answer = await fetch(`${path}?${new URLSearchParams({ ...values, v: about.version })}`, { credentials: "same-origin" });
+  if (answer.status === 409) throw Object.assign(new Error("the statements have changed: load the page again"), { stale: true });
   if (!answer.ok) throw new Error(`the server says ${answer.status} ${answer.statusText}`);
   return answer;
 };

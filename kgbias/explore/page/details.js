@@ -145,7 +145,7 @@ const openObject = (object) => {
 // A unit of a map: what it is, and where to go from it.
 const openUnit = (kind, unit) => {
   const all = sums(selection(), maps[kind].unit.length, unitOf(kind)), ways = make("p", null, "ways");
-  const n = kind === "community" ? -1 : maps[kind].unit[unit];
+  const n = OF_OBJECTS.includes(kind) ? -1 : maps[kind].unit[unit];
   if (kind === "group") {
     ways.append(button("Its neighbourhood", () => set({ view: "group", group: n })),
       button(`With ${short(texts.group[state.with < 0 || state.with === n ? firstOther(n) : state.with], 24)}`, () => set({ view: "two", group: n, with: state.with < 0 || state.with === n ? firstOther(n) : state.with })));

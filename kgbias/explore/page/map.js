@@ -35,12 +35,16 @@ const strongest = (all, place, most) => {
   return above.concat(found.filter((n) => all.said[n] === least).slice(0, most - above.length));
 };
 
-// The whole map, discs included: the frame stays fixed whatever is drawn.
+// The whole map, discs and dots included: the frame stays fixed whatever is drawn.
 const extent = (place) => {
   const box = { x: [Infinity, -Infinity], y: [Infinity, -Infinity] };
   place.radii.forEach((r, n) => ["x", "y"].forEach((axis, k) => {
     const at = place.centres[2 * n + k];
     box[axis] = [Math.min(box[axis][0], at - r), Math.max(box[axis][1], at + r)];
+  }));
+  place.home.forEach((home, n) => home && ["x", "y"].forEach((axis, k) => {
+    const at = place.points[2 * n + k];
+    box[axis] = [Math.min(box[axis][0], at), Math.max(box[axis][1], at)];
   }));
   return box;
 };
@@ -51,12 +55,13 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
   const { kind, units, objects } = fresh || !map.drawn ? (map.drawn = mapSums()) : map.drawn;
   const place = maps[kind], step = place.step[0], { page, ink, line, soft } = colours(), graph = map.graph;
   const chosen = strongest(objects, place, MOST);
+  const inside = kind === "meaning";  // regions have no edge: their names stand among their dots
   graph.clear();
   place.unit.forEach((_, n) => {
     const value = net(units, n), hue = netColour(value);
     graph.addNode(`u${n}`, {
       x: place.centres[2 * n], y: place.centres[2 * n + 1], size: place.radii[n], unit: n,
-      color: mix(page, units.n[n] ? hue : line, units.n[n] ? 0.2 : 0.25), zIndex: 0,
+      color: inside ? "rgba(0,0,0,0)" : mix(page, units.n[n] ? hue : line, units.n[n] ? 0.2 : 0.25), inside, zIndex: 0,
       label: short(unitName(kind, n), 40), count: units.said[n], ink: units.n[n] ? ink : soft, type: "circle",
     });
   });
@@ -91,17 +96,17 @@ const room = (box) => {
 };
 const drawMapLabel = (context, data) => {
   const unit = data.unit !== undefined, size = unit ? unitText(data.size) : 11.5;
-  if (unit ? data.size < 7 && !data.highlighted : data.size < 6.5) return;
+  if (unit ? data.size < 7 && !data.highlighted && !data.inside : data.size < 6.5) return;
   const { page } = colours();
   const font = `${unit ? 600 : 400} ${size}px ${FONT}`;
-  const label = unit && !data.highlighted ? fitting(data.label, Math.max(104, data.size * 2.7), font) : data.label;
+  const label = unit && !data.highlighted && !data.inside ? fitting(data.label, Math.max(104, data.size * 2.7), font) : data.label;
   context.font = font;
   context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
   // A unit's name stands above its disc, or inside it if the disc is larger than the picture.
-  const x = unit ? data.x : data.x + data.size + 3, y = unit ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
+  const x = unit ? data.x : data.x + data.size + 3, y = unit && !data.inside ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
   const wide = context.measureText(label).width, left = unit ? x - wide / 2 : x;
-  if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && !unit) return;
+  if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && (!unit || data.inside)) return;
   context.lineJoin = "round";
   context.lineWidth = unit ? 4 : 3;
   context.strokeStyle = page;
@@ -238,11 +243,11 @@ const mapPicture = () => {
     if (p.x + r < 0 || p.y + r < 0 || p.x - r > width || p.y - r > height) continue;
     dots.append(svg("circle", { cx: p.x.toFixed(1), cy: p.y.toFixed(1), r: Math.max(0.4, r).toFixed(1), fill: data.color }));
     const unit = isUnit(data);
-    if (unit ? r < 7 : r < 6.5) continue;
+    if (unit ? r < 7 && !data.inside : r < 6.5) continue;
     const size = unit ? unitText(r) : 11.5, font = `${unit ? 600 : 400} ${size}px ${FONT}`;
-    const label = unit ? fitting(data.label, Math.max(104, r * 2.7), font) : plain(data.label), wide = widthOf(label, font);
-    const x = unit ? p.x : p.x + r + 3, y = unit ? Math.max(size, p.y - r - size * 0.7) : p.y, left = unit ? x - wide / 2 : x;
-    if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && !unit) continue;
+    const label = unit && !data.inside ? fitting(data.label, Math.max(104, r * 2.7), font) : plain(data.label), wide = widthOf(label, font);
+    const x = unit ? p.x : p.x + r + 3, y = unit && !data.inside ? Math.max(size, p.y - r - size * 0.7) : p.y, left = unit ? x - wide / 2 : x;
+    if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && (!unit || data.inside)) continue;
     words.append(svg("text", { x, y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink }, label));
   }
   picture.append(lines, dots, words);

@@ -49,7 +49,7 @@ const inPage = {
 };
 const onServer = {
   of: async (n) => (await fetched(`statement/${n}`)).json(),
-  next: async (n, first) => (await (await fetched(`statement/${n}?first=${first}`)).json()).answers,
+  next: async (n, first) => (await (await fetched(`statement/${n}`, { first })).json()).answers,
   more: (kept, all) => `${number(kept)} of ${plural(all, "answer")}.`,
 };
 const origin = about.served ? onServer : inPage;

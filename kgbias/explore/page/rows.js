@@ -65,9 +65,9 @@ const passing = (source, but = []) => {
     const wanted = state[key], values = row[column];
     if (on(key) && wanted >= 0) tests.push((n) => values[n] === wanted);
   }
-  const community = maps?.community;
-  if (on("community") && state.community >= 0 && community) {
-    tests.push((n) => community.home[row.object[n]] === state.community + 1);
+  for (const kind of OF_OBJECTS) {
+    const home = maps?.[kind]?.home;
+    if (on(kind) && state[kind] >= 0 && home) tests.push((n) => home[row.object[n]] === state[kind] + 1);
   }
   if (on("regard") && state.regard) tests.push((n) => state.regard.has(row.label[n]));
   if (on("verdict") && state.verdict && row.verdict) tests.push((n) => state.verdict.has(row.verdict[n]));
@@ -129,16 +129,18 @@ const sums = (selection, size, keyOf) => {
 // Positive minus negative statements, as a share of those measured: -1 to 1, null if none was.
 const net = (all, key) => (all.measured[key] ? (all.positive[key] - all.negative[key]) / all.measured[key] : null);
 
+// The units of these maps are sets of objects with names of their own; those of the others are in the rows.
+const OF_OBJECTS = ["community", "meaning"];
 // The unit of a row on a map, -1 if it is on none.
 const unitOf = (kind) => {
   const map = maps[kind];
-  if (kind === "community") return (n) => map.home[row.object[n]] - 1;
+  if (OF_OBJECTS.includes(kind)) return (n) => map.home[row.object[n]] - 1;
   const column = row[kind];
   return (n) => map.place[column[n]];
 };
-const unitName = (kind, unit) => (kind === "community" ? maps[kind].name[unit] : texts[kind][maps[kind].unit[unit]]);
-const FILTER_OF = { group: "inGroup", predicate: "predicate", topic: "topic", community: "community" };
-const unitFilter = (kind, unit) => ({ [FILTER_OF[kind]]: kind === "community" ? unit : maps[kind].unit[unit] });
+const unitName = (kind, unit) => (OF_OBJECTS.includes(kind) ? maps[kind].name[unit] : texts[kind][maps[kind].unit[unit]]);
+const FILTER_OF = { group: "inGroup", predicate: "predicate", topic: "topic", community: "community", meaning: "meaning" };
+const unitFilter = (kind, unit) => ({ [FILTER_OF[kind]]: OF_OBJECTS.includes(kind) ? unit : maps[kind].unit[unit] });
 
 let maps = null;
 const readyMaps = (columns) => {
@@ -146,7 +148,7 @@ const readyMaps = (columns) => {
   for (const kind of about.maps) {
     const map = {};
     for (const name of ["unit", "centres", "radii", "home", "points", "step", "ties", "likeness", "name"]) map[name] = columns[`${kind}.${name}`];
-    if (kind !== "community") {
+    if (!OF_OBJECTS.includes(kind)) {
       map.place = new Int32Array(texts[kind].length).fill(-1);
       map.unit.forEach((unit, n) => { map.place[unit] = n; });
     }

@@ -3,7 +3,7 @@
 const VIEWS = ["map", "group", "two", "differences", "path"];
 const BASE = {
   view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
-  group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1,
+  group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1, meaning: -1,
   words: "", regard: null, verdict: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
   echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
   row: -1, limit: 30,
@@ -62,7 +62,7 @@ const read = (text) => {
       const points = value.split("_").map((p) => p.split("~").map(Number));
       if (points.length > 2 && points.length <= 60 && points.every((p) => p.length === 2 && p.every(Number.isFinite))) next.lasso = points;
     } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
-    else if (["count", "from", "to", "page", "limit", "row", "community"].includes(key)) {
+    else if (["count", "from", "to", "page", "limit", "row", "community", "meaning"].includes(key)) {
       next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
     } else if (key === "sort") next.sort = COLUMNS.includes(value) || sortedSource(value) >= 0 || about.measures.some((m) => m.name === value) ? value : BASE.sort;
     else if (key === "table") next.table = Object.hasOwn(TABLES, value) ? value : null;
@@ -87,7 +87,7 @@ const set = (changes) => {
   told(changes);
 };
 const FILTERS = [
-  "inGroup", "predicate", "object", "topic", "community", "words", "regard", "verdict", "strategy",
+  "inGroup", "predicate", "object", "topic", "community", "meaning", "words", "regard", "verdict", "strategy",
   "measures", "count", "from", "to", "echoes", "lasso",
 ];
 const cleared = () => Object.fromEntries(FILTERS.map((key) => [key, key === "measures" ? {} : BASE[key]]));

@@ -14,7 +14,7 @@ const markRow = () => {
   for (const line of document.querySelectorAll("#body [data-row]")) line.classList.toggle("chosen", Number(line.dataset.row) === state.row);
 };
 
-const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community" };
+const NOUN = { group: "Group", predicate: "Predicate", topic: "Topic", community: "Community", meaning: "Region" };
 const drawUnits = () => {
   const kind = state.by, all = sums(tableRows(), maps[kind].unit.length, unitOf(kind));
   const head = make("tr");
@@ -48,7 +48,7 @@ const tableOpen = () => {
 const drawTable = () => {
   const open = tableOpen();
   for (const name of Object.keys(TABLES)) by(`tab-${name}`).setAttribute("aria-selected", name === open);
-  by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities" }[state.by];
+  by("tab-units").textContent = { group: "Groups", predicate: "Predicates", topic: "Topics", community: "Communities", meaning: "Regions" }[state.by];
   by("found").textContent = plural(tableRows().rows.length, "statement");
   TABLES[open]();
 };

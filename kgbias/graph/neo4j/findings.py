@@ -10,7 +10,15 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph import as_graph
 from kgbias.graph.as_graph import KINDS, LABELS, values
 from kgbias.graph.labels import Label, label_of
-from kgbias.graph.neo4j.session import BATCH, Neo4jSession, Statement, of_edges, of_nodes, spread
+from kgbias.graph.neo4j.session import (
+    BATCH,
+    VECTORS,
+    Neo4jSession,
+    Statement,
+    of_edges,
+    of_nodes,
+    spread,
+)
 from kgbias.graph.record import in_graph, properties, read_settings, record_of
 from kgbias.graph.types import (
     About,
@@ -30,6 +38,7 @@ from kgbias.graph.types import (
     TopicModel,
     canonical_json,
 )
+from kgbias.graph.vectors import KEPT, StatementVectors
 from kgbias.models.base import ModelInfo, Settings
 
 _METRIC = """
@@ -131,6 +140,27 @@ _SETTINGS = """
 MATCH (:BenchmarkItem)-[e:READ_BY]->(:Model {uid: $model})
 RETURN DISTINCT e.settings AS settings ORDER BY settings"""
 
+# Vectors are derived: nodes beside the graph, found by what they are of, and by their index.
+_UNIQUE_VECTORS = """
+CREATE CONSTRAINT kgbias_statementvector IF NOT EXISTS FOR (v:StatementVector)
+REQUIRE (v.predicate_uid, v.object_uid, v.encoder) IS UNIQUE"""
+# Quantized vectors shift a cosine by .01, enough to find what SQLite does not.
+_INDEX_VECTORS = """
+CREATE VECTOR INDEX {index} IF NOT EXISTS FOR (v:StatementVector) ON v.values
+OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions},
+`vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}}}}"""
+_VECTORS = """
+UNWIND $rows AS row
+MERGE (v:StatementVector {predicate_uid: row[0], object_uid: row[1], encoder: $encoder})
+SET v.values = row[2]"""
+_READ_VECTORS = """
+MATCH (:Run {uid: $run})<-[:IN]-(:Generation)-[:YIELDED]->(t:Triple)
+WITH DISTINCT t
+MATCH (p:Predicate)<-[:PREDICATE]-(t)-[:OBJECT]->(o:Object)
+WITH DISTINCT p.uid AS predicate, o.uid AS object
+MATCH (v:StatementVector {predicate_uid: predicate, object_uid: object, encoder: $encoder})
+RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
+
 _FORGET_LINKS = "MATCH ()-[near:NEAR {run: $name}]->() DELETE near"
 _READ_LINKS = """
 MATCH (run:Run {{uid: $run}})
@@ -155,6 +185,9 @@ MATCH (:Run {uid: $run})-[p:PLACED]->(n)
 RETURN CASE WHEN n:SocialGroup THEN 'group' ELSE 'object' END AS kind, n.uid AS node_id,
        n.name AS label, properties(p) AS p
 ORDER BY kind, node_id"""
+
+
+_AT_ONCE = 1_000  # vectors written in one transaction: 8 MB
 
 
 class Findings(Neo4jSession):
@@ -370,6 +403,31 @@ class Findings(Neo4jSession):
                 NearDuplicate, _READ_LINKS.format(label=LABELS[kind], kind=kind), run=run_id
             )
         ]
+
+    def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
+        if not vectors.statements:
+            return
+        self.write((_UNIQUE_VECTORS, {}))
+        if self.has_vector_index:
+            given = {"index": VECTORS, "dimensions": vectors.rows.shape[1]}
+            self.write((_INDEX_VECTORS.format(**given), {}))
+        kept = vectors.rows.astype(KEPT).astype(float).tolist()
+        rows = [[*ends, row] for ends, row in zip(vectors.statements, kept, strict=True)]
+        for start in range(0, len(rows), _AT_ONCE):
+            given = {"rows": rows[start : start + _AT_ONCE], "encoder": encoder}
+            self.write((_VECTORS, given))
+
+    def encoders(self) -> list[str]:
+        query = "MATCH (v:StatementVector) RETURN DISTINCT v.encoder AS encoder ORDER BY encoder"
+        return [str(row["encoder"]) for row in self.read(query)]
+
+    def vectors(self, run_id: str, encoder: str) -> StatementVectors:
+        import numpy as np
+
+        found = list(self.stream(_READ_VECTORS, run=run_id, encoder=encoder))
+        rows = np.array([row["values"] for row in found], dtype=np.float32)
+        ends = [(row["predicate"], row["object"]) for row in found]
+        return StatementVectors(ends, rows.reshape(len(found), -1 if found else 0))
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         touched = {(p.kind, p.node_id) for p in (*self.places(run_id), *places)}

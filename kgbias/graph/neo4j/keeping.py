@@ -57,6 +57,14 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held} OR {_NEAR}
 # What only this run holds, label by label, in order of deletion. A node goes before whatever leads
 # to it: the next deletion then finishes one that was interrupted.
 _ALONE = {
+    "StatementVector": f"""{_SAID}
+WITH DISTINCT run, t WHERE NOT {_TRIPLE_STAYS}
+MATCH (p:Predicate)<-[:PREDICATE]-(t)-[:OBJECT]->(o:Object)
+MATCH (n:StatementVector {{predicate_uid: p.uid, object_uid: o.uid}})
+WHERE n.encoder IS NOT NULL  // so that their index finds it
+WITH DISTINCT run, n, p, o
+WHERE NOT EXISTS {{ (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o) WHERE {_TRIPLE_STAYS} }}
+WITH DISTINCT run, n""",
     "Object": _part(
         "Object",
         f" OR {_OF_TEST} OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}",

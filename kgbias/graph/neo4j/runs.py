@@ -17,6 +17,7 @@ from kgbias.graph.types import (
     Batch,
     Category,
     Group,
+    Pulse,
     Run,
     RunSummary,
     Status,
@@ -256,6 +257,18 @@ class Runs(Neo4jSession):
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         self.write_each(of_nodes(("Answer", map(in_graph, answers)), kept=True))
+
+    def pulse(self) -> Pulse:
+        # Each of these is a number that the server keeps at hand, however large the graph.
+        nodes, edges, answers = (
+            self.read(query)[0]["n"]
+            for query in (
+                "MATCH (x) RETURN count(x) AS n",
+                "MATCH ()-[x]->() RETURN count(x) AS n",
+                "MATCH (x:Answer) RETURN count(x) AS n",
+            )
+        )
+        return Pulse(f"{nodes} {edges}", answers)
 
     def derive(self, run_id: str) -> None:
         """See `kgbias.graph.store.Store.derive`."""

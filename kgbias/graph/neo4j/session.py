@@ -23,6 +23,8 @@ BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _OLDEST = (4, 4)
+_INDEXES_VECTORS = (5, 18)
+VECTORS = "kgbias_vectors"  # the index of statements by their vectors
 
 
 class Incomplete(StoreError):
@@ -90,6 +92,11 @@ class Neo4jSession:
     def database(self) -> str | None:
         """The database on the server; None: its default."""
         return self._database
+
+    @property
+    def has_vector_index(self) -> bool:
+        """Whether the server can index vectors."""
+        return not self._version or self._version >= _INDEXES_VECTORS
 
     def read(self, query: str, **parameters: Any) -> list[Row]:
         """The rows of a read-only query."""
@@ -220,8 +227,8 @@ class Neo4jSession:
 
     def _refuse_old_server(self) -> None:
         version = self._driver.get_server_info().agent.removeprefix("Neo4j/")
-        numbers = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
-        if numbers and numbers < _OLDEST:
+        self._version = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
+        if self._version and self._version < _OLDEST:
             raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 4.4 or later")
 
     def _explained(self, error: Exception) -> StoreError:

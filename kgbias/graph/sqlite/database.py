@@ -15,7 +15,7 @@ from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
-from kgbias.graph.types import topic_model_id
+from kgbias.graph.types import Pulse, topic_model_id
 from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
@@ -163,6 +163,10 @@ class Database:
     def token(self) -> str:
         """A text that every write by kgbias replaces: the same token means the same content."""
         return str(self._db.execute("SELECT token FROM state").fetchone()[0])
+
+    def pulse(self) -> Pulse:
+        (last,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM answer").fetchone()
+        return Pulse(self.token(), last)
 
     def state(self) -> str:
         """A text that changes with every write, even by another program: the token, with the size

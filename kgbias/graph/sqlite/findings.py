@@ -27,6 +27,7 @@ from kgbias.graph.types import (
     node_id,
     storable,
 )
+from kgbias.graph.vectors import StatementVectors, packed, unpacked
 from kgbias.models.base import ModelInfo, Settings
 
 _TABLES = {"group": '"group"', "object": "object", "topic": "topic"}
@@ -40,6 +41,13 @@ ORDER BY model, apx_id, name, z, text"""
 _ITEMS = """
 SELECT * FROM item_score JOIN benchmark_item ON id = item_id
 WHERE asked = :asked AND item_id IN (SELECT value FROM json_each(:ids))"""
+
+_VECTORS = """
+SELECT predicate_id, object_id, data FROM vector WHERE encoder = :encoder
+AND (predicate_id, object_id) IN (
+    SELECT predicate_id, object_id FROM triple
+    WHERE id IN (SELECT triple_id FROM generation WHERE run_id = :run))
+ORDER BY predicate_id, object_id"""
 
 _PLACES = """
 SELECT place.*, coalesce("group".name, object.text) AS label FROM place
@@ -234,6 +242,22 @@ class Findings(Database):
                 (run_id, kind),
             )
         return found
+
+    def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
+        rows = zip(vectors.statements, packed(vectors.rows), strict=True)
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
+                [(encoder, *ends, data) for ends, data in rows],
+            )
+
+    def encoders(self) -> list[str]:
+        found = self._db.execute("SELECT DISTINCT encoder FROM vector ORDER BY encoder")
+        return [encoder for (encoder,) in found]
+
+    def vectors(self, run_id: str, encoder: str) -> StatementVectors:
+        found = self._db.execute(_VECTORS, {"run": run_id, "encoder": encoder}).fetchall()
+        return StatementVectors([(p, o) for p, o, _ in found], unpacked([row[2] for row in found]))
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         with self._transaction():

@@ -58,6 +58,11 @@ _CONTENT = {
 }
 
 
+# The vectors of statements that no triple says, though others share their parts.
+_UNSAID = """
+DELETE FROM vector
+WHERE (predicate_id, object_id) NOT IN (SELECT predicate_id, object_id FROM triple)"""
+
 _NOT_SWEPT = {"association_test", "sofa"}  # one may belong to no run
 
 
@@ -80,6 +85,7 @@ class Keeping(Crawls):
                 derived = {label: self._there(label) for label in _DERIVED}
                 self._remove("run", gone)
                 self._sweep(("answer", *SHARED), gone)
+                self._db.execute(_UNSAID)
                 gone |= {label: n - self._there(label) for label, n in derived.items()}
                 if dry_run:
                     raise _Undone
@@ -95,6 +101,7 @@ class Keeping(Crawls):
             for table in swept:
                 self._loose(table, f'SELECT {key(table)} FROM "{table}"')
             self._sweep(swept, gone)
+            self._db.execute(_UNSAID)
         for label, count in shape.by_label(gone).items():
             (progress or Silent()).note(f"removed {count:,} {label} that nothing referred to")
         self._db.execute("VACUUM")
@@ -272,6 +279,8 @@ def _sound(table: str, column: str, kind: str, full: bool) -> str:
         low = -1 if column in _FROM_MINUS_ONE else 0
         high = _ROUNDS if column in ("iteration", "attempt") else _COUNTS
         test = f"typeof({name}) = 'integer' AND {name} BETWEEN {low} AND {high}"
+    elif kind == "BLOB":
+        test = f"typeof({name}) = 'blob' AND length({name}) % 2 = 0"
     else:
         low_end = f"{name} > -9e999" if "likelihood" not in column else "TRUE"
         test = f"typeof({name}) = 'real' AND {name} < 9e999 AND {low_end}"

@@ -311,6 +311,12 @@ MIGRATIONS = [
     ALTER TABLE profile_part ADD COLUMN begins INTEGER;
     ALTER TABLE profile_part ADD COLUMN ends INTEGER;
     """,
+    """
+    -- Where an encoder places statements: two bytes a number.
+    CREATE TABLE vector (
+        encoder TEXT NOT NULL, predicate_id TEXT NOT NULL, object_id TEXT NOT NULL,
+        data BLOB NOT NULL, PRIMARY KEY (encoder, predicate_id, object_id));
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
@@ -488,6 +494,8 @@ _PARTS = (
     ("attribution", "triple_id", "triple"),
     ("label", "triple_id", "triple"),
     ("item_score", "item_id", "benchmark_item"),
+    ("vector", "predicate_id", "predicate"),
+    ("vector", "object_id", "object"),
     ("association_edge", "test_id", "association_test"),
     ("sofa_category", "sofa_id", "sofa"),
     ("sofa_group", "sofa_id", "sofa"),

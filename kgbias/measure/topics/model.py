@@ -305,7 +305,7 @@ def clustered(
     try:
         from hdbscan import HDBSCAN
 
-        umap = _umap()
+        umap = load_umap()
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "hdbscan", extra="topics") from error
     import warnings
@@ -336,7 +336,7 @@ def clustered(
 
 
 @cache
-def _umap() -> Any:
+def load_umap() -> Any:
     """UMAP, with everything that Numba compiles for it kept in Numba's cache. UMAP requests that
     only in some places; the rest costs each process that finds topics nine seconds of processor
     time."""
@@ -345,7 +345,10 @@ def _umap() -> Any:
             f"topics cannot be found beside {settings}, which says where Numba loads compiled code "
             "from: remove it if it is not yours, or work in another folder"
         )
-    from umap import UMAP, distances, layouts, spectral, umap_, utils
+    try:
+        from umap import UMAP, distances, layouts, spectral, umap_, utils
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "umap", extra="topics") from error
 
     for module in (distances, layouts, spectral, umap_, utils):
         for function in vars(module).values():

@@ -1,6 +1,6 @@
 """Whether intervals keep their promise and whether sentences are printed by chance: simulations.
 
-    python benchmarks/coverage.py [SECTION ...]
+    python benchmarks/crawl_coverage.py [SECTION ...]
 
 Each section draws many samples from a known truth, through the library's own functions, and counts.
 Prints Markdown tables with Monte Carlo errors, for docs/methods/statistics.md: a share of n samples

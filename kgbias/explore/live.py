@@ -1,0 +1,98 @@
+"""A crawl that is still running, as a served page shows it.
+
+The server looks at the store again and again: cheaply (`Store.pulse`), and at the runs only if
+something was written. New statements come when a round of the crawl is complete, because a crawl
+writes a round as a whole; until then, only the number of answers in the log grows.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from kgbias.crawl.config import recorded
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Pulse, RunSummary
+from kgbias.io.text import duration, printable
+
+EVERY = 2.0  # seconds between two looks, at least
+_SHARE = 10  # a look may take a tenth of the time
+_QUIET = 60.0  # seconds without a new answer after which a crawl may have been stopped
+
+
+@dataclass(slots=True)
+class Live:
+    """What changes in some runs while they are looked at. `look` says whether they must be read
+    again; `lines` are the crawls still running, a line each."""
+
+    runs: Sequence[StoredRun]
+    _pulse: Pulse | None = None
+    _moved: float = 0.0  # when the pulse was last seen to differ, on the monotonic clock
+    _next: float = 0.0
+    _running: dict[str, RunSummary] = field(default_factory=dict)
+    _answers: dict[str, int] = field(default_factory=dict)  # in the log when a round was complete
+
+    def look(self) -> bool:
+        """Whether the runs hold something else than at the last look. At the first look, and soon
+        after another, False."""
+        began = time.monotonic()
+        if began < self._next:
+            return False
+        first, before = self._pulse is None, self._running
+        changed = False
+        if (pulse := self.runs[0].store.pulse()) != self._pulse:
+            self._pulse, self._moved = pulse, began
+            self._running = self._summaries()
+            for run_id, summary in self._running.items():
+                if run_id not in before or summary.generations != before[run_id].generations:
+                    self._answers[run_id] = pulse.answers
+            # While a crawl runs, most writes are answers that no statement comes from yet.
+            counts = {id: s.generations for id, s in self._running.items()}
+            changed = not counts or counts != {id: s.generations for id, s in before.items()}
+        took = time.monotonic() - began
+        self.wait(took)
+        return changed and not first
+
+    def wait(self, seconds: float) -> None:
+        """Look again only after a time that makes work of this many seconds a small part."""
+        self._next = time.monotonic() + max(EVERY, _SHARE * seconds)
+
+    @property
+    def lines(self) -> list[str]:
+        """The crawls still running, how far each is, and what it took so far."""
+        return [self._line(s) for s in self._running.values()] if self._pulse else []
+
+    def _summaries(self) -> dict[str, RunSummary]:
+        found = {}
+        for run in self.runs:
+            if StoredRun.find(run.store, run.name).status == "running":
+                found[run.id] = run.summary()
+        return found
+
+    def _line(self, s: RunSummary) -> str:
+        assert self._pulse is not None
+        done = s.generations - s.resampled
+        new = self._pulse.answers - self._answers[s.run.id]
+        said = f", with {s.triples:,} different statements" if s.triples else ""
+        parts = [f"{printable(s.run.name)} is running: {done:,}{_of(s)} prompts answered{said}"]
+        if new:
+            parts.append(f"{new:,} more answers, read once their round is complete")
+        if tokens := s.prompt_tokens + s.completion_tokens:
+            seconds = f", {duration(s.seconds)} of asking" if s.seconds else ""
+            parts.append(
+                f"{tokens:,} tokens ({s.prompt_tokens:,} in, {s.completion_tokens:,} out){seconds}"
+            )
+        if (quiet := time.monotonic() - self._moved) > _QUIET:
+            parts.append(
+                f"nothing new for {duration(quiet)}: if the crawl was stopped, the same command "
+                "continues it"
+            )
+        return "; ".join(parts)
+
+
+def _of(s: RunSummary) -> str:
+    """How many prompts the crawl asks, if it is one of this version's."""
+    try:
+        return f" of {recorded(s.run.config, s.run.categories).places:,}"
+    except (DataError, UsageError):
+        return ""

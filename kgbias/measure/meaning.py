@@ -1,0 +1,135 @@
+"""Statements by what they mean: the vectors that stores keep of them, and what lies near.
+
+The vector of a statement is that of its predicate and object, without its group, by the encoder
+that ships (all-MiniLM-L6-v2). A cosine says how far two texts are about the same, and not whether
+they agree: "are not lazy" lies near "are lazy".
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import node_id, statement_id
+from kgbias.graph.vectors import KEPT, StatementVectors, nearest
+from kgbias.ids import normalise
+from kgbias.io.progress import Progress, Silent
+from kgbias.measure.embedding import MiniLM
+from kgbias.measure.scoring import PIECE, processes_for
+from kgbias.parallel import Executor
+from kgbias.parallel.local import Local
+
+Ends = tuple[str, str]  # the uids of a predicate and an object
+
+
+def encoder_of(vectors: MiniLM) -> str:
+    """The name under which stores keep what this encoder gives."""
+    return f"{vectors.name} {vectors.version}"
+
+
+def texts_of(run: StoredRun) -> dict[Ends, str]:
+    """What the run's triples say, each once: the words in the form in which two texts count as the
+    same (`kgbias.ids.normalise`), so that they follow from the ids."""
+    return {
+        (node_id("predicate", p), node_id("object", o)): normalise(f"{p} {o}")
+        for _, _, p, o in run.said()
+    }
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Reading statements, as work whose pieces are lists of texts (`kgbias.parallel.Work`)."""
+
+    device: str = "auto"
+    threads: int = 1
+
+    @cached_property
+    def encoder(self) -> MiniLM:
+        return MiniLM(self.device)
+
+    @property
+    def version(self) -> str:
+        return encoder_of(self.encoder)
+
+    def open(self) -> str:
+        self.encoder.embed(["."])
+        return self.version
+
+    def __call__(self, piece: Sequence[str]) -> NDArray[np.float32]:
+        """A vector for each text, [n, d], as stores keep them."""
+        self.encoder.forget()  # floating-point sums depend on the batch
+        return self.encoder.embed(piece).astype(KEPT).astype(np.float32)
+
+    def __reduce__(self) -> tuple[type["Placing"], tuple[str, int]]:
+        """Pickles without the model."""
+        return Placing, (self.device, self.threads)
+
+
+def keep_vectors(
+    run: StoredRun,
+    progress: Progress | None = None,
+    *,
+    device: str = "auto",
+    processes: int | None = None,
+    executor: Executor | None = None,
+) -> int:
+    """Write the vectors that the run's statements lack; returns how many that were. May be
+    interrupted and repeated: each piece is kept once it is read. `processes` and `executor` are as
+    for `kgbias.measure.scoring.measure`."""
+    from kgbias.models.load import find_device
+
+    progress, work, texts = progress or Silent(), Placing(device), texts_of(run)
+    there = set(run.vectors(work.version).statements)
+    new = sorted(texts.keys() - there, key=lambda ends: (texts[ends], ends))
+    progress.stage("vectors", len(texts))
+    progress.advance(len(texts) - len(new), cached=len(texts) - len(new))
+    if not new:
+        return 0
+    pieces = [new[start : start + PIECE] for start in range(0, len(new), PIECE)]
+    asked = [[texts[ends] for ends in piece] for piece in pieces]
+    with ExitStack() as held:
+        if executor is None:
+            number = processes_for(len(new), processes) if find_device(device) == "cpu" else 1
+            executor = held.enter_context(closing(Local(number)))
+        for place, rows in held.enter_context(closing(executor.each(work, asked))):
+            run.store.save_vectors(work.version, StatementVectors(pieces[place], rows))
+            progress.advance(len(pieces[place]))
+    return len(new)
+
+
+@dataclass(frozen=True)
+class Meanings:
+    """The statements of a run by what they mean: the id of each (`TripleView.statement_id`), its
+    words, and its vector, [n, d], by the `encoder`."""
+
+    ids: Sequence[str]
+    texts: Sequence[str]
+    rows: NDArray[np.float32]
+    encoder: MiniLM
+
+    @classmethod
+    def of(cls, run: StoredRun, device: str = "auto") -> "Meanings":
+        """Those of the vectors that the store keeps; what has none there is read now, and not kept.
+
+        Raises MissingExtra if the encoder is not installed."""
+        work, texts = Placing(device), texts_of(run)
+        kept = run.vectors(work.version)
+        vectors: Mapping[Ends, NDArray[np.float32]] = dict(
+            zip(kept.statements, kept.rows, strict=True)
+        )
+        new = sorted((ends for ends in texts if ends not in vectors), key=lambda ends: texts[ends])
+        read = work([texts[ends] for ends in new])
+        vectors = {**vectors, **dict(zip(new, read, strict=True))}
+        order = sorted(texts)
+        rows = np.array([vectors[ends] for ends in order], dtype=np.float32)
+        ids = [statement_id(*ends) for ends in order]
+        return cls(ids, [texts[ends] for ends in order], rows.reshape(len(order), -1), work.encoder)
+
+    def near(self, text: str, most: int, floor: float) -> list[tuple[str, float]]:
+        """The statements nearest to a text, with their cosines, the nearest first."""
+        to = self.encoder.embed([text])[0].astype(np.float32)
+        return [(self.ids[n], cosine) for n, cosine in nearest(self.rows, to, most, floor)]

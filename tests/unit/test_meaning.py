@@ -1,0 +1,45 @@
+"""Statements by what they mean: which vectors are near, worked out by hand."""
+
+import numpy as np
+
+from kgbias.graph.vectors import nearest, neighbours, packed, unpacked
+
+ROWS = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]], dtype=np.float32)
+
+
+def test_the_nearest_rows() -> None:
+    to = np.array([1, 0], dtype=np.float32)
+    assert nearest(ROWS, to, 3) == [(0, 1.0), (1, 0.8), (3, 0.6)]
+    assert nearest(ROWS, to, 9, 0.7) == [(0, 1.0), (1, 0.8)]
+    twice = np.concatenate([ROWS, ROWS[1:2]])
+    assert nearest(twice, to, 2, 0.7) == [(0, 1.0), (1, 0.8)]  # of equals, the first
+    assert nearest(ROWS[:0], to, 3) == []
+
+
+def test_the_neighbours_of_each() -> None:
+    """0 is .8 from 1 and .6 from 3; 1 and 3 are .48 + .48 = .96 from each other."""
+    assert neighbours(ROWS, 2, 0.6) == [
+        [(1, 0.8), (3, 0.6)],
+        [(3, 0.96), (0, 0.8)],
+        [(3, 0.8), (1, 0.6)],
+        [(1, 0.96), (2, 0.8)],
+        [],
+    ]
+    assert [[n for n, _ in own] for own in neighbours(ROWS, 1, 0.9)] == [[], [3], [], [1], []]
+
+
+def test_neighbours_are_those_found_one_by_one() -> None:
+    """Over more rows than are compared at once."""
+    rows = np.random.default_rng(0).normal(size=(700, 8)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    found = neighbours(rows, 5, 0.5)
+    for n in (0, 255, 256, 699):
+        alone = [pair for pair in nearest(rows, rows[n], 6, 0.5) if pair[0] != n][:5]
+        assert [other for other, _ in found[n]] == [other for other, _ in alone]
+
+
+def test_vectors_are_kept_in_half_precision() -> None:
+    rows = np.array([[1 / 3, -0.5], [0, 1]], dtype=np.float32)
+    kept = packed(rows)
+    assert [len(row) for row in kept] == [4, 4]
+    assert np.array_equal(unpacked(kept), rows.astype(np.float16)) and unpacked([]).shape == (0, 0)
