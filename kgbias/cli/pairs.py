@@ -3,6 +3,7 @@
 `pairs --model SPEC` means `pairs run --model SPEC`.
 """
 
+import math
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -230,7 +231,7 @@ def _print_results(found: "PairsResult") -> None:
                 _interval(d.measure, d.low, d.high),
                 d.units,
                 f"{d.agree}/{d.requests}",
-                f"{d.q_value:.3f}",
+                _shown("", d.q_value),
                 d.verdict,
             )
             for d in found.differences
@@ -247,7 +248,7 @@ def _print_results(found: "PairsResult") -> None:
                 _shown(f.measure, f.difference, "+"),
                 _interval(f.measure, f.low, f.high),
                 f.units,
-                f"{f.q_value:.3f}",
+                _shown("", f.q_value),
                 "differs" if f.found else "",
             )
             for f in found.floor
@@ -265,9 +266,10 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
         (
             (
                 f"{k.first} - {k.second}",
-                *(f"{v:.3f}" for v in (k.between, k.again, k.greeted, k.another)),
-                f"{k.q_again:.3f}",
-                f"{k.q_another:.3f}",
+                *(
+                    _shown("", v)
+                    for v in (k.between, k.again, k.greeted, k.another, k.q_again, k.q_another)
+                ),
                 k.verdict,
             )
             for k in likeness
@@ -301,10 +303,10 @@ def _sentence(d: "Difference", of: str) -> str:
 
 
 def _shown(measure: str, value: float, sign: str = "") -> str:
-    return f"{value:{sign}{_FORMS.get(measure, '.3f')}}"
+    return "-" if math.isnan(value) else f"{value:{sign}{_FORMS.get(measure, '.3f')}}"
 
 
 def _interval(measure: str, low: float, high: float) -> str:
-    if low != low:
+    if math.isnan(low):
         return "-"
     return f"[{_shown(measure, low, '+')}, {_shown(measure, high, '+')}]"

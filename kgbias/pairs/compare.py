@@ -16,7 +16,7 @@ All tests of a run are corrected together (Benjamini and Hochberg 1995), those o
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
@@ -216,9 +216,7 @@ def compare_pairs(
     if not any(d.units for d in differences) and not likeness:
         raise UsageError("there is nothing to compare: no two answers to the same request")
     floor = _corrected_floor(floor)
-    count = defaultdict(int, {"cut": sum(a.cut for a in answers)})
-    for answer in answers:
-        count[answer.outcome] += 1
+    count = Counter(a.outcome for a in answers)
     return PairsResult(
         *_with_verdicts(differences, likeness, floor, tests, values),
         requests=len({a.place.wording.request for a in answers}),
@@ -227,7 +225,7 @@ def compare_pairs(
         answers=len(answers),
         refused=count["refused"],
         failed=count["failed"],
-        cut=count["cut"],
+        cut=sum(a.cut for a in answers),
         judge=judge,
     )
 
