@@ -229,7 +229,7 @@ def _print_results(found: "PairsResult") -> None:
                 *(_shown(d.measure, value) for value in (d.of_first, d.of_second)),
                 _shown(d.measure, d.difference, "+"),
                 _interval(d.measure, d.low, d.high),
-                d.units,
+                f"{d.units}/{d.units + d.left_out}",
                 f"{d.agree}/{d.requests}",
                 _shown("", d.q_value),
                 d.verdict,
