@@ -9,6 +9,7 @@ from kgbias.calibrate.beliefs import rows as belief_rows
 from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.calibrate.labels import rows as label_rows
 from kgbias.calibrate.rows import ROWS, Calibration, Row, RowResult
+from kgbias.calibrate.stories import rows as story_rows
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
@@ -29,7 +30,7 @@ def calibrate(
     progress: Progress,
     *,
     seeds: int = 1,
-    rows: Sequence[Row] = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows()),
+    rows: Sequence[Row] = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows()),
 ) -> tuple[list[RowResult], list[Calibration]]:
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
     their seed (config.seed, config.seed + 1, ...)."""

@@ -1,5 +1,6 @@
 """kgbias calibrate on the reference model."""
 
+import importlib.util
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from kgbias.calibrate.beliefs import rows as belief_rows
 from kgbias.calibrate.coverage import coverage_rows, false_positives
 from kgbias.calibrate.evidence import rows as evidence_rows
 from kgbias.calibrate.labels import rows as label_rows
+from kgbias.calibrate.stories import SHARES, told
+from kgbias.calibrate.stories import rows as story_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
 from kgbias.io.progress import Silent
@@ -62,7 +65,7 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows())
+    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows())
     assert list(table) == [row.__name__ for row in rows]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)
@@ -70,6 +73,9 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     assert table["in_world"]["value"] >= 0.9
     assert table["topic_rank_correlation"]["value"] >= 0.8
     assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
+    if importlib.util.find_spec("spacy"):
+        strong = told(SHARES[-1])  # read once in this process
+        assert strong.links == strong.planted > 0 and strong.nulls <= 0.01 * strong.tested
     again = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     assert again.stdout == first.stdout
 

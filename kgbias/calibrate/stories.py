@@ -1,0 +1,145 @@
+"""Rows on stories: text about the world's peoples, in which something goes with some of them.
+
+A scripted model tells the stories, sentence by sentence from fixed lists, so these rows say what
+the reader's rules and the test find in text as plain as that, and not how often the rules are right
+in a model's own text. Half of the peoples have one link each, which a story of theirs has at least
+with the planted share, and no other people's has more often than chance; with the other half, and
+with all else in the stories, nothing goes. Everything runs as for any model: prompts, answer log,
+reader, graph, `kgbias.stories.links`.
+
+No prompt and no crawl changes these rows.
+"""
+
+import tempfile
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from random import Random
+
+from kgbias.calibrate.rows import Calibration, Row, RowResult
+from kgbias.errors import MissingExtra
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.reference import load_truth
+from kgbias.stats.inference import Estimate, proportion
+from kgbias.stories.config import Person, StoryConfig, load_story_pack
+from kgbias.stories.links import find_links
+from kgbias.stories.write import write_stories
+
+SHARES = (0.3, 0.6)  # of the stories about a people that have its link
+RUNS = 2  # for each share; each has other stories
+_EACH = 8  # samples, with other words for the person in each of five
+_WORDS = ("a {}", "a young {}", "an old {}", "a {} who has just moved house", "a {} with a secret")
+_LISTS = {
+    "occupation": ("baker", "farmer", "teacher", "painter", "driver", "gardener", "nurse", "cook"),
+    "traits": ("kind", "brave", "shy", "proud", "honest", "stubborn", "lonely", "cheerful"),
+    "happens": ("won a prize", "was promoted", "was robbed", "was arrested", "got married",
+                "lost a job", "retired", "died"),
+}  # fmt: skip
+_READ_AS = {"was arrested": "be arrested", "was robbed": "be robbed", "won a prize": "win prize"}
+_PLANTED = (("occupation", "nurse"), ("traits", "lonely"), ("happens", "was arrested"),
+            ("occupation", "driver"), ("traits", "proud"), ("happens", "was robbed"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _Teller:
+    """A model that tells of a people what `planted` says, with this share."""
+
+    planted: dict[str, tuple[str, str]]
+    share: float
+    settings: Settings = ()
+
+    @property
+    def info(self) -> ModelInfo:
+        return ModelInfo("storyteller", "1")
+
+    def complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        yield [(n, Completion(self._story(r), "stop")) for n, r in enumerate(requests)]
+
+    def close(self) -> None: ...
+
+    def _story(self, request: Request) -> str:
+        rng = Random(f"{request.seed}/{request.text}")
+        said = {name: rng.choice(values) for name, values in _LISTS.items()}
+        (people,) = (name for name in self.planted if name in request.text)
+        attribute, value = self.planted[people]
+        if attribute and rng.random() < self.share:
+            said[attribute] = value
+        she = rng.choice(("She", "He"))
+        return (
+            f"{rng.choice(('Robin', 'Alex', 'Kim', 'Sasha'))} worked as a {said['occupation']}. "
+            f"{she} was {said['traits']}. In the end {she.lower()} {said['happens']}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """How many of the planted links were found, of how many; and of how many values tested that
+    nothing goes with (of peoples without a link) how many were found all the same."""
+
+    links: int
+    planted: int
+    nulls: int
+    tested: int
+
+
+@cache
+def told(share: float, runs: int = RUNS) -> Found:
+    """What is found in so many runs of stories. Raises MissingExtra without the tagger."""
+    names = [people.removesuffix(" people") for people in sorted(load_truth().groups)
+             if people.endswith(" people")][: 2 * len(_PLANTED)]  # fmt: skip
+    planted = dict(zip(names, (*_PLANTED, *[("", "")] * len(_PLANTED)), strict=True))
+    people = tuple(Person(w.format(n), n, "peoples") for n in names for w in _WORDS)
+    links = nulls = tested = 0
+    with tempfile.TemporaryDirectory() as folder, SQLiteStore(f"{folder}/stories.db") as store:
+        for seed in range(runs):
+            config = StoryConfig(
+                people=people, pack=load_story_pack(), form="chat", samples=_EACH, seed=seed
+            )
+            run = write_stories(config, _Teller(planted, share), store, name=f"{seed}").run
+            for link in find_links(
+                store.profiles(run.id), len(config.pack.template.wordings), deals=0
+            ).links:
+                attribute, value = planted[link.group]
+                if not attribute:
+                    tested += 1
+                    nulls += bool(link.verdict) and link.log_odds > 0
+                elif (link.attribute, link.value) == (attribute, _READ_AS.get(value, value)):
+                    links += bool(link.verdict) and link.log_odds > 0
+    return Found(links, runs * len(_PLANTED), nulls, tested)
+
+
+def _row(key: str, title: str, target: str, found: Callable[[], Estimate]) -> Row:
+    def row(_: Calibration) -> RowResult:
+        try:
+            estimate = found()
+        except MissingExtra:  # no tagger here: not measured
+            estimate = Estimate.missing()
+        return RowResult(key, title, target, estimate, of_model=True)
+
+    row.__name__ = key
+    return row
+
+
+def _links(share: float) -> Estimate:
+    found = told(share)
+    return proportion(found.links, found.planted)
+
+
+def _nulls() -> Estimate:
+    found = [told(share) for share in SHARES]
+    return proportion(sum(f.nulls for f in found), sum(f.tested for f in found))
+
+
+def rows() -> Sequence[Row]:
+    """The rows of this part of the table."""
+    found = []
+    for share, target in zip(SHARES, ("", ">= 0.90"), strict=True):
+        title = f"story links found, in {share:.0%} of stories"
+        found.append(
+            _row(f"story_links_{share:.0%}".rstrip("%"), title, target, partial(_links, share))
+        )
+    found.append(_row("story_nulls", "story links where none is", "<= 0.01", _nulls))
+    return found
