@@ -116,7 +116,7 @@ def finish(crawl: subprocess.Popen[bytes]) -> None:
         raise RuntimeError(f"the crawl exited with {crawl.returncode}: {error.decode()}")
 
 
-def run_rounds(rounds: int, seed: int, folder: Path, say: Any = lambda _: None) -> Tally:
+def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: None) -> Tally:
     """Kill `rounds` crawls; every moment follows from `seed`, as far as a machine's clock can."""
     rng = Random(seed)
     tally = Tally()

@@ -45,6 +45,7 @@ SECTIONS = {
         "label": "Label statements by hand, to correct figures.",
         "merge": "Link a run's near-duplicates; this can be undone.",
         "measure": "Score a run's triples and compute group figures.",
+        "scorers": "List scorers, and how far each agrees with labels.",
     },
     "Look at it": {
         "topics": "Show a run's topics, and name them by hand.",
@@ -62,6 +63,7 @@ SECTIONS = {
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
         "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
         "evidence": "Join what was said, believed and embedded.",
+        "known": "Hold what a run says against recorded stereotypes.",
         "replicate": "Test again, with other names, what a model believes.",
         "benchmark": "Compare models on bias benchmarks.",
         "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",

@@ -151,6 +151,29 @@ class _Scorer(click.ParamType[tuple[str, str]]):
         return measure, spec or OWN
 
 
+def scorer_option(what: str, more: str = "") -> Callable[[F], F]:
+    """--scorer, which says `what` it names and what `more` it can be."""
+    return click.option(
+        "--scorer",
+        "scorers",
+        type=_Scorer(),
+        multiple=True,
+        metavar="MEASURE=SCORER",
+        help=f"{what} ({', '.join(_SCORED)}, or one added by a package; repeatable): "
+        "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language "
+        f"model that judges by a rubric, scores:FILE[::COLUMN], openai-moderation{more}. MEASURE "
+        "alone means its own scorer (default: offline).",
+    )
+
+
+def by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str]]:
+    """The scorers that `scorer_option` gave, by measure."""
+    found: dict[str, list[str]] = {}
+    for name, spec in scorers:
+        found.setdefault(name, []).append(spec)
+    return found
+
+
 @click.command(cls=Command, examples=("kgbias measure smollm2 --topics",))
 @run_argument
 @store_option
@@ -159,17 +182,9 @@ class _Scorer(click.ParamType[tuple[str, str]]):
     metavar="NAME",
     help=f"Everything as in a paper: {', '.join(PRESETS)}; other options given override it.",
 )
-@click.option(
-    "--scorer",
-    "scorers",
-    type=_Scorer(),
-    multiple=True,
-    metavar="MEASURE=SCORER",
-    help=f"What scores a measure ({', '.join(_SCORED)}, or one added by a package; repeatable): "
-    "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language model "
-    "that judges by a rubric, scores:FILE[::COLUMN], openai-moderation, or none. Given several for "
-    "a measure, the first counts, and their agreement is shown. MEASURE alone means its own "
-    "scorer (default: offline).",
+@scorer_option(
+    "What scores a measure",
+    ", or none. Given several for a measure, the first counts, and their agreement is shown",
 )
 @_option(
     "--axes/--no-axes",
@@ -240,20 +255,17 @@ def measure(
     make sense), place them on the axes of warmth and competence, find topics if asked, and compute
     each group's figures."""
     given = {name: value for name, value in options.items() if value not in (None, ())}
-    by_measure: dict[str, list[str]] = {}
-    for name, spec in scorers:
-        by_measure.setdefault(name, []).append(spec)
-    if by_measure:
-        given["scorers"] = by_measure
+    if own := by_measure(scorers):
+        given["scorers"] = own
     if labels:
         given["labels"] = dict(labels)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            _print_price(run, run.price_measure(**given), as_json)
+            print_price(run.price_measure(**given), as_json, run=run.name)
             return
         groups = run.measure(**given)
-        several = any(len(specs) > 1 for specs in by_measure.values())
+        several = any(len(specs) > 1 for specs in own.values())
         selection = {name: given[name] for name in Selecting.__annotations__ if name in given}
         agreement = run.agreement(**selection) if several else ()
         topics = run.topic_models()
@@ -273,9 +285,10 @@ def measure(
         _print_agreement(found)
 
 
-def _print_price(run: kgbias.Run, rows: Any, as_json: bool) -> None:
+def print_price(rows: Any, as_json: bool, **of: str) -> None:
+    """Print what each scorer has to read; in JSON beside what it is of."""
     if as_json:
-        show.data({"run": run.name, "scorers": rows.records()})
+        show.data({**of, "scorers": rows.records()})
         return
     show.table(
         ("", "", ""),

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from importlib.resources import files
+from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -112,10 +112,14 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
 def read_seeds(path: str) -> list[SeedCategory]:
     """The categories of a seed file, by its extension: TOML in the form of
     `kgbias/crawl/seeds.toml`; a table (`_of_rows`); or a text file with one group per line, whose
-    category is named after the file (NAME or NAME | OTHER NAME; # begins a comment).
+    category is named after the file (NAME or NAME | OTHER NAME; # begins a comment). "seegull" is
+    a shipped table: the groups of the recorded stereotypes of the same name.
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
+    if path == _SEEGULL and not Path(path).exists():
+        with as_file(files("kgbias.crawl") / "seegull.csv") as shipped:
+            return read_seeds(str(shipped))
     file = Path(path)
     kind = file.suffix.lower()
     if kind == ".toml":
@@ -137,6 +141,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
     return found
 
 
+_SEEGULL = "seegull"
 _TEXTS = ("", ".txt", ".text", ".list")
 _TABLES = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": ""}  # and what separates columns
 _NAMES = ("group", "name")  # columns, either of which holds the group

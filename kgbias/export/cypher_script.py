@@ -3,7 +3,7 @@ that kgbias writes: the library in `cypher/` runs on the result."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from kgbias.export.graph_passes import decided, generation_row
 from kgbias.graph import shape
 from kgbias.graph.as_graph import values
 from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.labels import Label
 from kgbias.graph.shape import DERIVED, TONES
 from kgbias.graph.types import (
     Generation,
@@ -24,7 +25,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _ESCAPED = re.compile("[\\\\'\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _LABELS = (
     "Category", "SocialGroup", "Predicate", "Object", "Triple", "Model", "Run", "Generation",
-    "Decision",
+    "Decision", "Rater",
 )  # fmt: skip
 _ROWS = 100  # per statement
 
@@ -40,8 +41,9 @@ def literal(value: Any) -> str:
 
 
 def write_script(content: Content, path: Path) -> None:
-    """Write one statement per line: the run, its triples, a hundred at a time, and the reviewed
-    answers with the decisions about them. Running the script twice changes nothing."""
+    """Write one statement per line: the run, its triples, a hundred at a time, the reviewed
+    answers with the decisions about them, and the labels that raters gave. Running the script twice
+    changes nothing."""
     with path.open("w", encoding="utf-8", newline="") as file:
         for line in content.heading:
             file.write(f"// {line}\n")
@@ -53,6 +55,10 @@ def write_script(content: Content, path: Path) -> None:
             file.write(_generation(content.run.record, generation))
             for decision in found:
                 file.write(_decision(content.run.record, decision))
+        there = {t.id for t in content.triples}
+        labels = [x for x in content.run.store.labels() if x.triple_id in there]
+        for start in range(0, len(labels), _ROWS):
+            file.write(_labels(labels[start : start + _ROWS]))
 
 
 def _run(run: Run) -> str:
@@ -96,7 +102,7 @@ def _row(t: TripleView) -> str:
         "predicate_uid": node_id("predicate", t.predicate), "predicate": t.predicate,
         "object_uid": node_id("object", t.object), "object": t.object,
     } | {m: t.scores[m].value if m in t.scores else None for m in DERIVED}  # fmt: skip
-    return f"{{{', '.join(f'{name}: {literal(value)}' for name, value in row.items())}}}"
+    return _map(row)
 
 
 def _statement(run: Run, tone: str) -> str:
@@ -145,6 +151,26 @@ def _decision(run: Run, decision: Decision) -> str:
         f"SET {_properties('d', decision_row(decision))} "
         "MERGE (r)-[:REVIEWED]->(d) MERGE (d)-[:DECIDES]->(n);\n"
     )
+
+
+def _labels(labels: Sequence[Label]) -> str:
+    """What raters said of the triples, every label with its rater."""
+    rows = [
+        {"triple": x.triple_id, "uid": x.uid, "rater": values("Rater", x.by, uid=x.by.id),
+         "own": values("LABELLED", x)}
+        for x in labels
+    ]  # fmt: skip
+    return (
+        f"UNWIND [{', '.join(_map(row) for row in rows)}] AS row "
+        "MATCH (t:Triple {uid: row.triple}) "
+        "MERGE (r:Rater {uid: row.rater.uid}) SET r += row.rater "
+        "MERGE (r)-[e:LABELLED {uid: row.uid}]->(t) SET e += row.own;\n"
+    )
+
+
+def _map(row: Mapping[str, Any]) -> str:
+    cells = ((k, _map(v) if isinstance(v, Mapping) else literal(v)) for k, v in row.items())
+    return f"{{{', '.join(f'{name}: {value}' for name, value in cells)}}}"
 
 
 def _properties(variable: str, row: Mapping[str, Any]) -> str:

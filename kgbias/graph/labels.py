@@ -5,7 +5,7 @@ removed: the latest of a rater for a statement and a measure is in effect. Like 
 belongs to the statement and not to a run, so every run that said the statement has it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -78,6 +78,17 @@ def label_id(triple_id: str, rater_id: str, *content: str | bool) -> str:
     measure, label, guide, labelled, masked, sample, note = content
     parts = (measure, label, guide, labelled, "masked" if masked else "", sample, note)
     return content_id("label", triple_id, rater_id, *(storable(str(part)) for part in parts))
+
+
+def whom(kind: Kind, raters: Sequence[str]) -> str:
+    """Who labelled, in words: people are counted, models are named. Without names, one annotator
+    of that kind is meant if it is a model."""
+    if kind == "model":
+        named = " and ".join(f"the model {name}" for name in raters)
+        return named or "one annotator, a language model"
+    if not raters:
+        return "people who are not named"
+    return "one person" if len(raters) == 1 else f"{len(raters)} people"
 
 
 def in_effect(labels: Iterable[Label]) -> list[Label]:

@@ -35,11 +35,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def only_files(folder: Path) -> None:
-    """Raise DataError if a stranger's folder holds a pipe, a socket or a device: reading one could
-    wait forever."""
+    """Raise DataError if a stranger's folder holds a pipe, a socket or a device, or a link to one:
+    reading it could wait forever."""
     for path in folder.rglob("*"):
         try:
-            other = not (path.is_file() or path.is_dir() or path.is_symlink())
+            other = path.exists() and not (path.is_file() or path.is_dir())
         except OSError:
             other = True
         if other:

@@ -16,6 +16,8 @@ from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import DRAWS, proportion, rank_correlation, ranks
 
+_FEWEST_UNITS = 5  # from fewer, a bootstrap over units says nothing
+
 
 @dataclass(frozen=True, slots=True)
 class Moved:
@@ -106,26 +108,45 @@ def _agreement(
     return Agreement(a.measure, _name(a), _name(b), same, labels, rho, moved)
 
 
-def kappa(first: Sequence[str], second: Sequence[str]) -> tuple[Estimate, Estimate]:
+def kappa(
+    first: Sequence[str], second: Sequence[str], units: Sequence[str] = ()
+) -> tuple[Estimate, Estimate]:
     """The share of labels that two judges have in common, and their kappa, (share - chance) /
     (1 - chance), where chance is what their own label frequencies would give (Cohen 1960).
 
     The interval of kappa is a percentile bootstrap over statements. It depends on the table of
     counts alone, so the table is resampled. Kappa is undefined if both give only one and the same
-    label."""
+    label. If statements come in `units` (the templates that they were made from), one for each
+    statement, units are resampled, for both intervals; the interval of the share is Wilson's
+    otherwise."""
     n = len(first)
     if not n:
         return Estimate.missing(), Estimate.missing()
     labels = sorted({*first, *second})
     place = {label: i for i, label in enumerate(labels)}
-    counts = np.zeros((len(labels), len(labels)))
-    np.add.at(counts, ([place[x] for x in first], [place[x] for x in second]), 1)
+    pairs = [place[x] * len(labels) + place[y] for x, y in zip(first, second, strict=True)]
+    cells = len(labels) ** 2
+    counts = np.bincount(pairs, minlength=cells) * 1.0
+    table = counts.reshape(1, len(labels), len(labels))
     rng = np.random.Generator(np.random.PCG64(0))
-    drawn = rng.multinomial(n, counts.ravel() / n, size=DRAWS).reshape(-1, *counts.shape)
+    if units:
+        of = np.unique(units, return_inverse=True)[1]
+        several = int(of.max()) + 1
+        by_unit = np.bincount(of * cells + pairs, minlength=several * cells)
+        often = rng.multinomial(several, np.full(several, 1 / several), size=DRAWS)
+        drawn = (often @ by_unit.reshape(several, cells)).reshape(-1, *table.shape[1:])
+        shares = np.trace(drawn, axis1=1, axis2=2) / drawn.sum(axis=(1, 2))
+        low, high = np.quantile(shares, [0.025, 0.975])
+        same = Estimate(float(np.trace(table[0]) / n), float(low), float(high), n)
+        if several < _FEWEST_UNITS:
+            same = Estimate.missing(n, same.value)
+            return same, Estimate.missing(n, float(_kappa(table)[0]))
+    else:
+        drawn = rng.multinomial(n, counts / n, size=DRAWS).reshape(-1, *table.shape[1:])
+        same = proportion(int(np.trace(table[0])), n)
     replicates = _kappa(drawn)
     defined = replicates[~np.isnan(replicates)]
-    value = float(_kappa(counts[None])[0])
-    same = proportion(int(np.trace(counts)), n)
+    value = float(_kappa(table)[0])
     if len(defined) < DRAWS / 2:
         return same, Estimate.missing(n, value)
     low, high = np.quantile(defined, [0.025, 0.975])

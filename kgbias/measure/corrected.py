@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.graph.draws import Draws
-from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect
+from kgbias.graph.labels import SKIPPED, Kind, Label, in_effect, whom
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, TripleView
@@ -59,9 +59,7 @@ class LabelSet:
     @property
     def by(self) -> str:
         """Who labelled, in words."""
-        if self.kind == "model":
-            return f"by {' and '.join(f'the model {name}' for name in self.raters)}"
-        return "by one person" if len(self.raters) == 1 else f"by {len(self.raters)} people"
+        return f"by {whom(self.kind, self.raters)}"
 
 
 def label_set(

@@ -4,46 +4,62 @@ statements that it labels "negative", "toxic" or "attack" deserve it.
 The labelled statements come from those that the offline scorers were made with
 (`training/scorers/labelled.py` draws them), so the agreement informs about other judges: it would
 flatter the offline scorers, whose cards have held-out figures. Precision was counted in crawls not
-used for training, whose statements one annotator, a language model, read one by one (`ANNOTATOR`;
-`training/scorers/precision.py`), over statements that make sense: those that count by default.
+used for training, whose statements the annotator of the shipped labels read one by one
+(`training/scorers/precision.py`), over statements that make sense: those that count by default.
 """
 
+import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from kgbias.graph.types import Metric
 from kgbias.io.reading import read_text, table
-from kgbias.measure.agreement import kappa
+from kgbias.measure.agreement import correlation, kappa
+from kgbias.measure.labelled import Labelled, LabelledSet, shipped, shipped_annotator
 from kgbias.measure.scorers import Scorer
-from kgbias.measures import Measure, Said, known
+from kgbias.measures import Measure, Said, Scored
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import proportion
+from kgbias.stats.inference import proportion, rank_correlation
 
-LABELLED = Path(__file__).with_name("scorers") / "labelled.tsv"
-LABELLED_COLUMNS = ("measure", "label", "text")
 SAMPLE = 60
-ANNOTATOR = "one annotator, a language model"
-"""Who gave the labels that ship with kgbias, and read the crawls for its cards. There was no second
-reader, so nobody knows how far two would agree. Shown wherever a figure rests on these labels."""
+FEWEST = 20
+"""The fewest labelled statements about a group for which its agreement is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """A scorer checked against labelled statements: Cohen's kappa, the share of labels that agree,
-    and how many of the statements got no judgement."""
+    """A scorer checked against labelled statements.
+
+    Attributes:
+        measure, scorer: which scorer.
+        same: the share of labels that agree, in [0, 1].
+        kappa: Cohen's kappa, at most 1; 0 is chance.
+        unjudged: how many of the statements got no judgement.
+        by: who labelled them, in words.
+        set: the name of the set.
+        group: whom the statements are about; "" for all.
+        floor: the share that agrees with whoever always gives the label that is most common; NaN
+            without labels.
+        rho: Spearman's rank correlation of the values with the ratings that people gave, if the
+            labels were made of ratings.
+        learnt: whether the scorer learnt from these labels, which flatters it.
+    """
 
     measure: str
     scorer: str
     same: Estimate
     kappa: Estimate
     unjudged: int
-
-    @property
-    def annotator(self) -> str:
-        """Who labelled the statements."""
-        return "whoever made the measure" if known(self.measure).folder else ANNOTATOR
+    by: str
+    set: str = ""
+    group: str = ""
+    floor: float = math.nan
+    rho: Estimate = field(default_factory=Estimate.missing)
+    learnt: bool = False
 
     def __str__(self) -> str:
         if not self.same.n + self.unjudged:
@@ -53,32 +69,51 @@ class Checked:
             )
         line = (
             f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements for "
-            f"{self.measure}, by {self.annotator}: kappa {self.kappa.value:.2f} "
+            f"{self.measure}, by {self.by}: kappa {self.kappa.value:.2f} "
             f"({self.kappa.interval('.2f')}), {self.same.value:.0%} the same"
         )
         return line + (f"; {self.unjudged} got no judgement" if self.unjudged else "")
 
 
-def labelled(measure: str) -> list[tuple[str, str]]:
-    """Labelled statements of a measure, as (sentence, label): a sample with as many of each label
-    as available; for another package's measure, those that the package has, if any."""
-    folder = known(measure).folder
-    path = folder / f"{measure}.tsv" if folder else LABELLED
-    if not path.is_file():
-        return []
-    lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")
-    wanted = LABELLED_COLUMNS[folder is not None :]  # a package's file is of one measure
-    rows = (row for _, row in table(lines, str(path), wanted, delimiter="\t")[1])
-    return [(row["text"], row["label"]) for row in rows if row.get("measure", measure) == measure]
-
-
-def check(scorer: Scorer, statements: Sequence[tuple[str, str]] | None = None) -> Checked:
+def check(scorer: Scorer, labels: LabelledSet | None = None) -> Checked:
     """Check a scorer against labelled statements, by default the shipped ones of its measure."""
-    statements = labelled(scorer.measure) if statements is None else statements
-    judged = scorer.score([text for text, _ in statements])
-    pairs = [(j.label, label) for j, (_, label) in zip(judged, statements, strict=True) if j]
-    same, found = kappa([a for a, _ in pairs], [b for _, b in pairs])
-    return Checked(scorer.measure, scorer.name, same, found, len(statements) - len(pairs))
+    of = labels or shipped(scorer.measure) or LabelledSet("", scorer.measure, "person")
+    return checks(scorer.name, of, scorer.score([one.text for one in of.statements]))[0]
+
+
+def checks(scorer: str, of: LabelledSet, judged: Sequence[Scored | None]) -> list[Checked]:
+    """What a scorer of this name says of the statements of a set, in their order, against the
+    labels: over all of them, then about each group with `FEWEST` or more, by name."""
+    pairs = list(zip(of.statements, judged, strict=True))
+    groups: dict[str, list[tuple[Labelled, Scored | None]]] = {}
+    for one, score in pairs:
+        groups.setdefault(one.group, []).append((one, score))
+    found = [_checked(scorer, of, "", pairs)]
+    return found + [
+        _checked(scorer, of, group, own)
+        for group, own in sorted(groups.items())
+        if group and len(own) >= FEWEST
+    ]
+
+
+def _checked(
+    scorer: str, of: LabelledSet, group: str, pairs: Sequence[tuple[Labelled, Scored | None]]
+) -> Checked:
+    both = [(one, score) for one, score in pairs if score is not None]
+    given = [one.label for one, _ in both]
+    units = [one.unit or f" {n}" for n, (one, _) in enumerate(both)]
+    shared = len(set(units)) < len(units)
+    same, agreed = kappa([score.label for _, score in both], given, units if shared else ())
+    floor = max(map(given.count, set(given))) / len(given) if given else math.nan
+    rated = [(one.rating, score.value) for one, score in both if one.rating is not None]
+    rho = Estimate.missing()
+    if len(rated) > 1:
+        ratings, values = np.array(rated).T
+        rho = correlation(rank_correlation(ratings, values), len(rated))
+    return Checked(
+        of.measure, scorer, same, agreed, len(pairs) - len(both), of.by, of.name, group, floor, rho,
+        scorer in of.learnt,
+    )  # fmt: skip
 
 
 COUNTED = Path(__file__).with_name("scorers") / "precision.tsv"
@@ -124,7 +159,7 @@ class Precision:
     def __str__(self) -> str:
         return (
             f"of {self.given} that got this label in crawls whose statements were read one by one "
-            f"(by {ANNOTATOR}), {self.share} deserved it"
+            f"(by {shipped_annotator()}), {self.share} deserved it"
         )
 
 

@@ -10,6 +10,7 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
+from kgbias.measure.labelled import shipped
 from kgbias.measure.scorers import GENERAL, OWN, check_spec
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
@@ -73,21 +74,29 @@ def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scori
     check_spec(measure, spec)
     known = _known(run, measure, spec)
     scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)
-    left = len(ids) - scored
+    checks = shipped(measure) if spec.startswith("llm:") else None
+    asked = len(checks.statements) if checks else 0
+    named = texts_to_read(run, measure, spec, known)
+    return scoring(measure, spec, len(ids) - scored, scored, asked, named)
+
+
+def scoring(
+    measure: str, spec: str, left: int, scored: int = 0, checked: int = 0, named: int = 0
+) -> Scoring:
+    """What a scorer will do that has so many texts left to read, is first checked against labelled
+    ones, and reads at most `named` with other names in them."""
     if spec.startswith("llm:"):
-        from kgbias.measure.precision import labelled
         from kgbias.measure.scorers._llm import ATTEMPTS, read_rubric
 
         template = read_rubric(measure).template
         tokens = max(template.max_tokens, template.chat_max_tokens)
-        asked = left + len(labelled(measure))
+        asked = left + checked
         return Scoring(measure, spec, left, scored, asked, most := asked * ATTEMPTS, most * tokens)
     if spec.startswith("openai-moderation"):
         from kgbias.measure.scorers._moderation import BATCH
 
         asked = 1 + math.ceil(left / BATCH)  # the first says which model answers
         return Scoring(measure, spec, left, scored, asked, asked)
-    named = texts_to_read(run, measure, spec, known)
     return Scoring(measure, spec, left, scored, texts_with_names_at_most=named)
 
 

@@ -5,6 +5,7 @@ kept here: `kgbias.graph.answers` records each batch before and after it is made
 """
 
 import asyncio
+import io
 import json
 import random
 import re
@@ -215,10 +216,17 @@ class Batches:
                 body = await self._patiently(lambda: self._results(client, batch))
             except Gone:
                 return []
-            lines = [parsed(line) for line in body.split(b"\n") if line.strip()]
-            if len(lines) >= done and None not in lines:
+            lines: list[dict[str, Any]] = []
+            count, whole = 0, True
+            for text in io.BytesIO(body):  # there may be millions, of which few are results
+                if text.strip():
+                    line = parsed(text)
+                    count, whole = count + 1, whole and line is not None
+                    if isinstance(line, dict) and "custom_id" in line:
+                        lines.append(line)
+            if count >= done and whole:
                 break
-        return [line for line in lines if isinstance(line, dict)]
+        return lines
 
     async def _patiently(self, call: Callable[[], Awaitable[T]], tries: int = TRIES) -> T:
         """The result of a call, which is repeated after temporary faults."""

@@ -3,7 +3,8 @@ form for all providers: answers, failures, and how long to wait.
 
 A provider's key goes into one header and nowhere else: `Secrets.clean` removes it from everything a
 server says, errors and answers, before anything is cut, kept or shown. A response is read as UTF-8,
-up to a maximum size, within one time limit for the whole of it, and never decompressed.
+up to a maximum size (sixteen may be under way at once, and all of each is held), within one time
+limit for the whole of it, and never decompressed.
 """
 
 import asyncio
@@ -122,7 +123,9 @@ def table(value: Any) -> Mapping[str, Any]:
 _PROXIES = ("ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY")
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 _KEYS = ("authorization", "x-api-key", "x-goog-api-key")  # headers
-LONGEST = 64 << 20  # bytes of one response
+ANSWER = 8 << 20  # bytes of a response
+VALUES = 250_000  # in a response of JSON; each may take a hundred times its bytes in memory
+_FETCHED = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
 _SECRET = 8  # a key this long is a secret: some servers want "none" or "x"
 _TELLING = 12  # this many characters of a secret in a row give it away
 
@@ -303,7 +306,10 @@ class Caller:
 
 
 def parsed(body: bytes) -> Any:
-    """The value of a body of JSON; None for anything else."""
+    """The value of a body of JSON; None for anything else, or for one that is far larger than an
+    answer."""
+    if len(body) > ANSWER or sum(map(body.count, (b",", b"[", b"{"))) > VALUES:
+        return None
     try:
         return json.loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -371,23 +377,24 @@ def _without(text: str, size: int, pieces: Collection[str], name: str) -> str:
 
 def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> Any:
     """A client of this httpx2 class, in which each answer has one time limit for the whole of it,
-    in seconds, and a maximum size, and your credentials stay with `url`: no redirect takes them
-    elsewhere. Raises UsageError for an impossible time."""
+    in seconds, and a maximum size, by whether something is asked or fetched, and your credentials
+    stay with `url`: no redirect takes them elsewhere. Raises UsageError for an impossible time."""
     import httpx2
 
     if not (math.isfinite(timeout) and timeout > 0):
         raise UsageError("timeout must be a positive number of seconds")
 
     class Bounded(httpx2.AsyncByteStream):
-        def __init__(self, stream: Any) -> None:
+        def __init__(self, stream: Any, most: int) -> None:
             self._stream = stream
+            self._most = most
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
             size = 0
             async for part in self._stream:
                 size += len(part)
-                if size > LONGEST:
-                    raise httpx2.DecodingError(f"the answer is longer than {LONGEST >> 20} MB")
+                if size > self._most:
+                    raise httpx2.DecodingError(f"the answer is longer than {self._most >> 20} MB")
                 yield part
 
         async def aclose(self) -> None:
@@ -395,6 +402,8 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
 
     class Client(base):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:
+            # A redirect may turn what is asked into a GET, but it keeps these.
+            request.extensions["most"] = _FETCHED if request.method == "GET" else ANSWER
             try:
                 async with asyncio.timeout(timeout):
                     return await super().send(request, **options)
@@ -406,7 +415,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
         response.encoding = "utf-8"  # JSON is UTF-8; the encoding in the header may not even exist
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise httpx2.DecodingError("the answer is compressed, which was not asked for")
-        response.stream = Bounded(response.stream)
+        response.stream = Bounded(response.stream, response.request.extensions["most"])
 
     home, own = _place(url), not is_withheld(url, os.environ.get(api.variable), api.url)
     told = {name.lower().strip() for name in _about_you()}

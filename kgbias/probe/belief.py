@@ -366,7 +366,9 @@ def strays(design: Design, bits: Array) -> Mapping[int, int]:
         middle = rest.mean(axis=0)
         near = [_correlation(values[name] - middle, row - middle) for row in rest]
         nearest = int(np.argmax(near))
-        apart = math.atanh(min(near[nearest], 0.999)) - math.atanh(max(near[group], -0.999))
+        # A correlation of 1 (a group's other names are this name over again) has no z.
+        there, here = (max(-0.999, min(near[place], 0.999)) for place in (nearest, group))
+        apart = math.atanh(there) - math.atanh(here)
         if apart > 1.645 * math.sqrt(2 / (statements - 3)):
             found[name] = nearest
     return found

@@ -16,12 +16,14 @@ from typing import Any
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
+from kgbias.graph.labels import KINDS
 from kgbias.graph.selection import arms_of
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import node_id
 from kgbias.io.files import whole_file
 from kgbias.io.resources import names, resource
 from kgbias.io.text import defused, printable
+from kgbias.measures import MEASURES
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
@@ -111,6 +113,12 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
 
         if value not in (there := (BELIEVED, LEANING, BOUND)):
             raise UsageError(no_such("verdict", value, there))
+    elif parameter == "kind":
+        if value not in KINDS:
+            raise UsageError(no_such("kind of rater", value, KINDS))
+    elif parameter == "measure":
+        if value not in MEASURES:
+            raise UsageError(no_such("measure", value, MEASURES))
     elif parameter in _WRITTEN:
         label, key = _WRITTEN[parameter]
         wanted = "n.uid = $uid" if label in _BY_ID else f"n.{key} = $name"

@@ -1,7 +1,7 @@
 """How far the method and its judges can be trusted: the tool where the truth is known, and texts
 checked against their sources."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.crawl.config import ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
-from kgbias.errors import UsageError
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
@@ -31,6 +31,10 @@ if TYPE_CHECKING:
         Reliability,
         Row,
     )
+    from kgbias.measure.at_hand import AtHand
+    from kgbias.measure.labelled import LabelledSet
+    from kgbias.measure.precision import Checked as CheckedSet
+    from kgbias.measure.price import Scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,31 @@ class Covered:
 
     def _repr_html_(self) -> str:
         return self.rows._repr_html_()
+
+
+@dataclass(frozen=True, slots=True)
+class Scorers:
+    """The scorers at hand and the sets of labels that they were read against.
+
+    Attributes:
+        rows: the scorers, by measure.
+        sets: who labelled each set, when, by what guide, and under what licence.
+    """
+
+    rows: "tuple[AtHand, ...]"
+    sets: "tuple[LabelledSet, ...]"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each scorer, set and group ("" for all), and one for a scorer without labels.
+        Columns: measure, scorer, version, license, set, by, group, n, unjudged, same, same_low,
+        same_high, floor, kappa, low, high, rho, learnt, name_effect, name."""
+        return [
+            _agreed(row, each) for row in self.rows for each in (row.checked or (None,))
+        ]  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """The records as a pandas DataFrame."""
+        return Rows(self.records(), columns=_AGREED).to_frame()
 
 
 class Checked(OfStudy):
@@ -179,6 +208,72 @@ class Checked(OfStudy):
             rows, nulls = coverage(config, model, scorers, store, progress, crawls=crawls)
         each = price_of(config).requests / len(config.groups)
         return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
+
+    def scorers(
+        self, *sets: PathLike, scorers: Mapping[str, Names | None] | None = None
+    ) -> Scorers:
+        """Every scorer at hand, with how far it agrees with each set of labels at hand, over all of
+        it and by group, and whether it reacts to the name of a group.
+
+        At hand are the labelled statements that ship, the sets in these files, and the labels of
+        the store's statements; the scorers that ship, those in the store, whose scores are taken as
+        they are, and those named, which read every set of their measure. Others, which would need a
+        download, a server or a GPU, are not opened.
+
+        Figures are of the labelled statements as they are, not weighted to what any model says, and
+        they take whoever labelled for right. A scorer that learnt from a set is flattered by it
+        (`learnt`).
+
+        Args:
+            sets: files of labelled statements (`kgbias.measure.labelled`): a table with a card, or
+                HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were published.
+            scorers: more scorers, by measure, as for `Run.measure`.
+
+        Raises:
+            DataError: a file that is no set of labels; the message says what is wrong, and where.
+        """
+        from kgbias.measure.at_hand import AtHand, kept, own_scorers, read, together
+        from kgbias.measure.labelled import read_sets, shipped
+        from kgbias.measure.scorers import load_scorer
+
+        labelled = [one for path in sets for one in read_sets(Path(path))]
+        wanted = _wanted(own_scorers(), scorers)
+        labelled = [*filter(None, map(shipped, wanted)), *labelled]
+        store = self._context.there
+        with self.working() as progress:
+            in_store, stored = kept(store, "the store", progress) if store else ([], {})
+            progress.stage("scorers", sum(map(len, wanted.values())))
+            found = []
+            for measure, specs in wanted.items():
+                for spec in specs:
+                    try:
+                        scorer = load_scorer(measure, spec, log=store)
+                        found.append(read(scorer, spec, labelled, _names()))
+                    except MissingExtra as error:
+                        found.append(AtHand(measure, spec, "", "", None, why=str(error)))
+                    progress.advance()
+        return Scorers(tuple(together(found, stored)), (*labelled, *in_store))
+
+    def price_scorers(
+        self, *sets: PathLike, scorers: Mapping[str, Names | None] | None = None
+    ) -> Rows["Scoring"]:
+        """What `scorers` with these parameters would read and ask. Opens and asks nothing."""
+        from kgbias.measure.at_hand import own_scorers, to_try
+        from kgbias.measure.labelled import read_sets, shipped
+        from kgbias.measure.price import Scoring, scoring
+        from kgbias.measure.scorers import check_spec
+
+        wanted = _wanted(own_scorers(), scorers)
+        labelled = [*filter(None, map(shipped, wanted))]
+        labelled += [one for path in sets for one in read_sets(Path(path))]
+        found = []
+        for measure, specs in wanted.items():
+            texts = sum(len(one.statements) for one in labelled if one.measure == measure)
+            for spec in specs:
+                check_spec(measure, spec)
+                named = to_try(measure, spec, _names())
+                found.append(scoring(measure, spec, texts, named=named))
+        return Rows(found, columns=Scoring.__dataclass_fields__)
 
     def ragas(
         self,
@@ -283,6 +378,52 @@ def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: i
         initial_predicates=INITIAL,
         iterations=iterations,
     )
+
+
+def _wanted(
+    own: Mapping[str, list[str]], more: Mapping[str, Names | None] | None
+) -> dict[str, list[str]]:
+    """Our own scorers and those named, by measure. Raises UsageError for an unknown measure."""
+    from kgbias.measure.price import specs_of
+    from kgbias.measure.scorers import check_measure
+
+    found = {measure: list(specs) for measure, specs in own.items()}
+    for measure, specs in specs_of(more or {}).items():
+        check_measure(measure)
+        there = found.setdefault(measure, [])
+        there += [spec for spec in specs if spec not in there]
+    return found
+
+
+def _names() -> dict[str, tuple[str, ...]]:
+    """The names on which scorers are tried: of each published category, at most seven."""
+    from kgbias.crawl.seeds import published
+    from kgbias.graph.between import names_of
+
+    groups = dict.fromkeys(g for seed in published().values() for g in seed.as_groups())
+    return names_of(tuple(groups))
+
+
+_AGREED = (
+    "measure", "scorer", "version", "license", "set", "by", "group", "n", "unjudged", "same",
+    "same_low", "same_high", "floor", "kappa", "low", "high", "rho", "learnt", "name_effect",
+    "name",
+)  # fmt: skip
+
+
+def _agreed(row: "AtHand", found: "CheckedSet | None") -> dict[str, Any]:
+    cells: dict[str, Any] = dict.fromkeys(_AGREED)
+    cells |= {name: getattr(row, name) for name in ("measure", "scorer", "version", "license")}
+    if row.named is not None:
+        cells |= {"name_effect": row.named.effect.value, "name": row.named.name}
+    if found is None:
+        return cells
+    names = ("set", "by", "group", "unjudged", "floor", "learnt")
+    cells |= {name: getattr(found, name) for name in names}
+    same, kappa = found.same, found.kappa
+    cells |= {"n": same.n, "same": same.value, "same_low": same.low, "same_high": same.high}
+    cells |= {"kappa": kappa.value, "low": kappa.low, "high": kappa.high}
+    return cells | {"rho": found.rho.value}
 
 
 _COVERED = ("figure", "title", "covers", "share", "low", "high", "n", "independent", "width")

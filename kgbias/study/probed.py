@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
+from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.parallel import LOCAL, opened_executor
@@ -32,6 +33,8 @@ from kgbias.study.rows import Rows
 if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
+    from kgbias.evidence.known import Known
+    from kgbias.evidence.recorded import Stereotype
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
     from kgbias.probe import RunProbes
@@ -327,6 +330,75 @@ class Probed(OfRun):
                 rows.append(dict(zip(_MODELS, values, strict=True)))
         return Rows(rows, lambda row: row, _MODELS)
 
+    def known(
+        self,
+        table: PathLike = "seegull",
+        *,
+        model: str | None = None,
+        group_column: str | None = None,
+        attribute_column: str | None = None,
+        offensiveness_column: str | None = None,
+        indicators: PathLike | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        probes: int | None = None,
+        **selection: Unpack[Selecting],
+    ) -> "Known":
+        """Hold what the run says against stereotypes that people recorded: each statement about a
+        group of the table is known, related or new (`kgbias.evidence.known`), and each recorded
+        stereotype was said or not, and is believed or not if a model was asked. "Known" means
+        recorded by these annotators in this table: neither true nor common. English only.
+
+        Args:
+            table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
+                a CSV or TSV file; or StereoSet's JSON.
+            model: the spec of a model to ask, as `evidence` does, about the recorded stereotypes of
+                the run's groups too, whichever group they are recorded of. None: what the store
+                holds of the run's own model, else the first.
+            group_column: the column of the groups (None: group or identity).
+            attribute_column: that of the attributes (None: attribute).
+            offensiveness_column: that of how offensive they are (None: offensiveness or
+                offensiveness_score, if there is one).
+            indicators: a file of names of groups, in addition to the built-in ones.
+            device: where models run, the encoder all-MiniLM-L6-v2 too.
+            base_url: the server of a model openai:ID.
+            probes: of the run's own statements, at most (45,000); the recorded ones come on top.
+            selection: which statements count, as in `counted`.
+
+        Raises DataError for a file that is no such table, or that has none of the run's groups.
+        """
+        from kgbias.evidence.known import known
+        from kgbias.evidence.recorded import Columns, read_stereotypes
+        from kgbias.measure.scorers import require_english
+        from kgbias.models.embed import SentenceVectors
+
+        need_statements(self.stored)
+        require_english(self.stored, "the rules for what a statement claims")
+        for name, value in {"base_url": base_url, "probes": probes}.items():
+            if value and not model:
+                raise DoesNotApply(name, ("model",))
+        columns = Columns(group_column, attribute_column, offensiveness_column)
+        recorded = read_stereotypes(table, columns)
+        declared, counts = _declared(indicators), Selection(**selection)
+        with self._context.working() as progress:
+            own = None
+            if model:
+                opening: Any = {"device": device, "base_url": base_url}
+                scorer = spread_scorer(model, opening, progress, None)
+                own = scorer.info.name
+                _ask_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
+            found = known(
+                self.stored,
+                recorded,
+                embed=SentenceVectors(device=device or "auto", notify=progress.note),
+                indicators=declared,
+                selection=counts,
+                model=own,
+                progress=progress,
+            )
+        self._context.remark(found.counted.note)
+        return found
+
     def replicate(
         self,
         model: str | None = None,
@@ -423,6 +495,28 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
         seed=config.seed,
     )  # fmt: skip
     return parts, config
+
+
+def _ask_recorded(
+    run: StoredRun,
+    scorer: "Scoring",
+    recorded: "Sequence[Stereotype]",
+    indicators: Any,
+    selection: Selection,
+    probes: int | None,
+    progress: Progress,
+) -> None:
+    """Probe recorded stereotypes besides the run's own statements."""
+    from kgbias.evidence import Asking, believe, planned, price
+    from kgbias.evidence.asked import PROBES
+    from kgbias.evidence.known import to_ask
+
+    statements = to_ask(run, recorded, indicators)
+    alone = Asking(probes=1, statements=statements)
+    plans, carriers = planned(run, alone, indicators=indicators, selection=selection)
+    on_top = price(plans, carriers)["probes"]
+    asking = Asking(probes=on_top + (probes or PROBES), statements=statements)
+    believe(run, scorer, asking, indicators=indicators, selection=selection, progress=progress)
 
 
 def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:

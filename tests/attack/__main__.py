@@ -1,4 +1,4 @@
-"""All attacks, with counts: `scripts/attack [--full] [--seed N] [--only NAME]`."""
+"""All attacks, with counts: `scripts/attack [--full] [--seed N] [--only KIND[/PART]]`."""
 
 import argparse
 import shutil
@@ -7,10 +7,13 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from tests.attack.commands import Commands
-from tests.attack.disturbed import HEAVY, LOADED, LONG, WRITERS, Disturber, Tally, Writers, damaged
+from tests.attack.disturbed import HEAVY, LOADED, LONG, WRITERS, Disturber, Tally, damaged
 from tests.attack.inputs import fuzz
 from tests.attack.options import fuzz_options
 from tests.attack.servers import CLIENTS, SCENARIOS, attack, concerns
@@ -21,108 +24,138 @@ from tests.kill_rounds import run_rounds
 Counts = tuple[str, int, Counter[str]]  # what was tried, how often, and what was wrong
 
 
-def servers(commands: Commands, world: World, folder: Path, full: bool, _: int) -> Iterator[Counts]:
-    """Each client against each answer of a hostile server."""
-    for client in CLIENTS:
-        faults: Counter[str] = Counter()
-        names = [name for name in SCENARIOS if concerns(client, name)]
-        for name in names if full else names[::5]:
-            place = world.copy(folder / "server")
-            _ended, found = attack(commands, place, client, SCENARIOS[name], timeout=90)
-            faults.update(f"{client}, {name}: {fault}" for fault in found)
-            shutil.rmtree(place)
-        yield f"servers: {client}", len(names if full else names[::5]), faults
+@dataclass
+class Attacker:
+    """What an attack is made with: commands on tap, a world to copy, a folder, and how much."""
+
+    commands: Commands
+    world: World
+    folder: Path
+    full: bool
+    seed: int
+    _opened: ExitStack
+
+    @cached_property
+    def loaded(self) -> Commands:
+        """Commands that have what loads a model: it would take most of their time."""
+        return self._opened.enter_context(Commands(self.folder, *LOADED))
 
 
-def disturbances(mode: str, rounds: int) -> Callable[..., Iterator[Counts]]:
-    """Each command that writes, disturbed in one way."""
+def servers(attacker: Attacker, client: str) -> Iterator[Counts]:
+    """A client against each answer of a hostile server."""
+    faults: Counter[str] = Counter()
+    names = [name for name in SCENARIOS if concerns(client, name)][:: 1 if attacker.full else 5]
+    for name in names:
+        place = attacker.world.copy(attacker.folder / "server")
+        _ended, found = attack(attacker.commands, place, client, SCENARIOS[name], timeout=90)
+        faults.update(f"{client}, {name}: {fault}" for fault in found)
+        shutil.rmtree(place)
+    yield f"servers: {client}", len(names), faults
 
-    def run(
-        commands: Commands, world: World, folder: Path, full: bool, seed: int
-    ) -> Iterator[Counts]:
-        def each(
-            writers: Writers, commands: Commands, rounds: int = rounds if full else 1
-        ) -> Iterator[Counts]:
-            disturber = Disturber(commands, world, folder, seed)
-            for name, argv in writers.items():
-                tally: Tally = getattr(disturber, mode)(name, argv, rounds)
-                yield f"{mode}: {name} ({tally.kills} kills)", tally.rounds, tally.faults
 
-        yield from each(WRITERS, commands)
-        if full:
-            write_many(folder)
-            yield from each(LONG, commands, rounds // 5)
-            with Commands(folder, *LOADED) as loaded:
-                yield from each(HEAVY, loaded)
+def disturbances(mode: str, rounds: int) -> Callable[[Attacker, str], Iterator[Counts]]:
+    """A command that writes, disturbed in one way; by whole attacks, the slow ones too."""
+
+    def run(attacker: Attacker, name: str) -> Iterator[Counts]:
+        argv = {**WRITERS, **LONG, **HEAVY}[name]
+        if name not in WRITERS and not attacker.full:
+            return
+        often = rounds if attacker.full else 1
+        commands = attacker.loaded if name in HEAVY else attacker.commands
+        if name in LONG:
+            write_many(attacker.folder)
+            often //= 5
+        seed = f"{attacker.seed} {name}"  # a part alone does what it does among all
+        disturber = Disturber(commands, attacker.world, attacker.folder, seed)
+        tally: Tally = getattr(disturber, mode)(name, argv, often)
+        yield f"{mode}: {name} ({tally.kills} kills)", tally.rounds, tally.faults
 
     return run
 
 
-def crawl_kills(_: Commands, __: World, folder: Path, full: bool, seed: int) -> Iterator[Counts]:
+def crawl_kills(attacker: Attacker, part: str) -> Iterator[Counts]:
     """Crawls of a server, killed and continued."""
-    (folder / "crawls").mkdir()
-    tally = run_rounds(100 if full else 1, seed, folder / "crawls")
-    yield "kill: crawl", tally.rounds, Counter() if tally.sound else Counter([str(tally)])
+    folder = attacker.folder / f"crawls{part}"
+    folder.mkdir()
+    tally = run_rounds(20 if attacker.full else 1, f"{attacker.seed} {part}", folder)
+    yield (
+        f"kill: crawl ({tally.kills} kills)",
+        tally.rounds,
+        (Counter() if tally.sound else Counter([str(tally)])),
+    )
 
 
-def stores(
-    commands: Commands, world: World, folder: Path, full: bool, seed: int
-) -> Iterator[Counts]:
+def stores(attacker: Attacker, part: str) -> Iterator[Counts]:
     """Damaged stores."""
-    tally = damaged(commands, world, folder, 500 if full else 10, seed)
+    count, seed = 100 if attacker.full else 2, f"{attacker.seed} {part}"
+    tally = damaged(attacker.commands, attacker.world, attacker.folder, count, seed)
     yield f"damaged stores ({tally.refused} refusals)", tally.rounds, tally.faults
 
 
-def files(_: Commands, __: World, folder: Path, full: bool, seed: int) -> Iterator[Counts]:
+def files(attacker: Attacker, part: str) -> Iterator[Counts]:
     """Mutated files for every reader."""
-    found = fuzz(90_000 if full else 2_000, seed, folder)
+    count, seed = 9_000 if attacker.full else 200, f"{attacker.seed} {part}"
+    found = fuzz(count, seed, attacker.folder)
     yield f"files ({found.read} read, {found.refused} refused)", found.tried, found.faults
 
 
-def options(_: Commands, world: World, folder: Path, full: bool, seed: int) -> Iterator[Counts]:
-    """Odd values for every option of every command."""
-    with Commands(folder, *LOADED) as loaded:  # half of the commands may load a model
-        tried, faults = fuzz_options(loaded, world, folder, 10_000 if full else 50, seed)
+def options(attacker: Attacker, part: str) -> Iterator[Counts]:
+    """Odd values for every option of every command; half of the commands may load a model."""
+    count, seed = 500 if attacker.full else 3, f"{attacker.seed} {part}"
+    tried, faults = fuzz_options(attacker.loaded, attacker.world, attacker.folder, count, seed)
     yield "options", tried, faults
 
 
-def strangers(
-    commands: Commands, world: World, folder: Path, full: bool, seed: int
-) -> Iterator[Counts]:
+def strangers(attacker: Attacker, kind: str) -> Iterator[Counts]:
     """What strangers hand over: stores, studies, packs, vectors, queries, surroundings."""
-    for kind, (_, count) in KINDS.items():
-        tally = strange(commands, world, folder, seed, kind, count if full else 3)
-        yield f"strangers: {kind}", tally.rounds, tally.faults
+    count = KINDS[kind][1] if attacker.full else 3
+    tally = strange(attacker.commands, attacker.world, attacker.folder, attacker.seed, kind, count)
+    yield f"strangers: {kind}", tally.rounds, tally.faults
 
 
-ATTACKS: dict[str, Callable[..., Iterator[Counts]]] = {
-    "servers": servers,
-    "files": files,
-    "options": options,
-    "stores": stores,
-    "strangers": strangers,
-    "power": disturbances("power", 20),
-    "full": disturbances("full", 20),
-    "twice": disturbances("twice", 10),
-    "kill": disturbances("kill", 100),
-    "crawl": crawl_kills,
-}
+def _numbered(parts: int) -> list[str]:
+    return [str(n) for n in range(1, parts + 1)]
+
+
+_COMMANDS = [*WRITERS, *LONG, *HEAVY]
+ATTACKS: dict[str, tuple[Callable[[Attacker, str], Iterator[Counts]], list[str]]] = {
+    "servers": (servers, list(CLIENTS)),
+    "files": (files, _numbered(10)),
+    "options": (options, _numbered(20)),
+    "stores": (stores, _numbered(5)),
+    "strangers": (strangers, list(KINDS)),
+    "power": (disturbances("power", 20), _COMMANDS),
+    "full": (disturbances("full", 20), _COMMANDS),
+    "twice": (disturbances("twice", 10), _COMMANDS),
+    "kill": (disturbances("kill", 100), _COMMANDS),
+    "crawl": (crawl_kills, _numbered(5)),
+}  # by kind; its parts can be tried one by one, in any order
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--full", action="store_true", help="as often as a release needs")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", choices=list(ATTACKS), help="one kind of attack")
+    parser.add_argument(
+        "--only", metavar="KIND[/PART]", default="", help="one kind of attack, or a part of it"
+    )
     given = parser.parse_args()
+    only, _, part = given.only.partition("/")
+    if only and (only not in ATTACKS or (part and part not in ATTACKS[only][1])):
+        parser.error(
+            f"--only is one of {', '.join(ATTACKS[only][1] if only in ATTACKS else ATTACKS)}"
+        )
     total, faults = 0, Counter[str]()
-    with tempfile.TemporaryDirectory() as name, Commands(Path(name)) as commands:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as opened:
         folder = Path(name)
+        commands = opened.enter_context(Commands(folder))
         world = World(commands, folder / "world")
-        for kind, run in ATTACKS.items():
-            if given.only in (None, kind):
-                began = time.monotonic()
-                for what, tried, found in run(commands, world, folder, given.full, given.seed):
+        attacker = Attacker(commands, world, folder, given.full, given.seed, opened)
+        for kind in [only] if only else ATTACKS:
+            run, parts = ATTACKS[kind]
+            began = time.monotonic()
+            for each in [part] if part else parts:
+                for what, tried, found in run(attacker, each):
                     seconds = time.monotonic() - began
                     print(f"{what:<50}{tried:>8}  {found.total():>4} faults  {seconds:7.0f} s")
                     for fault in found:  # now: a run that is cut off has told what it found

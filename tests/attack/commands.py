@@ -28,7 +28,7 @@ OF_MODELS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "ev
              "stories", "pairs", "sofa", "run")  # fmt: skip
 OF_A_MODEL = 1_800
 LIBRARIES = 400  # what the libraries of models take, where they are loaded before
-OF_A_SERVER = 1_400  # whose answers may be of 64 MB, several at once
+OF_A_SERVER = 700  # whose answers may be of 8 MB, sixteen at once
 
 
 def memory(argv: Sequence[str]) -> int:

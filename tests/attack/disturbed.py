@@ -234,7 +234,7 @@ class Tally:
 class Disturber:
     """Disturbs a writer, again and again, each time in a copy of the world."""
 
-    def __init__(self, commands: Commands, world: World, folder: Path, seed: int) -> None:
+    def __init__(self, commands: Commands, world: World, folder: Path, seed: int | str) -> None:
         self._commands, self._world, self._folder = commands, world, folder
         self._rng = random.Random(seed)
         self._number = 0
@@ -374,7 +374,7 @@ READERS: tuple[tuple[str, ...], ...] = (
 
 
 def damaged(
-    commands: Commands, world: World, folder: Path, count: int, seed: int, most: int = 3
+    commands: Commands, world: World, folder: Path, count: int, seed: int | str, most: int = 3
 ) -> Tally:
     """`count` stores with bytes or pages that are not what they were; `most` commands each."""
     rng, tally = random.Random(seed), Tally()

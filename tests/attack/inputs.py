@@ -189,7 +189,7 @@ class Found:
         return self.read + self.refused + self.faults.total()
 
 
-def fuzz(count: int, seed: int, folder: Path, only: str = "") -> Found:
+def fuzz(count: int, seed: int | str, folder: Path, only: str = "") -> Found:
     """`count` mutated files, dealt to the readers in turn."""
     rng = random.Random(seed)
     found = Found()

@@ -46,7 +46,7 @@ BASES: dict[str, tuple[str, ...]] = {
 
 
 def fuzz_options(
-    commands: Commands, world: World, folder: Path, count: int, seed: int
+    commands: Commands, world: World, folder: Path, count: int, seed: int | str
 ) -> tuple[int, Counter[str]]:
     """`count` calls, each with one or two options of odd values; what was wrong with them."""
     from kgbias.cli import cli

@@ -2,6 +2,7 @@
 environment; and decisions of people in any order."""
 
 import csv
+import os
 import random
 import shutil
 import sqlite3
@@ -158,6 +159,46 @@ def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
         yield "a study", "wrote outside of its folder"
 
 
+def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+    """A published run whose files are pipes, devices, links, halves or other files."""
+    done = commands.run("publish", "r", "-o", "pub", cwd=folder)
+    yield "publish", done.fault or done.err * (done.code != 0)
+    files = [file for file in sorted((folder / "pub").rglob("*")) if file.is_file()]
+    file = rng.choice(files)
+    data = file.read_bytes()
+    file.unlink()
+    match rng.randrange(6):
+        case 0:
+            os.mkfifo(file)
+        case 1:
+            file.symlink_to(rng.choice(("/dev/zero", "/dev/stdin", "/nowhere", "/", file)))
+        case 2:
+            file.write_bytes(data[: rng.randrange(len(data) + 1)])
+        case 3:
+            file.write_bytes(b"[" * 200_000)
+        case 4:
+            file.write_bytes(data.replace(b"0", b"-").replace(b'"', b"\x00", rng.randrange(3)))
+        case _:
+            file.write_bytes(data)
+            (folder / "pub" / "SHA256SUMS").write_text(f"{'0' * 64}  ../kgbias.db\n")
+    for argv in (("reproduce", "pub", "--check"), ("reproduce", "pub")):
+        done = commands.run(*argv, cwd=folder, timeout=30)
+        told = "" if done.code == 1 else _refused(done.code, done.err)  # 1: it says what differs
+        if done.code == 0 and (file.name == "SHA256SUMS" or file.read_bytes() == data):
+            told = ""
+        yield f"{' '.join(argv)} of another {file.name}", done.fault or told
+
+
+def memory(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+    """Under `ulimit -v`, a command ends well or in a line, and leaves the store as it should."""
+    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT])
+    most = rng.randrange(180, 900)
+    done = commands.run(*argv, cwd=folder, limits={"RLIMIT_AS": most << 20})
+    yield f"{argv[0]} in {most} MB", done.fault
+    if not done.fault and done.code:
+        yield f"{argv[0]} in {most} MB", _refused(done.code, done.err)
+
+
 def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
     """A query reads the graph alone."""
     done = commands.run("query", "--cypher", QUERIES[n % len(QUERIES)], cwd=folder)
@@ -229,6 +270,8 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
     "vectors": (vectors, 8),
     "studies": (studies, 12),
     "queries": (queries, 24),
+    "publications": (publications, 60),
+    "memory": (memory, 60),
     "surroundings": (surroundings, 110),
     "reviews": (reviews, 50),
 }

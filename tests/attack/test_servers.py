@@ -22,10 +22,9 @@ from tests.attack.servers import (
     concerns,
     right,
 )
-from tests.fault_server import Fault, FaultServer
+from tests.fault_server import Fault, FaultServer, Plan
 
 pytestmark = pytest.mark.attack
-SLOW = ("a long body", "text very long", "a gzip bomb")
 ALL = [(c, s) for c in CLIENTS for s in SCENARIOS if s not in ECHOES and concerns(c, s)]
 # What an attack found once, for one client each, and some of the rest; scripts/attack runs all.
 ONCE = (
@@ -71,6 +70,24 @@ def test_no_such_number_is_stored(
         after = (*AFTER, REPORT) if name == names[-1] else ()
         ended, faults = attack(commands, world, client, SCENARIOS[name], after=after)
         assert ended.code == 2 and not faults, ended
+
+
+def _saying(name: str) -> Plan:
+    return lambda *_: SCENARIOS[name]({}, {})
+
+
+def test_long_answers_take_little(commands: Commands, world: Path) -> None:
+    """Sixteen requests of a crawl are under way at once, and four of a probe."""
+    for client, name in (("crawl", "a long body"), ("probe", "a body of objects")):
+        if client == "probe":
+            rows = "".join(f"people {n},like,thing {n}\n" for n in range(150))
+            (world / "more.csv").write_text(f"group,predicate,object\n{rows}")
+            assert commands.run("import", "more.csv", "--run", "r2", cwd=world).code == 0
+        argv = [word if word != "r" else "r2" for word in CLIENTS[client].argv]
+        with FaultServer(_saying(name)) as hostile:
+            env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": hostile.url}
+            ended = commands.run(*argv, env=env, cwd=world, timeout=30)
+        assert ended.code == 2 and not ended.fault, ended
 
 
 def test_what_was_answered_is_kept_when_one_answer_is_odd(commands: Commands, world: Path) -> None:

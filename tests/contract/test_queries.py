@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.decisions import Decision
+from kgbias.graph.labels import Label
 from kgbias.graph.push import push
 from kgbias.graph.sofa import (
     ProbeSet,
@@ -96,6 +97,25 @@ def middle(store: Store) -> Store:
             Decision(refused.id, "restore", "Ana", "2026-11-22T10:00:00+00:00", sneer),
             Decision(refused.id, "reject", "Ben", "2026-11-22T11:00:00+00:00"),
         ],
+    )
+    smoke, songs = triples[1].id, triples[0].id
+    store.label(
+        [
+            Label(id, "regard", label, rater, kind, "regard@1", f"2026-11-2{day}", False, "")
+            for day, (id, label, rater, kind) in enumerate(
+                [
+                    (smoke, "positive", "Ana", "person"),
+                    (smoke, "negative", "Ana", "person"),  # in the place of the first
+                    (smoke, "neutral", "Ben", "person"),
+                    (smoke, "negative", "Cem", "person"),
+                    (smoke, "", "Dan", "person"),
+                    (smoke, "other", "gpt", "model"),
+                    (songs, "positive", "Ana", "person"),
+                    (songs, "negative", "Ben", "person"),
+                    (songs, "undo", "Ben", "person"),  # so nobody disagrees with Ana
+                ]
+            )
+        ]
     )
     for place, measure in ((4, "regard"), (5, "toxicity")):
         values = [(t.id, float(row[place])) for t, row in zip(triples, SAID, strict=True)]  # type: ignore[arg-type]
@@ -295,6 +315,9 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("2026-11-22T10:00:00+00:00", "Ana", "restore", "Orcs", "are", "fair", "refused", None),
          ("2026-11-22T11:00:00+00:00", "Ben", "reject", "Orcs", None, None, "refused", None)],
     ),
+    ("disputed", {}, [("Elves", "Elves hate smoke", ["negative", "neutral"], [2, 1])]),
+    ("disputed", {"kind": "model"}, []),
+    ("disputed", {"measure": "toxicity"}, []),
     (
         "refusals",
         {},

@@ -11,6 +11,7 @@ import pytest
 
 from kgbias.export import Filters, write_export
 from kgbias.graph.keeping import Corpus, Passage, Relation
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
@@ -136,6 +137,13 @@ def test_the_script_runs_in_neo4j(
 ) -> None:
     import neo4j
 
+    first, *_ = store.triples(hostile.id)
+    labels = [
+        Label(first.id, "regard", label, rater, "person", "regard@1", "2026-11-25T10:00:00+00:00",
+              True, "", TEXTS[1])
+        for label, rater in (("negative", TEXTS[0]), ("neutral", "Ben"))
+    ]  # fmt: skip
+    store.label(labels)
     path = _written(store, hostile, tmp_path / "g.cypher")
     lines = path.read_text(encoding="utf-8").split("\n")
     statements = [line.rstrip(";") for line in lines if line and not line.startswith("//")]
@@ -150,9 +158,11 @@ def test_the_script_runs_in_neo4j(
                     tx.run(statement).consume()  # type: ignore[arg-type]
                 tx.commit()
     server = open_store(empty_neo4j)
-    for name in ("most_repeated", "most_negative", "bridges"):
+    for name in ("most_repeated", "most_negative", "bridges", "disputed"):
         given = {"limit": "1000"}
-        assert load_query(name).run(server, given) == load_query(name).run(store, given)
+        found = load_query(name).run(server, given)
+        assert found.rows and found == load_query(name).run(store, given)
+    assert server.labels() == store.labels()
 
 
 def findings(store: SQLiteStore, run: Run) -> None:

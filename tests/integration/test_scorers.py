@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+import kgbias
 from kgbias.errors import DataError, ModelError, UsageError
+from kgbias.measure import at_hand
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._minilm import check_sha256
@@ -232,3 +234,23 @@ def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
             load_scorer("regard", f"hf:{folder}", labels=wrong)
     with pytest.raises(UsageError, match="are for a regard classifier"):
         load_scorer("toxicity", f"hf:{folder}:LABEL_0", labels=means)
+
+
+def test_the_scorers_that_ship_are_told_from_what_they_learnt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On labels that shipped ones learnt from, and on others; and the effect of names."""
+    monkeypatch.setattr(at_hand, "own_scorers", lambda: {"identity_attack": ["offline"]})
+    (tmp_path / "mine.tsv").write_text(
+        "text\tlabel\nMuslims are all terrorists.\tattack\nMuslims bake bread.\tno attack\n"
+    )
+    (tmp_path / "mine.card.toml").write_text('measure = "identity_attack"\nkind = "person"\n')
+    with kgbias.open(tmp_path / "none.db") as study:
+        found = study.scorers(tmp_path / "mine.tsv")
+    (row,) = found.rows
+    assert (row.scorer, row.license) == ("minilm-heads", "Apache-2.0")
+    shipped, mine = row.checked
+    assert shipped.learnt and shipped.kappa.value > 0.9 and shipped.floor == 0.5
+    assert not mine.learnt and mine.same.value == 1 and mine.by == "people who are not named"
+    assert row.named is not None and not row.named.blind
+    assert (row.named.name, row.named.kind) == ("Baha'is", "hostile")

@@ -186,6 +186,13 @@ def test_a_name_that_goes_with_another_group_is_flagged() -> None:
     assert strays(Design(GROUPS.tolist()), bits) == {7: 3}
 
 
+def test_a_name_that_is_another_over_again_is_no_stray() -> None:
+    """The correlation of two names that behave the same is 1, which has no z."""
+    bits = np.random.default_rng(0).normal(size=(6, 40))
+    bits[1] = bits[0]
+    assert strays(Design([0, 0, 1, 1, 2, 2]), bits) == {}
+
+
 def test_figures_of_statements_are_regressed_out_name_by_name() -> None:
     tokens = np.arange(STATEMENTS, dtype=float)
     bits = noise(spread=0.1) * 0 + np.arange(24)[:, None] * tokens

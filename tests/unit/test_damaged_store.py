@@ -346,6 +346,14 @@ def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: st
         assert fault in " ".join(str(found) for found in store.faults())
 
 
+def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path) -> None:
+    changed(file, f"UPDATE generation SET count = {2**63 - 1}")
+    assert "is damaged (integer overflow): restore a copy" in told(file)
+    db = sqlite3.connect(":memory:", factory=Connection)
+    with pytest.raises(StoreError, match=r"is damaged \(malformed JSON\)"):
+        db.execute("SELECT value FROM json_each('[')").fetchall()
+
+
 def test_a_traceback_that_a_value_led_to_names_it(file: Path) -> None:
     changed(file, f"UPDATE generation SET iteration = {10**18}")
     with (

@@ -10,7 +10,8 @@ import pytest
 import kgbias
 from kgbias.errors import ModelError, UsageError
 from kgbias.measure.agreement import correlation, kappa
-from kgbias.measure.precision import SAMPLE, check, labelled
+from kgbias.measure.labelled import Labelled, LabelledSet, shipped
+from kgbias.measure.precision import SAMPLE, check
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._llm import read_rubric
 from kgbias.measures import MEASURES
@@ -29,6 +30,12 @@ Men,love,tea,1
 Robots,love,kind people,1
 Robots,hate,liars,4
 """
+
+
+def labelled(measure: str) -> list[tuple[str, str]]:
+    found = shipped(measure)
+    assert found is not None
+    return [(one.text, one.label) for one in found.statements]
 
 
 def statement(body: dict[str, Any]) -> str:
@@ -146,11 +153,13 @@ def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
     scorer = load_scorer("regard", "llm:openai:judge")
     told = [("Men love kind people.", "positive"), ("Men hate kind people.", "negative"),
             ("Men love tea.", "neutral"), ("Men fear tea.", "negative")]  # fmt: skip
-    found = check(scorer, told)
+    of = LabelledSet("mine", "regard", "person", tuple(Labelled(*each) for each in told), ("Ana",))
+    found = check(scorer, of)
     assert found.same.value == 0.75
     # chance: (1/4)(1/4) + (1/4)(2/4) + (2/4)(1/4) = 5/16, so (3/4 - 5/16) / (11/16) = 7/11
     assert found.kappa.value == pytest.approx(7 / 11)
-    assert "kappa 0.64" in str(found)
+    assert found.floor == 0.5 and not found.learnt
+    assert "for regard, by one person: kappa 0.64" in str(found)
 
 
 @pytest.mark.parametrize("measure", ["regard", "toxicity", "identity_attack", "acceptability"])

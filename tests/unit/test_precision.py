@@ -9,8 +9,10 @@ import pytest
 from kgbias.explore.page import _measure
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
+from kgbias.measure import labelled
 from kgbias.measure import precision as module
-from kgbias.measure.precision import ANNOTATOR, Checked, caution, precision_of, worth
+from kgbias.measure.labelled import shipped_annotator
+from kgbias.measure.precision import Checked, caution, precision_of, worth
 from kgbias.measure.scorers import _offline
 from kgbias.measures import MEASURES
 from kgbias.report.page import highlights
@@ -138,14 +140,17 @@ def test_the_docs_have_what_was_counted() -> None:
 
 def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
     """In one wording, and no page says that a person did it."""
-    assert ANNOTATOR == "one annotator, a language model" and ANNOTATOR in TOLD
-    checked = Checked("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1)
+    annotator = shipped_annotator()
+    assert annotator == "one annotator, a language model" and annotator in TOLD
+    of = labelled.shipped("regard")
+    assert of is not None and of.by == annotator
+    checked = Checked("regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.by)
     assert str(checked).startswith(
-        f"llm:x and the labels of 6 statements for regard, by {ANNOTATOR}"
+        f"llm:x and the labels of 6 statements for regard, by {annotator}"
     )
     root = Path(__file__).parent.parent.parent
     for page in ("docs/how-to/scorers.md", "docs/methods/measure.md"):
-        assert ANNOTATOR in (root / page).read_text("utf-8")
+        assert annotator in (root / page).read_text("utf-8")
     files = [*root.glob("docs/**/*.md"), *root.glob("kgbias/**/*.py")]
     said = [p for p in files if "person labelled" in (text := p.read_text("utf-8"))
             and "no person labelled" not in text.lower()]  # fmt: skip

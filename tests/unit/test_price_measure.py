@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.measure.precision import labelled
+from kgbias.measure.precision import SAMPLE
 from kgbias.measure.price import Scoring
 from kgbias.measures import MEASURES
 
@@ -60,7 +60,7 @@ def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
         scorers=NOTHING | {"regard": "llm:openai:nothing", "toxicity": "openai-moderation"},
         axes=False,
     )  # fmt: skip
-    first = 40 + len(labelled("regard"))
+    first = 40 + SAMPLE
     assert judge == Scoring("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
     assert endpoint == Scoring("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
 

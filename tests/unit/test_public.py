@@ -87,6 +87,7 @@ STUDY = set(
     price
     price_pairs
     price_profiles
+    price_scorers
     price_stories
     probe_apx
     probe_sets
@@ -96,6 +97,7 @@ STUDY = set(
     report
     run
     runs
+    scorers
     series
     serve
     sofa
@@ -148,6 +150,7 @@ RUN = set(
     forms
     generations
     groups
+    known
     id
     imported
     kind

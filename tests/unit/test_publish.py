@@ -468,6 +468,10 @@ def test_a_pipe_in_a_published_folder_is_not_waited_for(copy: Path) -> None:
         with pytest.raises(DataError, match=f"{name} is not a regular file"):
             kgbias.reproduce(copy, check=True)
         (copy / name).unlink()
+        (copy / name).symlink_to("/dev/zero")
+        with pytest.raises(DataError, match=f"{name} is not a regular file"):
+            kgbias.reproduce(copy, check=True)
+        (copy / name).unlink()
 
 
 def test_what_pyarrow_cannot_do_is_told(

@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgbias.errors import KgbiasError
-from kgbias.measure.precision import COUNTED, LABELLED
+from kgbias.measure.labelled import SHIPPED
+from kgbias.measure.precision import COUNTED
 from training.scorers import acceptability, attack, labelled, precision, regard
 
 SCORERS = COUNTED.parent
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )  # fmt: skip
     counted.add_argument("--out", type=Path, default=COUNTED, help="the file to write")
     drawn = parts.add_parser("labelled", help="the statements by which a judge is checked")
-    drawn.add_argument("--out", type=Path, default=LABELLED, help="the file to write")
+    drawn.add_argument("--out", type=Path, default=SHIPPED, help="the file to write")
     for each in (heads, attacks, sense):
         each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
         each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")

@@ -9,7 +9,7 @@ from pathlib import Path
 from kgbias.graph.types import verbalise
 from kgbias.io.files import write_text
 from kgbias.io.reading import read_text, table
-from kgbias.measure.precision import LABELLED_COLUMNS, SAMPLE
+from kgbias.measure.precision import SAMPLE
 
 # The file, the column of its label, and what a label there is called here; "": none.
 _FILES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
@@ -31,7 +31,7 @@ def run(path: Path) -> None:
     """Write the table of `kgbias.measure.precision` to `path`."""
     text = io.StringIO()
     rows = csv.writer(text, delimiter="\t", lineterminator="\n")
-    rows.writerow(LABELLED_COLUMNS)
+    rows.writerow(("measure", "label", "text"))
     for measure in _FILES:
         rows.writerows((measure, label, said) for said, label in draw(measure))
     write_text(path, _WARNING + text.getvalue())

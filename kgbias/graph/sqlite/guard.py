@@ -19,10 +19,11 @@ _ADVICE = {
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
-# Errors that SQLite calls a mistake of ours, but that mean a damaged schema or header.
+# Errors that SQLite calls a mistake of ours, but that mean a damaged schema, header or value.
 _LOST = re.compile(
     r"no such table|no such column|unsupported file format|table .* has (no column|\d+ columns but)"
     r"|(table|index) .* already exists|duplicate column name"
+    r"|integer overflow|malformed JSON"
 )
 _DAMAGED = (
     "{path} is damaged ({error}): restore a copy, or save what can still be read with "

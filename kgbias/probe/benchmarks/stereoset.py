@@ -175,6 +175,11 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
 
 def read_stereoset(path: Path) -> StereoSet:
     """Read the published file: JSON with data.intrasentence, data.intersentence, or both."""
+    return StereoSet(read_examples(path))
+
+
+def read_examples(path: Path) -> list[Example]:
+    """The examples of the published file."""
     data = read_json(path)
     examples: list[Example] = []
     try:
@@ -185,7 +190,7 @@ def read_stereoset(path: Path) -> StereoSet:
         raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
-    return StereoSet(examples)
+    return examples
 
 
 def _example(path: Path, part: str, entry: Any, number: int) -> Example:

@@ -1,0 +1,183 @@
+"""Stereotypes that people recorded: tables of groups and attributes.
+
+`seegull` ships: the part of SeeGULL (Jha et al. 2023) about the states of the US and of India. Any
+other table has a column with groups and one with attributes, or is StereoSet's published file.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from kgbias.errors import DataError, UsageError
+from kgbias.evidence.claims import claims
+from kgbias.ids import content_id, normalise
+from kgbias.io.reading import read_saved_table
+from kgbias.probe.benchmarks.stereoset import read_examples
+
+SEEGULL = "seegull"
+_GROUP = ("group", "identity")
+_ATTRIBUTE = ("attribute",)
+_OFFENSIVENESS = ("offensiveness", "offensiveness_score")
+_ANNOTATORS = ("stereotype", "region_stereo")
+_RATINGS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
+_LONGEST = 200  # characters of a group or an attribute
+
+
+@dataclass(frozen=True, slots=True)
+class Stereotype:
+    """A stereotype that people recorded in a table. The id is computed from the table's name, the
+    group and the attribute.
+
+    Attributes:
+        source: the name of the table.
+        group: whom it is about, as the table calls them.
+        attribute: what is said of them.
+        category: of the group; "" if the table does not say.
+        offensiveness: the mean rating by the table's annotators (SeeGULL: -1, not offensive, to
+            4); NaN without one.
+        annotators: how many of the table's annotators took it for a stereotype of the group; None
+            if the table does not say.
+        statement: a wording to ask a model about; "" if the table has none.
+    """
+
+    source: str
+    group: str
+    attribute: str
+    category: str = ""
+    offensiveness: float = math.nan
+    annotators: int | None = None
+    statement: str = ""
+
+    @property
+    def id(self) -> str:
+        return content_id(
+            "stereotype", self.source, normalise(self.group), normalise(self.attribute)
+        )
+
+    @property
+    def worded(self) -> str:
+        """The attribute as a statement about people, to ask a model about."""
+        claim = next(iter(claims(self.attribute)), None)
+        verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
+        told = f"{verb} {claim.phrase}" if claim and verb else f"are {self.attribute}"
+        return self.statement or told
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Which columns of a table hold the groups, the attributes and their offensiveness; None: those
+    of SeeGULL (identity, attribute, offensiveness_score), or group, attribute and offensiveness."""
+
+    group: str | None = None
+    attribute: str | None = None
+    offensiveness: str | None = None
+
+
+def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[Stereotype]:
+    """The stereotypes of a table, each once (of repeated rows the first): "seegull", a CSV or TSV
+    file, or StereoSet's JSON (its intrasentence part: a target, and the word that fills the blank
+    in the sentence labelled as a stereotype).
+
+    Raises DataError, naming the line, for a file that is no such table; UsageError for columns
+    that it cannot have.
+    """
+    columns, path = columns or Columns(), Path(table)
+    if str(table) == SEEGULL and not path.exists():
+        with as_file(files("kgbias.evidence") / "recorded" / "seegull.csv") as shipped:
+            return _unique(_rows(shipped, SEEGULL, Columns()))
+    if path.suffix.lower() == ".json":
+        if columns != Columns():
+            raise UsageError(f"{path} is StereoSet's JSON: only a CSV or TSV file has columns")
+        found = _unique(_stereoset(path))
+    elif path.suffix.lower() in (".csv", ".tsv", ".tab"):
+        found = _unique(_rows(path, path.stem, columns))
+    else:
+        raise UsageError(
+            f"{path}: a table of stereotypes is a .csv, .tsv or .json file, or {SEEGULL}"
+        )
+    if not found:
+        raise DataError(f"{path} has no row with a group and an attribute")
+    return found
+
+
+def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
+    by_id: dict[str, Stereotype] = {}
+    for each in found:
+        by_id.setdefault(each.id, each)
+    return list(by_id.values())
+
+
+def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
+    header, rows = read_saved_table(path)
+    group = _column(path, header, columns.group, _GROUP, "group")
+    attribute = _column(path, header, columns.attribute, _ATTRIBUTE, "attribute")
+    offensiveness = columns.offensiveness
+    if offensiveness is None:
+        offensiveness = next((name for name in _OFFENSIVENESS if name in header), None)
+    else:
+        _column(path, header, offensiveness, (), "offensiveness")
+    annotators = next((name for name in _ANNOTATORS if name in header), None)
+    for line, row in rows:
+        who, what = (_text(path, line, row[name]) for name in (group, attribute))
+        if not (normalise(who) and normalise(what)):
+            continue
+        rated = not all(row.get(name, "") == "NA" for name in _RATINGS)
+        yield Stereotype(
+            source,
+            who.lstrip(".,"),
+            what.replace("_", " "),
+            row.get("category", "").strip(),
+            _number(path, line, row.get(offensiveness or "", "") if rated else ""),
+            _count(row.get(annotators or "", "")),
+            _text(path, line, row.get("statement", "")),
+        )
+
+
+def _column(
+    path: Path, header: Sequence[str], given: str | None, usual: Sequence[str], what: str
+) -> str:
+    found = given if given is not None else next((name for name in usual if name in header), None)
+    if found is None or found not in header:
+        listed = ", ".join(name or "(no name)" for name in header) or "none"
+        lacks = f"no column {given!r}" if given is not None else f"no column {' or '.join(usual)}"
+        raise DataError(
+            f"{path} has {lacks}; its columns are: {listed}. Name the one with the {what} as "
+            f"`{what}_column`"
+        )
+    return found
+
+
+def _text(path: Path, line: int, cell: str) -> str:
+    text = " ".join(cell.split())
+    if len(text) > _LONGEST:
+        raise DataError(f"{path}, line {line}: a cell of {len(text)} characters is no name of a "
+                        f"group and no attribute (at most {_LONGEST})")  # fmt: skip
+    return text
+
+
+def _number(path: Path, line: int, cell: str) -> float:
+    if cell.strip().upper() in ("", "NA", "NAN"):
+        return math.nan
+    try:
+        number = float(cell)
+    except ValueError:
+        number = math.inf
+    if math.isinf(number):
+        raise DataError(f"{path}, line {line}: offensiveness {cell[:40]!r} is not a number")
+    return number
+
+
+def _count(cell: str) -> int | None:
+    return int(cell) if cell.strip().isdecimal() else None
+
+
+def _stereoset(path: Path) -> Iterator[Stereotype]:
+    for example in read_examples(path):
+        before, blank, after = example.context.partition("BLANK")
+        word = example.sentences[0]
+        if blank and word.startswith(before) and word.endswith(after):
+            word = word[len(before) : len(word) - len(after)].strip()
+            if normalise(word):
+                yield Stereotype("stereoset", example.target, word, example.domain)

@@ -1,0 +1,328 @@
+"""Sets of labelled statements that are not a run's: those that ship, those that others published,
+and tables of one's own; each knows who labelled it, when, by what guide, and under what licence.
+
+A table with the columns `text` and `label` (and, if it has them, `group` and `unit`) is a set if a
+card lies beside it: STEM.card.toml, whose keys are the fields of `LabelledSet`. Three published
+sets are read in the form in which they were published, without a card (`PUBLISHED`). Labels of a
+run's statements are rows of the store (`kgbias.graph.labels`).
+"""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, no_such
+from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
+from kgbias.io.reading import read_text, read_toml, table
+from kgbias.io.text import shortened
+from kgbias.measures import MEASURES, known
+
+SHIPPED = Path(__file__).with_name("scorers") / "labelled.tsv"
+_OFFLINE = "minilm-heads"  # the scorers that ship, as `Metric.scorer` has them
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A labelled statement.
+
+    Attributes:
+        text: the sentence.
+        label: one of the measure's labels.
+        group: whom it is about; "" if that is not known.
+        unit: what it shares with others that are like it, such as a template; "" if nothing.
+        rating: a number that people gave, if the label was made of one.
+    """
+
+    text: str
+    label: str
+    group: str = ""
+    unit: str = ""
+    rating: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledSet:
+    """Statements that somebody labelled by one measure.
+
+    Attributes:
+        name: what the set is called.
+        measure: the measure.
+        kind: whether people or a model labelled.
+        statements: the statements: each text once, or once for each rater.
+        raters: their names; empty if they are not named.
+        how: how a published set came to its labels, if not by raters who each labelled statements.
+        guide: what they were told, as NAME@VERSION or a citation; "" if not known.
+        labelled: when, as far as it is known.
+        license: an SPDX id, or "" if none was stated.
+        source: where it was published.
+        learnt: scorers that learnt from it, whose agreement with it is flattered.
+    """
+
+    name: str
+    measure: str
+    kind: Kind
+    statements: tuple[Labelled, ...] = ()
+    raters: tuple[str, ...] = ()
+    how: str = ""
+    guide: str = ""
+    labelled: str = ""
+    license: str = ""
+    source: str = ""
+    learnt: tuple[str, ...] = ()
+
+    @property
+    def by(self) -> str:
+        """Who labelled, in words."""
+        return self.how or whom(self.kind, self.raters)
+
+
+def shipped(measure: str) -> LabelledSet | None:
+    """The labelled statements that come with a measure, as many of each label as there were; for
+    another package's measure, those of MEASURE.tsv in its folder. None if it has none."""
+    folder = known(measure).folder
+    if folder is None:
+        return _shipped().get(measure)
+    path = folder / f"{measure}.tsv"
+    if not path.is_file():
+        return None
+    if _card(path).is_file():
+        card = _read_card(path, measure)
+    else:
+        card = LabelledSet(f"{measure}.tsv", measure, "person", how="whoever made the measure")
+    return replace(card, statements=_once(path, _own_lines(path, card.measure)))
+
+
+def shipped_annotator() -> str:
+    """Who gave the labels that ship with kgbias, and read the crawls for its cards, in words; shown
+    wherever a figure rests on these labels."""
+    return _read_card(SHIPPED, "").by
+
+
+def read_sets(path: Path) -> list[LabelledSet]:
+    """The sets of a file: a table of one's own with its card, or one of `PUBLISHED`, which may be a
+    set for each of several measures.
+
+    Raises:
+        DataError: a table of no known form, without rows, with an unknown label, or with a text
+            twice; the message gives the line.
+    """
+    text = read_text(path)
+    if not text.strip():
+        raise DataError(f"{path} is empty")
+    first = next((line for line in text.splitlines() if line[:1] != "#"), "")
+    if first.partition("\t")[0].strip() in _REGARD:
+        name = f"{REGARD.name}/{path.stem}"
+        return [replace(REGARD, name=name, statements=_once(path, _regard(path, text)))]
+    header = [cell.strip().strip('"') for cell in re.split("[,;\t]", first)]
+    for form in PUBLISHED:
+        if set(form.columns) <= set(header):
+            of = replace(form.set, name=f"{form.set.name}/{path.stem}")
+            return [
+                replace(of, measure=measure, statements=_once(path, form.read(path, labels)))
+                for measure, labels in form.labels.items()
+            ]
+    if not {"text", "label"} <= set(header):
+        raise DataError(
+            f"{path} is no set of labels: its columns are {shortened(', '.join(header), 80)}; "
+            f"expected text and label, or the form of {', '.join(PUBLISHED_NAMES)}"
+        )
+    if not _card(path).is_file():
+        raise DataError(
+            f"{path} does not say who labelled it: write {_card(path).name} beside it, with name, "
+            f"measure and kind ({' or '.join(KINDS)}), and raters, guide, labelled and license"
+        )
+    card = _read_card(path, "")
+    return [replace(card, statements=_once(path, _own_lines(path, card.measure)))]
+
+
+def labels_kept(
+    name: str, labels: Sequence[Label], texts: Mapping[str, tuple[str, str]]
+) -> list[LabelledSet]:
+    """The labels of a store as sets of this name, one for each measure and kind of rater: one
+    statement for each label in effect, whose `unit` is the statement's id. `texts` are the group
+    and the sentence of the statements that are wanted, by id."""
+    by: dict[tuple[str, Kind], list[Label]] = {}
+    for x in in_effect(labels):
+        if x.label != SKIPPED and x.triple_id in texts:
+            by.setdefault((x.measure, x.kind), []).append(x)
+    found = []
+    for (measure, kind), own in sorted(by.items()):
+        days = sorted({x.labelled[:10] for x in own})
+        statements = tuple(
+            Labelled(texts[x.triple_id][1], x.label, texts[x.triple_id][0], x.triple_id)
+            for x in own
+        )
+        found.append(
+            LabelledSet(
+                name,
+                measure,
+                kind,
+                statements,
+                tuple(sorted({x.rater for x in own})),
+                guide=", ".join(sorted({x.guide for x in own if x.guide})),
+                labelled=" to ".join(dict.fromkeys((days[0], days[-1]))),
+            )
+        )
+    return found
+
+
+_Lines = Iterator[tuple[int, Labelled]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A published set: its columns, and for each measure what its labels mean."""
+
+    columns: tuple[str, ...]
+    set: LabelledSet
+    labels: Mapping[str, Mapping[str, str]]
+    read: Callable[[Path, Mapping[str, str]], _Lines]
+
+
+def _hatecheck(path: Path, labels: Mapping[str, str]) -> _Lines:
+    for line, row in _table(path):
+        label = _one_of(row["label_gold"], labels, path, line)
+        yield line, Labelled(row["test_case"].strip(), label, row["target_ident"], row["templ_id"])
+
+
+def _seegull(path: Path, labels: Mapping[str, str]) -> _Lines:
+    """Those that people rated: offensive if two of the three annotators gave 1 to 4; -1 is not
+    offensive, 0 unsure. The sentence is ours: the set has an identity and an attribute."""
+    for line, row in _table(path):
+        cells = [row[f"Annotation{n}"].strip() for n in (1, 2, 3)]
+        if set(cells) == {"NA"}:
+            continue
+        unknown = [cell for cell in cells if cell not in _RATINGS]
+        if unknown:
+            raise DataError(f"{path}, line {line}: {unknown[0]!r} is no rating from -1 to 4")
+        ratings = [float(cell) for cell in cells]
+        said = labels["offensive" if sum(r >= 1 for r in ratings) >= 2 else "not offensive"]
+        text = f"{row['identity']} people are {row['attribute'].replace('_', ' ')}."
+        rating = sum(ratings) / len(ratings)
+        yield line, Labelled(text, said, row["identity"], row["attribute"], rating)
+
+
+def _regard(path: Path, text: str) -> _Lines:
+    """Lines of a label, a tab and a sample: no header and no quoting."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            label, _, sample = line.partition("\t")
+            yield number, Labelled(sample.strip(), _one_of(label, _REGARD, path, number))
+
+
+_RATINGS = ("-1", "0", "1", "2", "3", "4")
+_REGARD = {"-1": "negative", "0": "neutral", "1": "positive", "2": "other"}
+_OFFENSIVE = {
+    "identity_attack": {"hateful": "attack", "non-hateful": "no attack"},
+    "toxicity": {"hateful": "toxic", "non-hateful": "not toxic"},
+}
+REGARD = LabelledSet(
+    "regard", "regard", "person", how="the majority of annotators that Sheng et al. 2019 hired",
+    guide="Sheng et al. 2019, section 3", labelled="2019",
+    source="github.com/ewsheng/nlg-bias, data/regard",
+)  # fmt: skip
+PUBLISHED: tuple[_Form, ...] = (
+    _Form(
+        ("test_case", "label_gold", "target_ident", "templ_id"),
+        LabelledSet(
+            "HateCheck", "", "person", guide="Röttger et al. 2021", labelled="2021",
+            how="Röttger et al. 2021, who wrote them; most of five annotators agreed",
+            license="CC-BY-4.0", source="github.com/paul-rottger/hatecheck-data",
+            learnt=(_OFFLINE,),
+        ),
+        _OFFENSIVE,
+        _hatecheck,
+    ),
+    _Form(
+        ("identity", "attribute", *(f"Annotation{n}" for n in (1, 2, 3))),
+        LabelledSet(
+            "SeeGULL", "", "person", guide="Jha et al. 2023", labelled="2023",
+            how="two of three annotators that Jha et al. 2023 hired", license="CC-BY-4.0",
+            source="github.com/google-research-datasets/seegull", learnt=(_OFFLINE,),
+        ),
+        {
+            measure: {"offensive": labels["hateful"], "not offensive": labels["non-hateful"]}
+            for measure, labels in _OFFENSIVE.items()
+        },
+        _seegull,
+    ),
+)  # fmt: skip
+"""Published sets that are read as they were published, told apart by their columns."""
+PUBLISHED_NAMES = ("Sheng et al.'s regard", *(form.set.name for form in PUBLISHED))
+
+
+def _table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """The rows of a table, which may begin with comments, each with its line in the file."""
+    text, comments = read_text(path), 0
+    while text.startswith("#"):
+        text, comments = text.partition("\n")[2], comments + 1
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    _, rows = table(io.StringIO(text, newline=""), str(path), (), delimiter)
+    return ((line + comments, row) for line, row in rows)
+
+
+def _own_lines(path: Path, measure: str) -> _Lines:
+    labels = {label: label for label in known(measure).labels}
+    for line, row in _table(path):
+        label = _one_of(row["label"], labels, path, line)
+        unit = row.get("unit", "").strip()
+        yield line, Labelled(row["text"].strip(), label, row.get("group", "").strip(), unit)
+
+
+@cache
+def _shipped() -> dict[str, LabelledSet]:
+    card = _read_card(SHIPPED, "")
+    found: dict[str, list[Labelled]] = {}
+    for _, row in _table(SHIPPED):
+        found.setdefault(row["measure"], []).append(Labelled(row["text"], row["label"]))
+    return {m: replace(card, measure=m, statements=tuple(own)) for m, own in found.items()}
+
+
+def _once(path: Path, lines: _Lines) -> tuple[Labelled, ...]:
+    """The statements; raises DataError for a text that was there before, and if there are none."""
+    seen: dict[str, int] = {}
+    found = []
+    for line, one in lines:
+        if not one.text:
+            raise DataError(f"{path}, line {line}: there is no text")
+        if one.text in seen:
+            raise DataError(f"{path}, line {line}: this text is also on line {seen[one.text]}")
+        seen[one.text] = line
+        found.append(one)
+    if not found:
+        raise DataError(f"{path} has no labelled statements")
+    return tuple(found)
+
+
+def _one_of(label: str, labels: Mapping[str, str], path: Path, line: int) -> str:
+    if (given := label.strip()) not in labels:
+        raise DataError(f"{path}, line {line}: {no_such('label', given, labels)}")
+    return labels[given]
+
+
+def _card(path: Path) -> Path:
+    return path.with_name(f"{path.stem}.card.toml")
+
+
+def _read_card(path: Path, measure: str) -> LabelledSet:
+    """The card beside a table; `measure` is what it is of, if the card need not say so."""
+    card = _card(path)
+    said: dict[str, Any] = read_toml(card)
+    texts = ("name", "measure", "kind", "how", "guide", "labelled", "license", "source")
+    lists = ("raters", "learnt")
+    for name, value in said.items():
+        if name not in (*texts, *lists):
+            raise DataError(f"{card}: {no_such('key', name, (*texts, *lists))}")
+        of_texts = isinstance(value, list) and all(isinstance(x, str) for x in value)
+        if not (of_texts if name in lists else isinstance(value, str)):
+            raise DataError(f"{card}: {name} is a {'list of texts' if name in lists else 'text'}")
+    if said.get("kind") not in KINDS:
+        raise DataError(f"{card}: kind is {' or '.join(KINDS)}")
+    if path != SHIPPED and not measure and said.get("measure") not in MEASURES:
+        raise DataError(f"{card}: {no_such('measure', str(said.get('measure', '')), MEASURES)}")
+    fields = {"name": path.stem, "measure": measure, **said}
+    return LabelledSet(**fields | {name: tuple(said.get(name, ())) for name in lists})

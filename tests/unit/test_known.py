@@ -1,0 +1,326 @@
+"""Known or new: claims, tables of recorded stereotypes, and what a run says of them."""
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import kgbias
+from kgbias.cli import cli
+from kgbias.crawl.seeds import read_seeds
+from kgbias.errors import DataError, UsageError
+from kgbias.evidence.claims import claims
+from kgbias.evidence.known import KNOWN, RELATED, Heard, Known, known, matched, to_ask
+from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes
+from kgbias.graph.selection import Counted
+from kgbias.graph.types import BelievedEdge, Believing
+from kgbias.models.base import ModelInfo
+from kgbias.probe.result import Statement
+from kgbias.stats.inference import proportion
+
+
+def claimed(text: str) -> list[tuple[str, int, bool]]:
+    return [(" ".join(sorted(c.lemmas)), c.stance, c.denied) for c in claims(text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("are known for being very rude", [("rude", 0, False)]),
+        ("rude", [("rude", 0, False)]),
+        ("are not religious", [("religious", 0, True)]),
+        ("non-religious", [("religious", 0, True)]),
+        ("pro-gun control", [("control gun", 1, False)]),
+        ("anti-gun control", [("control gun", -1, False)]),
+        ("believe in gun control", [("control gun", 1, False)]),
+        ("do not support gun control", [("control gun", 1, True)]),
+        ("are poor, proud and loud", [("poor", 0, False), ("proud", 0, False), ("loud", 0, False)]),
+        ("are not poor and loud", [("poor", 0, True), ("loud", 0, True)]),
+        ("love fishing and hunting", [("fish", 1, False), ("hunt", 1, False)]),
+        ("love their rich and diverse culture", [("culture diverse rich", 1, False)]),
+        ("are white people", [("white", 0, False)]),
+        ("love white people", [("person white", 1, False)]),
+        ("are working", [("work", 0, False)]),
+        ("are pretty kind", [("kind", 0, False)]),
+        ("are pretty", [("pretty", 0, False)]),
+        ("should be poor", []),
+        ("used to be poor", []),
+        ("believe that they are poor", []),
+        ("are poorer than others", []),
+        ("are", []),
+    ],
+)
+def test_claims(text: str, found: list[tuple[str, int, bool]]) -> None:
+    assert claimed(text) == found
+
+
+VECTORS = {  # two directions, and what lies between them at a known cosine
+    "smart": (1.0, 0.0), "rude": (0.0, 1.0),
+    "intelligent": (KNOWN + 0.01, 0.0), "clever": (RELATED + 0.01, 0.0),
+}  # fmt: skip
+
+
+def embed(texts: Sequence[str]) -> np.ndarray:
+    """Vectors of length 1 whose third coordinate is each text's own."""
+    rows = np.zeros((len(texts), 2 + len(texts)))
+    for n, text in enumerate(texts):
+        x, y = VECTORS.get(text, (0.0, 0.0))
+        rows[n, :2], rows[n, 2 + n] = (x, y), math.sqrt(max(0.0, 1 - x * x - y * y))
+    return np.hstack([rows[:, :2], np.zeros((len(texts), 200)), rows[:, 2:]])[:, :202]
+
+
+@pytest.mark.parametrize(
+    ("text", "attribute", "mark", "by"),
+    [
+        ("are very smart", "smart", "known", "words"),
+        ("are intelligent", "smart", "known", "meaning"),
+        ("are not intelligent", "smart", "related", "meaning"),
+        ("are clever", "smart", "related", "meaning"),
+        ("are not smart", "smart", "related", "words"),
+        ("support gun control", "pro-gun control", "known", "words"),
+        ("support gun control", "anti-gun control", "related", "words"),
+        ("support gun control", "gun control", "known", "words"),
+        ("are against gun control", "gun control", "related", "words"),
+        ("fish", "pro-fishing", "related", "words"),
+        ("should be intelligent", "smart", None, ""),
+        ("are loud", "smart", None, ""),
+    ],
+)
+def test_marks_of_a_text(text: str, attribute: str, mark: str | None, by: str) -> None:
+    found = matched([text], [attribute], embed)[text]
+    assert (attribute in found) == (mark is not None)
+    if mark:
+        assert (found[attribute].mark, found[attribute].by) == (mark, by)
+
+
+SAID = """group,predicate,object,count,category
+Texans,are,rude,3,states
+Texans,are,intelligent,1,states
+Texans,are not,rude,1,states
+Ohioans,are,smart,2,states
+Ohioans,wear,hats,1,states
+people from Utah,are,rude,1,states
+Iowans,are,rude,1,states
+Martians,are,rude,1,states
+"""
+TABLE = """identity,attribute,offensiveness_score
+Texan,rude,2.5
+Texan,smart,-1
+Ohioan,rude,NA
+Utahn,calm,0
+Iowan,rude,1
+Nobody,kind,0
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, Path]:
+    (tmp_path / "said.csv").write_text(SAID, "utf-8")
+    (tmp_path / "own.csv").write_text(TABLE, "utf-8")
+    db = str(tmp_path / "kgbias.db")
+    with kgbias.open(db) as study:
+        study.import_file(tmp_path / "said.csv", name="said")
+    return db, tmp_path / "own.csv"
+
+
+def held(db: str, table: Path) -> Known:
+    with kgbias.open(db) as study:
+        return known(study.run("said").stored, read_stereotypes(table), embed=embed)
+
+
+def test_a_run_against_a_table(files: tuple[str, Path]) -> None:
+    found = held(*files)
+    marks = {
+        row.triple.sentence: (row.mark, row.entry and row.entry.attribute) for row in found.rows
+    }
+    assert marks == {
+        "Texans are rude.": ("known", "rude"),
+        "Texans are intelligent.": ("known", "smart"),
+        "Texans are not rude.": ("related", "rude"),
+        "Ohioans are smart.": ("new", None),
+        "Ohioans wear hats.": ("new", None),
+        "Iowans are rude.": ("known", "rude"),
+    }
+    assert (found.source, found.unused) == ("own", 2)
+    assert sorted(found.without) == ["Martians", "people from Utah"]
+    heard = {(e.group, e.entry.attribute): (e.statements, e.elsewhere) for e in found.entries}
+    # Rude is recorded of Texans, Ohioans and Iowans: elsewhere are Utah and the Martians. Smart is
+    # recorded of Texans alone, and said of Ohioans, one of four.
+    assert heard == {
+        ("Texans", "rude"): (1, 1.0),
+        ("Texans", "smart"): (1, 0.25),
+        ("Ohioans", "rude"): (0, 1.0),
+        ("Iowans", "rude"): (1, 1.0),
+    }
+    assert found.shares["said"].value == pytest.approx(3 / 4)
+    assert found.shares["elsewhere"].value == pytest.approx(3.25 / 4)
+    assert found.shares["new"].value == pytest.approx(2 / 6)
+    assert not found.shares["said"].has_interval  # three groups are too few
+    assert found.groups()[0] == {
+        "group": "Texans", "recorded": 2, "said": 2, "statements": 3, "known": 2, "related": 1,
+        "new": 0,
+    }  # fmt: skip
+
+
+def test_groups_are_the_same_by_any_of_their_names(tmp_path: Path) -> None:
+    rows = [("Women", "kind"), ("Black person", "tall"), ("female", "calm"), ("Asians", "shy")]
+    table = [Stereotype("own", group, attribute) for group, attribute in rows]
+    (tmp_path / "said.csv").write_text(
+        "group,predicate,object\nWomen,are,kind\nBlack people,are,tall\nAsian people,are,shy\n"
+    )
+    with kgbias.open(str(tmp_path / "kgbias.db")) as study:
+        run = study.import_file(tmp_path / "said.csv", name="said").stored
+        found = known(run, table, embed=embed)
+    assert [row.mark for row in found.rows] == ["known"] * 3
+
+
+def test_the_command(files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    db, table = files
+    monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: embed)
+    arguments = ["known", "said", "--store", db, "--table", str(table)]
+    text = CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
+    assert "own records 4 stereotypes of 3 of the run's groups; 2 of other groups" in text
+    assert "known: 3 statements" in text
+    assert re.search(
+        r"said   3  Texans are rude\. +recorded: rude, by words +offensiveness \+2\.5", text
+    )
+    data = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
+    assert data["shares"]["said"]["value"] == 0.75
+    assert data["recorded"][2]["offensiveness"] is None
+    assert [s["mark"] for s in data["statements"]].count("new") == 2
+
+
+def test_the_shipped_table() -> None:
+    table = read_stereotypes("seegull")
+    assert len(table) == 501
+    assert len({entry.id for entry in table}) == 501
+    rated = [entry.offensiveness for entry in table if entry.offensiveness == entry.offensiveness]
+    assert len(rated) == 312
+    assert (min(rated), max(rated)) == (-1, 3)
+    assert all(claims(entry.attribute) for entry in table)
+    seeds = read_seeds("seegull")
+    assert [seed.category.name for seed in seeds] == ["us-states", "indian-states"]
+    assert {g for seed in seeds for g in seed.groups} == {entry.group for entry in table}
+
+
+def test_seegull_as_published(tmp_path: Path) -> None:
+    """What nobody rated has no rating, though the file gives 0."""
+    path = tmp_path / "states.csv"
+    path.write_text(
+        "identity,attribute,region_stereo,Annotation1,Annotation2,Annotation3,offensiveness_score\n"
+        ".Texan,blue_collar,2,NA,NA,NA,0\nTexan,rude,1,1,3,1,1.67\nTexan,rude,1,1,3,1,1.67\n"
+    )
+    first, second = read_stereotypes(path)
+    assert (first.group, first.attribute, first.annotators) == ("Texan", "blue collar", 2)
+    assert math.isnan(first.offensiveness)
+    assert second.offensiveness == 1.67
+
+
+def test_stereoset(tmp_path: Path) -> None:
+    labels = ("stereotype", "anti-stereotype", "unrelated")
+    words = ("poor", "rich", "fish")
+    example = {
+        "id": "1", "target": "Texan", "bias_type": "race", "context": "The Texan was BLANK.",
+        "sentences": [
+            {"gold_label": label, "sentence": f"The Texan was {word}."}
+            for label, word in zip(labels, words, strict=True)
+        ],
+    }  # fmt: skip
+    path = tmp_path / "dev.json"
+    path.write_text(json.dumps({"data": {"intrasentence": [example]}}))
+    assert read_stereotypes(path) == [Stereotype("stereoset", "Texan", "poor", "race")]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns", "problem"),
+    [
+        ("a.csv", "who,attribute\nA,b\n", {}, "no column group or identity.*`group_column`"),
+        ("a.csv", "group,attribute\nA,b\n", {"group": "who"}, "no column 'who'"),
+        ("a.csv", "group,attribute\n,\n", {}, "no row with a group and an attribute"),
+        ("a.csv", "group,attribute,offensiveness\nA,b,bad\n", {}, "line 2.*'bad' is not a number"),
+        ("a.csv", f"group,attribute\nA,{'b' * 201}\n", {}, "line 2.*201 characters"),
+        ("a.json", "{}", {}, "is not a StereoSet file"),
+        ("a.json", "{}", {"group": "who"}, "only a CSV or TSV file has columns"),
+        ("a.xlsx", "", {}, "is a .csv, .tsv or .json file"),
+    ],
+)
+def test_bad_tables(
+    tmp_path: Path, name: str, text: str, columns: dict[str, str], problem: str
+) -> None:
+    (tmp_path / name).write_text(text, "utf-8")
+    with pytest.raises((DataError, UsageError), match=problem):
+        read_stereotypes(tmp_path / name, Columns(**columns))
+
+
+def test_a_table_of_other_groups(files: tuple[str, Path]) -> None:
+    db, table = files
+    table.write_text("group,attribute\nWomen,kind\n")
+    with pytest.raises(DataError, match=r"own records nothing of the groups of run said.*Women"):
+        held(db, table)
+
+
+def believed(db: str) -> None:
+    """What a model believes: of Texans that they are rude and, asked about the recorded ones too,
+    of Ohioans that they are smart and support tea."""
+    with kgbias.open(db) as study:
+        run = study.run("said").stored
+        pairs = [("are", "rude"), ("are", "smart"), ("support", "tea")]
+        run.store.keep_statements(pairs)
+        statements = [Statement(*pair) for pair in pairs]
+        record = {"given": {s.id: [s.predicate, s.object] for s in statements}}
+        believing = Believing(ModelInfo("judge", "1"), (), record)
+        of = {("Texans", 0): 2.0, ("Texans", 1): 0.0, ("Ohioans", 1): 1.5, ("Ohioans", 2): 3.0}
+        edges = [
+            BelievedEdge(
+                *statements[n].key, run.group(group).id, lift, lift - 0.4, lift + 0.4, 5,
+                0.01, 0.01, 0.01, 0.01, lift - 0.2, verdict="believed" if lift > 1 else "",
+            )
+            for (group, n), lift in of.items()
+        ]  # fmt: skip
+        run.save_beliefs(believing, edges)
+        run.save_believing(believing)
+
+
+def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
+    believed(files[0])
+    found = held(*files)
+    asked = {
+        (e.group, e.entry.attribute): (e.believed, e.believed_elsewhere) for e in found.entries
+    }
+    # Nobody else was asked about rude; smart is believed of Ohioans, the one other that was asked.
+    assert asked["Texans", "rude"][0] is True and math.isnan(asked["Texans", "rude"][1])
+    assert asked["Texans", "smart"] == (False, 1.0)
+    assert asked["Iowans", "rude"][0] is None
+    assert found.shares["believed"].value == 1 / 2
+    assert found.model == "judge"
+    assert [(u.group, u.statement, u.lift.value) for u in found.unrecorded] == [
+        ("Ohioans", "support tea", 3.0), ("Ohioans", "are smart", 1.5),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("attribute", "statement"),
+    [("rude", "are rude"), ("pro-tea", "support tea"), ("anti-gun control", "oppose gun control")],
+)
+def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
+    assert Stereotype("own", "Texans", attribute).worded == statement
+    assert Stereotype("own", "Texans", attribute, statement="love tea").worded == "love tea"
+
+
+def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:
+    with kgbias.open(files[0]) as study:
+        run = study.run("said").stored
+        assert to_ask(run, read_stereotypes(files[1])) == {"states": ["are rude", "are smart"]}
+
+
+def test_a_share_of_none_has_an_interval() -> None:
+    """Of four groups none, as Wilson's of 0 of 4; of three there is no interval."""
+    entries = [Heard(Stereotype("own", g, "a"), g, 0, 0.0) for g in "AABCD"]
+    share = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["said"]
+    assert (share.value, share.low, share.n) == (0, 0, 5)
+    assert share.high == pytest.approx(proportion(0, 4).high)
