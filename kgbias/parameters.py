@@ -4,13 +4,14 @@ A function that can do several things has parameters that belong only to some of
 that belongs to nothing that was asked for would have no effect, and is an error.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from kgbias.errors import UsageError, no_such
 
+T = TypeVar("T")
 Names = str | Iterable[str]
 """One name or several, as parameters such as `category` and `group` take them."""
 
@@ -21,6 +22,17 @@ PathLike = str | Path
 def as_names(given: Names) -> tuple[str, ...]:
     """The names as a tuple; a single string is one name."""
     return (given,) if isinstance(given, str) else tuple(given)
+
+
+def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "") -> tuple[T, ...]:
+    """The items whose attribute `kind` is one of the wanted names, in any case; all if none is
+    named. Raises UsageError for a name that no item has."""
+    there = {str(getattr(item, kind)).casefold(): str(getattr(item, kind)) for item in items}
+    for name in wanted:
+        if name.casefold() not in there:
+            raise UsageError(no_such(kind, name, there.values(), where))
+    names = {name.casefold() for name in wanted}
+    return tuple(i for i in items if not names or str(getattr(i, kind)).casefold() in names)
 
 
 class ParameterError(UsageError):

@@ -38,6 +38,7 @@ SECTIONS = {
         "crawl": "Ask a model for stereotypes and keep them as a graph.",
         "profiles": "Have a model write profiles for names; tell groups apart.",
         "stories": "Have a model tell stories; see what it invents about whom.",
+        "pairs": "Make the same request for different people; see what changes.",
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out the study declared in a file.",
         "review": "Restore or reject a run's answers by hand.",

@@ -342,7 +342,12 @@ def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
 
 
 def need_statements(run: StoredRun) -> None:
-    """Raise DataError for a crawl without a single statement: nothing can be taken out of it."""
+    """Raise DataError for a crawl without a single statement, and for a run of pairs, which has
+    none: nothing can be taken out of it."""
+    if run.record.kind == "pairs":
+        raise DataError(
+            f"run {run.name!r} has answers and no statements: kgbias pairs results compares them"
+        )
     if run.record.kind == "crawl" and not run.has_statements():
         state = "" if run.status == "complete" else f" ({run.status})"
         raise DataError(

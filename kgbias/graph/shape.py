@@ -136,7 +136,7 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Run",
-        "a crawl, an import, profiles or stories",
+        "a crawl, an import, profiles, stories or pairs",
         "uid",
         "name",
         (

@@ -384,7 +384,7 @@ class Run:
     config: Annotated[Mapping[str, Any], "its configuration, as JSON"]
     groups: tuple[Group, ...]
     categories: tuple[Category, ...] = ()
-    kind: Annotated[str, "crawl, import, profiles or stories"] = "crawl"
+    kind: Annotated[str, "crawl, import, profiles, stories or pairs"] = "crawl"
     status: Annotated[Status, "running, complete or interrupted"] = "running"
     created: Annotated[str, "when it began, UTC"] = ""
     version: Annotated[str, "of kgbias"] = ""

@@ -13,17 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from kgbias.errors import Interrupted, MissingExtra
+from kgbias.errors import MissingExtra
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.store import Store, Watch
+from kgbias.graph.rounds import Written
+from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.templates import render
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, Prices, Spent, about_tokens
+from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.profiles.config import CATEGORY, Named, ProfileConfig
 from kgbias.profiles.pack import LENGTH, Attribute, fields, schema
 
@@ -134,35 +135,12 @@ ARM = "none"
 
 
 @dataclass
-class ProfilesWritten:
-    """What a call did.
+class ProfilesWritten(Written):
+    """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and `whole`
+    have the number of profiles, and how many of them are whole, by group."""
 
-    Attributes:
-        run: the run that was written.
-        asked, cached: how many answers came from the model in this call, and from the answer log.
-        spent: what the new answers cost: tokens, and money if prices were given.
-        profiles: the number of profiles, and how many of them are whole, by group.
-        outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group,
-            repeated attempts included.
-    """
-
-    run: Run
-    asked: int = 0
-    cached: int = 0
-    spent: Spent = field(default_factory=Spent)
     profiles: Counter[str] = field(default_factory=Counter)
     whole: Counter[str] = field(default_factory=Counter)
-    outcomes: dict[str, Counter[str]] = field(default_factory=dict)
-
-    @property
-    def total(self) -> Counter[str]:
-        """The number of answers by outcome, over all groups."""
-        return sum(self.outcomes.values(), Counter())
-
-    @property
-    def failed(self) -> float:
-        """The share of requests that got no answer at all."""
-        return self.total["failed"] / max(1, self.total.total())
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,48 +191,20 @@ def write_profiles(
     )
     result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
 
-    def write(sample: int) -> list[Profile]:
+    profiles = list[Profile]()
+
+    def write(sample: int) -> int:
         places = _places(config, sample)
         told.stage(f"profiles {sample + 1} of {config.samples}", len(places))
         settled = _settle(config, run, places, asker.ask, told)
         store.record(run.id, ARM, sample, [g for own in settled for a in own for g in a])
         _count(result, config, places, settled)
-        return _profiles(run, places, settled)
+        profiles.extend(_profiles(run, places, settled))
+        store.save_profiles(run.id, profiles)
+        return len(profiles)
 
-    try:
-        result.run = in_rounds(run, store, asker, config.samples, write)
-    finally:
-        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
+    result.in_rounds(store, asker, config.samples, write)
     return result
-
-
-def in_rounds(
-    run: Run,
-    store: Store,
-    asker: LoggedModel,
-    rounds: int,
-    write: Callable[[int], Sequence[Profile]],
-) -> Run:
-    """Write a run round by round, and mark it complete. `write` asks for a round, records it, and
-    returns its profiles, which are kept with those before. Raises Interrupted on Ctrl-C or when the
-    budget is spent."""
-    watch, profiles = Watch(), list[Profile]()
-    try:
-        for number in range(rounds):
-            profiles += write(number)
-            store.save_profiles(run.id, profiles)
-            watch.note(store, run.id, asker.asked)
-    except (KeyboardInterrupt, Interrupted) as stop:
-        store.set_status(run.id, "interrupted")
-        came = asker.asked - asker.failed
-        raise Interrupted(
-            f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "
-            f"{len(profiles)} {run.kind} so far; running this again continues from there"
-        ) from None
-    finally:
-        watch.note(store, run.id, asker.asked)
-    store.set_status(run.id, "complete")
-    return replace(run, status="complete")
 
 
 def _places(config: ProfileConfig, sample: int) -> list[_Place]:

@@ -1,13 +1,13 @@
 """The settings for writing stories: the pack (whom they are about, in which words they are asked
 for, what is read from them), frozen so that the same command is the same run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError, no_such
+from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.io.reading import read_table, read_text, read_toml
@@ -16,7 +16,7 @@ from kgbias.models.base import Form, ModelInfo, Settings
 from kgbias.models.kinds import abilities, form_for
 from kgbias.models.truncate import Truncation
 from kgbias.packs import MANIFEST, folder_of
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, among, as_names
 from kgbias.stories.read import READERS, VERSION
 
 DEFAULT = "stories"
@@ -162,7 +162,8 @@ def configure_stories(
     """
     pack = load_story_pack(prompts or DEFAULT)
     told = read_people(Path(people)) if people is not None else pack.people
-    chosen = _chosen(_chosen(told, "category", as_names(category)), "group", as_names(group))
+    chosen = among(told, "category", as_names(category), " among the people")
+    chosen = among(chosen, "group", as_names(group), " among the people")
     given = {name: value for name, value in parameters.items() if value is not None}
     able = abilities(model)
     own: dict[str, Any] = {"temperature": pack.temperature}
@@ -170,16 +171,6 @@ def configure_stories(
         own["min_p"] = pack.min_p if able is None or able.structured == "no" else None
     asked = form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
     return StoryConfig(people=chosen, pack=pack, form=asked, **{**own, **given})
-
-
-def _chosen(people: Sequence[Person], kind: str, wanted: Sequence[str]) -> tuple[Person, ...]:
-    """The people of these groups or categories, in any case; all if none is named."""
-    there = {getattr(p, kind).casefold(): getattr(p, kind) for p in people}
-    for name in wanted:
-        if name.casefold() not in there:
-            raise UsageError(no_such(kind, name, there.values(), " among the people"))
-    names = {name.casefold() for name in wanted}
-    return tuple(p for p in people if not names or getattr(p, kind).casefold() in names)
 
 
 def read_people(path: Path) -> tuple[Person, ...]:

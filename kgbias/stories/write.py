@@ -11,14 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.rounds import AskedOnce, Written, ended
 from kgbias.graph.store import Store
-from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
+from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, Prices, Spent, about_tokens
-from kgbias.profiles.write import in_rounds
+from kgbias.models.budget import Budget, about_tokens
 from kgbias.stories.config import Person, StoryConfig
 from kgbias.stories.read import parser, read_story
 
@@ -28,34 +27,11 @@ NOTHING = "nothing was read"
 
 
 @dataclass
-class StoriesWritten:
-    """What a call did.
+class StoriesWritten(Written):
+    """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
+    was; `read`, in how many stories each attribute was read, by group."""
 
-    Attributes:
-        run: the run that was written.
-        asked, cached: how many answers came from the model in this call, and from the answer log.
-        spent: what the new answers cost: tokens, and money if prices were given.
-        outcomes: how many stories ended "ok" (something was read), "unparsable" (nothing was),
-            "refused" or "failed", by group.
-        read: in how many stories each attribute was read, by group.
-    """
-
-    run: Run
-    asked: int = 0
-    cached: int = 0
-    spent: Spent = field(default_factory=Spent)
-    outcomes: dict[str, Counter[str]] = field(default_factory=dict)
     read: dict[str, Counter[str]] = field(default_factory=dict)
-
-    @property
-    def total(self) -> Counter[str]:
-        """The number of stories by outcome, over all groups."""
-        return sum(self.outcomes.values(), Counter())
-
-    @property
-    def failed(self) -> float:
-        """The share of requests that got no answer at all."""
-        return self.total["failed"] / max(1, self.total.total())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +77,9 @@ def write_stories(
     for group in config.groups:
         result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
 
-    def write(sample: int) -> list[Profile]:
+    profiles = list[Profile]()
+
+    def write(sample: int) -> int:
         told.stage(f"stories {sample + 1} of {config.samples}", len(config.people))
         requests = [_request(config, person, sample) for person in config.people]
         stories = [
@@ -115,12 +93,11 @@ def write_stories(
             result.outcomes[story.person.group][story.generations[0].outcome] += 1
             read = {part.attribute for part in story.profile.parts} if story.profile else set()
             result.read[story.person.group].update(read)
-        return [story.profile for story in stories if story.profile]
+        profiles.extend(story.profile for story in stories if story.profile)
+        store.save_profiles(run.id, profiles)
+        return len(profiles)
 
-    try:
-        result.run = in_rounds(run, store, asker, config.samples, write)
-    finally:
-        result.asked, result.cached, result.spent = asker.asked, asker.cached, asker.spent
+    result.in_rounds(store, asker, config.samples, write)
     return result
 
 
@@ -155,15 +132,9 @@ def _read(
 ) -> _Told:
     template, prompt, place = config.pack.template, request.prompt, _place(person, sample)
     predicates = {a.name: a.predicate for a in config.attributes(person)}
-    outcome: Outcome = "ok"
-    reason, said = "", []
-    if answer.finish == "error":
-        outcome, reason = "failed", answer.details
-    elif answer.finish == "refused":
-        outcome, reason = "refused", "withheld by the server"
-    elif refusal(answer.text):
-        outcome, reason = "refused", "refusal"
-    else:
+    outcome, reason = ended(answer)
+    said = []
+    if outcome == "ok":
         opening = prompt.rpartition("\n")[2] if isinstance(prompt, str) else ""
         said = read_story(answer.text, person.name, predicates, opening=opening)
         if not said:
@@ -203,31 +174,13 @@ def _read(
     return _Told(person, generations, replace(profile, parts=parts))
 
 
-@dataclass(frozen=True, slots=True)
-class StoriesPrice:
-    """The number of stories, the tokens that they may have, the approximate number of tokens in a
-    prompt, at four characters per token; and the approximate cost, if prices were given."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoriesPrice(AskedOnce):
+    """What the stories cost, and of how many people and groups there are how many each."""
 
     people: int
     groups: int
     samples: int
-    form: str
-    requests: int
-    answer_tokens_at_most: int
-    prompt_tokens: int
-    prices: Prices | None = None
-
-    @property
-    def cost(self) -> float | None:
-        """The approximate cost if every story is as long as it may be; None without prices."""
-        if self.prices is None:
-            return None
-        return self.prices.of(self.requests * self.prompt_tokens, self.answer_tokens_at_most)
-
-    @property
-    def cost_at_most(self) -> float | None:
-        """The same: a story is asked for once."""
-        return self.cost
 
 
 def stories_price(config: StoryConfig) -> StoriesPrice:
@@ -235,11 +188,11 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
     requests = len(config.people) * config.samples
     tokens: Sequence[int] = [about_tokens(prompt_of(config, p, 0)) for p in config.people]
     return StoriesPrice(
-        len(config.people),
-        len(config.groups),
-        config.samples,
-        config.form,
-        requests,
-        requests * config.pack.template.limits(config.form)[0],
-        round(sum(tokens) / len(tokens)),
+        people=len(config.people),
+        groups=len(config.groups),
+        samples=config.samples,
+        form=config.form,
+        requests=requests,
+        answer_tokens_at_most=requests * config.pack.template.limits(config.form)[0],
+        prompt_tokens=round(sum(tokens) / len(tokens)),
     )

@@ -18,6 +18,7 @@ from kgbias.io.progress import Progress, Silent, working
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
+    from kgbias.pairs.write import PairsWritten
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
 
@@ -160,6 +161,7 @@ class OfRun:
         imported: "Imported | None" = None,
         written: "ProfilesWritten | None" = None,
         told: "StoriesWritten | None" = None,
+        paired: "PairsWritten | None" = None,
     ) -> None:
         self._context = context
         self._record = record
@@ -167,6 +169,7 @@ class OfRun:
         self._imported = imported
         self._written = written
         self._told = told
+        self._paired = paired
 
     @property
     def name(self) -> str:

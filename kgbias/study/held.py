@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
+    from kgbias.pairs.write import PairsWritten
     from kgbias.profiles.write import ProfilesWritten
     from kgbias.stories.write import StoriesWritten
 
@@ -37,7 +38,7 @@ class Held(OfRun):
 
     @property
     def kind(self) -> str:
-        """ "crawl", "import", "profiles" or "stories"."""
+        """ "crawl", "import", "profiles", "stories" or "pairs"."""
         return self._record.kind
 
     @property
@@ -101,6 +102,14 @@ class Held(OfRun):
         if self._told is None:
             raise UsageError(f"run {self.name!r} was not told in this session")
         return self._told
+
+    @property
+    def paired(self) -> "PairsWritten":
+        """What the `Study.ask_pairs` call that returned this run did. Raises UsageError for a run
+        opened by name."""
+        if self._paired is None:
+            raise UsageError(f"run {self.name!r} was not asked in this session")
+        return self._paired
 
     # Contents
 
@@ -217,6 +226,10 @@ class Held(OfRun):
     def stories(self) -> Rows[records.StoryRow]:
         """The stories of a run of stories, whole, each with what was read from it and where."""
         return records.story_rows(self.stored)
+
+    def answers(self) -> Rows[records.AnswerRow]:
+        """The answers of a run of pairs, whole, in its order."""
+        return records.answer_rows(self.stored)
 
     def attributions(self) -> Rows[Attribution]:
         """The results of `attribute` so far, for the run's current scorers."""

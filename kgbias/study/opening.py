@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import Judge
     from kgbias.crawl.stopping import Gauge
     from kgbias.faithfulness import Judge as TextJudge
+    from kgbias.graph.prompted import Prompted
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
 
@@ -244,20 +245,32 @@ def opened_judge(
     """The judge given by a name, a spec or an open model; its answers go through the log of
     `store`."""
     from kgbias.faithfulness.judges import LOCAL, TEMPLATES, ModelJudge, local_judge
-    from kgbias.graph.prompted import Prompted, load_prompts
-    from kgbias.models import open_model
+    from kgbias.graph.prompted import load_prompts
 
     if isinstance(judge, str) and judge in LOCAL:
         yield local_judge(judge, lambda: embedder(progress))
         return
     assert store is not None
-    asked: dict[str, Any] = dict(judging)
-    prompts = load_prompts(asked.pop("prompts", _PROMPTS), TEMPLATES)
+    prompts = load_prompts(judging.get("prompts", _PROMPTS), TEMPLATES)
+    with opened_prompted(judge, store, progress, seed, judging) as prompted:
+        yield ModelJudge(prompted, prompts)
+
+
+@contextmanager
+def opened_prompted(
+    model: "str | Completer", store: Store, progress: Progress, seed: int, judging: Judging
+) -> "Iterator[Prompted]":
+    """A language model to ask with templates, given by a spec or open; its answers go through the
+    log of `store`."""
+    from kgbias.graph.prompted import Prompted
+    from kgbias.models import open_model
+
+    asked: dict[str, Any] = {n: value for n, value in judging.items() if n != "prompts"}
     how = {name: asked.pop(name) for name in ("form", "temperature") if name in asked}
     with ExitStack() as opened:
-        if isinstance(judge, str):
-            judge = opened.enter_context(closing(open_model(judge, notify=progress.note, **asked)))
-        yield ModelJudge(Prompted(judge, store, seed=seed, progress=progress, **how), prompts)
+        if isinstance(model, str):
+            model = opened.enter_context(closing(open_model(model, notify=progress.note, **asked)))
+        yield Prompted(model, store, seed=seed, progress=progress, **how)
 
 
 def check_judging(repeats: int, judge: object, judging: Judging) -> None:

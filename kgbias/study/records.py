@@ -29,6 +29,7 @@ from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.measure.agreement import Agreement
+    from kgbias.pairs.config import Answered
 
 _WIDE = 180  # pixels of a drawn interval
 
@@ -598,6 +599,58 @@ def story_rows(run: StoredRun) -> Rows[StoryRow]:
         )
         rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))
     return Rows(rows, columns=StoryRow.__dataclass_fields__)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """An answer of a run of pairs: the `request` by its name, about whom (`name`, of a `group` of a
+    `category`), how it was asked ("asked", "asked again", "with a greeting"), the prompt, how it
+    ended ("ok", "refused", "unparsable" if empty, "failed"), and the text, whole."""
+
+    request: str
+    category: str
+    group: str
+    name: str
+    how: str
+    prompt: str
+    outcome: str
+    text: str
+
+
+def answers_of(run: StoredRun) -> "list[tuple[Answered, str]]":
+    """The answers of a run of pairs so far, each with its prompt. Raises UsageError if it is not
+    such a run."""
+    from kgbias.pairs.config import Answered, stored_places
+
+    if run.record.kind != "pairs":
+        raise UsageError(f"run {run.name!r} has no pairs: ask some with kgbias pairs")
+    generations = {g.path.rpartition("#")[0]: g for g in run.generations()}
+    answers = run.store.answers([g.answer_key for g in generations.values()])
+    found = []
+    for place in stored_places(run.config):
+        if g := generations.get(place.path):
+            answer = answers.get(g.answer_key)  # a failed one is not kept
+            text, cut = (answer.text, answer.finish == "length") if answer else ("", False)
+            found.append((Answered(place, g.outcome, text, cut), g.prompt))
+    return found
+
+
+def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
+    """The answers of a run of pairs, in its order."""
+    rows = [
+        AnswerRow(
+            a.place.wording.request,
+            a.place.person.category,
+            a.place.person.group,
+            a.place.person.name,
+            a.place.how,
+            prompt,
+            a.outcome,
+            a.text,
+        )
+        for a, prompt in answers_of(run)
+    ]
+    return Rows(rows, columns=AnswerRow.__dataclass_fields__)
 
 
 TOTAL = "all"  # the last row

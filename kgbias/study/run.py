@@ -15,9 +15,9 @@ from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
 from kgbias.study.held import Held
 from kgbias.study.measured import Measured
-from kgbias.study.opening import Judging, check_judging, opened_judge
+from kgbias.study.opening import Judging, check_judging, opened_judge, opened_prompted
 from kgbias.study.probed import Probed
-from kgbias.study.records import label_rows, profiles_of
+from kgbias.study.records import answers_of, label_rows, profiles_of
 from kgbias.study.review import Review
 from kgbias.study.rows import Rows
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from kgbias.graph.prompted import Prompted
     from kgbias.io.templates import Template
     from kgbias.measure.labelling import Labelling
+    from kgbias.pairs.compare import PairsResult
 
 TOP = 20
 
@@ -402,6 +403,52 @@ class Run(Held, Measured, Probed):
                 authors=as_names(author),
                 figures=figures,
                 selection=Selection(**selection),
+                progress=progress,
+            )
+
+    def pairs(
+        self,
+        *,
+        measure: Names = (),
+        judge: str | Completer | None = None,
+        seed: int = 0,
+        **judging: Unpack[Judging],
+    ) -> "PairsResult":
+        """What swapping the group or the name changes in the answers of a run of pairs: paired
+        tests of each two groups of a category, and of changes that should not matter.
+
+        Args:
+            measure: words, refused, reading ease, regard, toxicity, likeness (none: all).
+            judge: a language model that grades the advice in each answer, from 1 (aim low) to 5,
+                without seeing the name or the group (None: it is not graded).
+            seed: the random seed of permutations, intervals and the judge.
+            judging: how to ask the judge; see `Judging`.
+
+        Raises:
+            UsageError: not a run of pairs or not in English, nothing to compare, or no such
+                measure.
+            MissingExtra: regard, toxicity and likeness need the extra `scorers`.
+        """
+        from kgbias.measure.scorers import require_english
+        from kgbias.pairs.compare import compare_pairs
+        from kgbias.pairs.read import advice_by
+
+        found = [answered for answered, _ in answers_of(self.stored)]
+        require_english(self.stored, "the measures of pairs")
+        if judge is None and judging:
+            raise UsageError(f"`{next(iter(judging))}` needs a judge that is a language model")
+        with self._context.working() as progress, ExitStack() as opened:
+            advice = asked = None
+            if judge is not None:
+                store = self.stored.store
+                asked = opened.enter_context(opened_prompted(judge, store, progress, seed, judging))
+                advice = advice_by(asked, judging.get("prompts"))
+            return compare_pairs(
+                found,
+                measures=as_names(measure),
+                advice=advice,
+                judge=asked.name if asked else "",
+                seed=seed,
                 progress=progress,
             )
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
     from kgbias.evidence import Evidence
+    from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
     from kgbias.stories.write import StoriesPrice
@@ -209,6 +210,26 @@ class StoryCall(StoryOptions, ModelOptions, total=False):
 
 class StorySpending(StoryCall, Spending, total=False):
     """The same, and what the call may spend."""
+
+
+class PairsOptions(TypedDict, total=False):
+    """Which requests are made about whom, and how; see `Study.ask_pairs`."""
+
+    requests: str | Path | None
+    people: str | Path | None
+    request: Names
+    category: Names
+    group: Names
+    prompts: str | Path | None
+    form: AsText | None
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    seed: int | None
+
+
+class PairsSpending(PairsOptions, ModelOptions, Spending, total=False):
+    """The same, how the model is opened, and what the call may spend."""
 
 
 class Study(Compared, Tested, Checked):
@@ -632,6 +653,51 @@ class Study(Compared, Tested, Checked):
         prices, asking = priced(options, model)
         found = stories_price(configure_stories(model, **asking))
         return replace(found, prices=prices)
+
+    def ask_pairs(
+        self,
+        model: str | Completer,
+        *,
+        name: str | None = None,
+        **options: Unpack[PairsSpending],
+    ) -> Run:
+        """Make the same requests of a model with the group or the name in them swapped, and keep
+        the answers; `Run.pairs` says what the swap changed.
+
+        Each request is made three times about each person: as it is, again, and with a greeting.
+        Repeat the call to continue where it stopped; nothing that was answered is asked again.
+
+        Args:
+            model: a spec, or a model opened by `kgbias.open_model`.
+            name: a name for the run (None: a descriptive one).
+            options: what this call may spend, and how to open a spec (see `write_stories`); what to
+                ask: `requests` (a CSV file with the columns request and text, with {name} or
+                {group} in the text; None: those of the `prompts`), about whom: `people` (a CSV file
+                with the columns slot, name, group and category), only these of `request`,
+                `category` or `group`; and how: `form` ("chat" or "completion"), `samples` (1),
+                `temperature`, `min_p`, `seed`.
+
+        Raises:
+            UsageError: an unknown name, a number out of range, or a category with a single group.
+            DataError: a file with an empty cell, a text without a slot, or groups with different
+                numbers of people.
+            RunConflict: `name` is taken by a run with other settings.
+            ModelError: the model cannot be loaded or reached.
+            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
+        """
+        from kgbias.pairs.config import configure_pairs
+        from kgbias.pairs.write import write_pairs
+
+        paired = self._written(model, options, configure_pairs, write_pairs, name)
+        return Run(self._context, paired.run, paired=paired)
+
+    def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
+        """What `ask_pairs` would ask with these parameters. Asks and opens nothing."""
+        from kgbias.pairs.config import configure_pairs
+        from kgbias.pairs.write import pairs_price
+
+        prices, asking = priced(options, model)
+        return replace(pairs_price(configure_pairs(model, **asking)), prices=prices)
 
     def _written(
         self,

@@ -25,7 +25,7 @@ MEMORY = {
     "explore": 300, "publish": 300, "ask": 300, "faithfulness": 300, "review": 300,
 }  # fmt: skip
 OF_MODELS = ("crawl", "probe", "measure", "attribute", "merge", "calibrate", "evidence", "profiles",
-             "stories", "sofa", "run")  # fmt: skip
+             "stories", "pairs", "sofa", "run")  # fmt: skip
 OF_A_MODEL = 1_800
 LIBRARIES = 400  # what the libraries of models take, where they are loaded before
 OF_A_SERVER = 700  # whose answers may be of 8 MB, sixteen at once

@@ -370,6 +370,16 @@ READERS = (
         {"csv": b"name,group,category\na cook,Cooks,trade\n"},
     ),
     Reader(
+        "requests of pairs",
+        "kgbias.pairs.config:read_requests",
+        {"csv": b"request,text\npay,What can {name} ask for?\n"},
+    ),
+    Reader(
+        "people of pairs",
+        "kgbias.pairs.config:read_people",
+        {"csv": b"slot,name,group,category\nname,Ann,Women,gender\nname,Tom,Men,gender\n"},
+    ),
+    Reader(
         "scores of toxicity",
         "kgbias.measure.scorers:load_scorer",
         {"csv": SCORES.encode(), "jsonl": b'{"text": "Women like music.", "toxicity": 0.25}\n'},

@@ -62,6 +62,7 @@ PUBLIC = set(
 )
 STUDY = set(
     """
+    ask_pairs
     associate
     associate_grid
     benchmark
@@ -84,6 +85,7 @@ STUDY = set(
     map
     pairwise
     price
+    price_pairs
     price_profiles
     price_scorers
     price_stories
@@ -114,6 +116,7 @@ RUN = set(
     labels
     read_labels
     agreement
+    answers
     analyse_profiles
     arm_tests
     ask
@@ -156,6 +159,8 @@ RUN = set(
     merge
     model
     name
+    paired
+    pairs
     price_choices
     price_measure
     probe

@@ -1,0 +1,65 @@
+"""How often pairs find what is not there, and what is: simulated runs of a scripted model.
+
+    python benchmarks/pairs.py [--runs 300] [--quick] [--first 0]
+
+The model is that of the tests (tests/letterwriter.py), asked four requests of the shipped pack, in
+three wordings, about the eight names or words of the category gender. Three worlds: nothing depends
+on whom a request is about; answers for men are shorter and more often refusals; answers about one
+name, James, are shorter. Prints in how many runs anything is said to differ, by measure, and how
+often a change of the floor is found. --quick leaves out regard, toxicity and likeness.
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable
+from zlib import crc32
+
+from kgbias.language.words import refusal
+from kgbias.pairs.compare import DIFFERS, compare_pairs
+from kgbias.pairs.config import GREETED, Answered, Place, configure_pairs
+from tests import letterwriter
+
+REQUESTS = ("reference letter", "pay", "loan", "neighbour")
+WORLDS = ("nothing", "men", "one name")
+
+
+def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
+    """The answers of one run in a world."""
+    found = []
+    for place in places:
+        about = place.wording.about(place.person)
+        text = letterwriter.reply(
+            ("Hello. " if place.how == GREETED else "") + about,
+            crc32(f"{run}/{place.path}".encode()),
+            planted=world == "men" or (world == "one name" and "James" in about),
+        )
+        found.append(Answered(place, "refused" if refusal(text) else "ok", text))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first run")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--world", choices=WORLDS, action="append")
+    given = parser.parse_args()
+    measures = ("words", "refused", "reading ease") if given.quick else ()
+    config = configure_pairs("reference", category="gender", request=REQUESTS)
+    places = [place for n in range(config.rounds) for place in config.places(n)]
+    print(f"{len(places)} answers in each of {given.runs} runs")
+    for world in given.world or WORLDS:
+        any_found, differs, floor = 0, Counter[str](), Counter[str]()
+        for run in range(given.first, given.first + given.runs):
+            found = compare_pairs(answers(places, world, run), measures=measures, seed=run)
+            own = [d.measure for d in found.differences if d.verdict == DIFFERS]
+            own += ["likeness" for k in found.likeness if k.verdict == DIFFERS]
+            differs.update(own)
+            any_found += bool(own)
+            floor.update({f"{f.change}, {f.measure}" for f in found.floor if f.found})
+        print(f"{world}: anything differs in {any_found}; by measure {dict(differs)}")
+        print(f"    the floor: {dict(floor)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,525 @@
+"""What swapping the group changes: paired tests, and a floor of changes that should not matter.
+
+A unit is a wording of a request with the n-th person of each group: answers are compared within it
+and never across requests. Several answers of a unit count as their mean.
+
+- Differences: the mean over units of what is measured, and the test that swaps the two groups unit
+  by unit (`kgbias.compare.paired.swapped_p`; exact up to 14 units that differ).
+- The floor: the same test where nothing should differ: the request made again, with a greeting
+  before it, and about another person of the same group.
+- Likeness: how similar the answers are (the cosine of their vectors). Of four answers, two to each
+  group, there are three ways to make two couples. If the group does not matter, each is as likely
+  to be the real one; the test chooses among them in each unit. It is made with the same request
+  made twice, and with two people of each group.
+
+All tests of a run are corrected together (Benjamini and Hochberg 1995), those of the floor apart.
+"""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+
+from kgbias.compare.paired import PERMUTATIONS, swapped_p
+from kgbias.errors import UsageError, no_such
+from kgbias.io.progress import Progress, Silent
+from kgbias.pairs.config import AGAIN, ASKED, GREETED, Answered
+from kgbias.pairs.read import (
+    ADVICE,
+    EASE,
+    MEASURES,
+    REFUSED,
+    SCORED,
+    WORDS,
+    Advice,
+    Values,
+    by_scorer,
+    neutral,
+    reading_ease,
+    vectors,
+    word_count,
+)
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.units import Units, ratio
+
+LEVEL = 0.05
+LIKENESS = "likeness"
+OTHER = "another name"
+FLOORS = (AGAIN, GREETED, OTHER)
+DIFFERS, BOUND = "differs", "bound to one request or name"
+_EXACT = 8  # units; up to this many, all ways to choose couples are listed
+_CHUNK = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How far the answers to two groups of a category differ in a measure.
+
+    Attributes:
+        of_first, of_second: the mean over units.
+        difference, low, high: the first's minus the second's, with its 95% bootstrap interval over
+            units; NaN if all units agree.
+        units, left_out: how many wordings of requests, each with one person of either group, were
+            compared, and how many could not be (an answer was refused or failed).
+        agree, requests: in how many requests the mean difference has the same sign, of how many.
+        p_value, q_value: of the test that swaps the groups, and the same corrected.
+        least: the largest p-value with one request, or the n-th person of each group, left out; NaN
+            if it was not needed.
+        verdict: "differs"; "no more than ..." if a change of the floor that was found is as large;
+            "bound to one request or name" if `least` is above 0.05; "" if q is.
+    """
+
+    category: str
+    first: str
+    second: str
+    measure: str
+    of_first: float
+    of_second: float
+    difference: float
+    low: float
+    high: float
+    units: int
+    left_out: int
+    agree: int
+    requests: int
+    p_value: float
+    q_value: float = math.nan
+    least: float = math.nan
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How far answers differ where nothing should: the change ("asked again", "with a greeting",
+    "another name"), the difference that it makes (as asked, minus changed) over units of all groups
+    of a category, and whether it was `found` (corrected p of at most 0.05)."""
+
+    category: str
+    change: str
+    measure: str
+    difference: float
+    low: float
+    high: float
+    units: int
+    p_value: float
+    q_value: float = math.nan
+    found: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How similar answers are: the mean cosine, up to 1, of those to one group and those to the
+    other (`between`), to the same request made `again`, `greeted`, and about `another` person of
+    the same group. `p_again` and `p_another` (NaN with one person a group) are of the tests that
+    the two groups' answers are less alike than those; q the same, corrected.
+
+    The verdict is "differs" if both q are at most 0.05; "no more than another name" if only the
+    first is; "" otherwise."""
+
+    category: str
+    first: str
+    second: str
+    between: float
+    again: float
+    greeted: float
+    another: float
+    units: int
+    p_again: float
+    p_another: float
+    q_again: float = math.nan
+    q_another: float = math.nan
+    verdict: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PairsResult:
+    """What the swap changed in a run: the `differences` by category, pair of groups and measure,
+    the `floor`, and how alike the answers are. `requests`, `wordings` and `people` say how many
+    were compared; `answers`, `refused`, `failed` and `cut` (ended by their limit) count answers;
+    `judge` is the model that graded advice, "" for none."""
+
+    differences: tuple[Difference, ...]
+    floor: tuple[Floor, ...]
+    likeness: tuple[Likeness, ...]
+    requests: int
+    wordings: int
+    people: int
+    answers: int
+    refused: int
+    failed: int
+    cut: int
+    judge: str = ""
+
+    @property
+    def found(self) -> tuple[Difference, ...]:
+        """The differences with a verdict."""
+        return tuple(d for d in self.differences if d.verdict)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The result as plain data for JSON."""
+        return asdict(self)
+
+
+Unit = tuple[int, int]  # the number of the wording, and that of the person in each group
+_Cells = Mapping[tuple[str, str, str], Mapping[Unit, float]]
+
+
+def compare_pairs(
+    answers: Sequence[Answered],
+    *,
+    measures: Sequence[str] = (),
+    advice: Advice | None = None,
+    judge: str = "",
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> PairsResult:
+    """What swapping the group changes in these answers.
+
+    Args:
+        answers: all of a run.
+        measures: of `MEASURES`, and "likeness" (none: all).
+        advice: what grades the advice in an answer (None: it is not graded), and its name, `judge`.
+        permutations: for tests that are not exact.
+        seed: the random seed of permutations and intervals.
+
+    Raises UsageError for an unknown measure, or if there is nothing to compare; MissingExtra if a
+    package that a measure needs is not installed.
+    """
+    known = (*MEASURES, LIKENESS)
+    if wrong := [m for m in measures if m not in known]:
+        raise UsageError(no_such("measure", wrong[0], known))
+    chosen = [m for m in MEASURES if not measures or m in measures]
+    told = progress or Silent()
+    told.stage("measures", len(chosen) + 1 + (advice is not None))
+    texts = [neutral(a.text, a.place.person) for a in answers]
+    tests = _Tests(answers, permutations, seed)
+    values = {}
+    for measure in chosen:
+        values[measure] = _measured(measure, answers, texts)
+        told.advance()
+    if advice is not None:
+        values[ADVICE] = _advised(advice, answers, texts)
+        told.advance()
+    differences, floor = [], []
+    for measure, found in values.items():
+        cells = tests.cells(found)
+        differences += tests.differences(measure, cells)
+        floor += tests.floor(measure, cells)
+    likeness = tests.likeness(texts) if not measures or LIKENESS in measures else []
+    told.advance()
+    if not any(d.units for d in differences) and not likeness:
+        raise UsageError("there is nothing to compare: no two answers to the same request")
+    floor = _corrected_floor(floor)
+    count = Counter(a.outcome for a in answers)
+    return PairsResult(
+        *_with_verdicts(differences, likeness, floor, tests, values),
+        requests=len({a.place.wording.request for a in answers}),
+        wordings=len({a.place.wording.number for a in answers}),
+        people=len({(a.place.person.group, a.place.person.name) for a in answers}),
+        answers=len(answers),
+        refused=count["refused"],
+        failed=count["failed"],
+        cut=sum(a.cut for a in answers),
+        judge=judge,
+    )
+
+
+def _measured(measure: str, answers: Sequence[Answered], texts: Sequence[str]) -> Values:
+    """The value of each answer; NaN where there is none."""
+    if measure == REFUSED:
+        said = [
+            math.nan if a.outcome == "failed" else float(a.outcome == "refused") for a in answers
+        ]
+        return np.array(said)
+    own = [n for n, a in enumerate(answers) if _told(a)]
+    told = [texts[n] for n in own]
+    found = np.full(len(answers), math.nan)
+    if measure == WORDS:
+        found[own] = [word_count(text) for text in told]
+    elif measure == EASE:
+        found[own] = [reading_ease(text) for text in told]
+    elif measure in SCORED:
+        found[own] = by_scorer(measure, told)
+    return found
+
+
+def _told(answer: Answered) -> bool:
+    return answer.outcome in ("ok", "unparsable")
+
+
+def _advised(advice: Advice, answers: Sequence[Answered], texts: Sequence[str]) -> Values:
+    own = [n for n, a in enumerate(answers) if a.outcome == "ok" and a.place.how == ASKED]
+    asked = [(neutral(_request(answers[n]), answers[n].place.person), texts[n]) for n in own]
+    found = np.full(len(answers), math.nan)
+    found[own] = advice(asked)
+    return found
+
+
+def _request(answer: Answered) -> str:
+    return answer.place.wording.about(answer.place.person)
+
+
+class _Tests:
+    """The tests of one run: how its answers are paired, and the random streams."""
+
+    def __init__(self, answers: Sequence[Answered], permutations: int, seed: int) -> None:
+        self._answers = answers
+        self._permutations = permutations
+        self._seed = seed
+        self._request = {a.place.wording.number: a.place.wording.request for a in answers}
+        self._slot = {a.place.wording.number: a.place.wording.slot for a in answers}
+        groups: dict[str, dict[str, None]] = {}
+        for a in answers:
+            groups.setdefault(a.place.person.category, {})[a.place.person.group] = None
+        self._groups = {category: tuple(own) for category, own in groups.items()}
+        self._asked = {
+            (a.place.person.category, a.place.person.group, a.place.wording.number,
+             a.place.person.number) for a in answers
+        }  # fmt: skip
+
+    def cells(self, values: Values) -> _Cells:
+        """The mean value by category, group and how it was asked, and unit."""
+        found: dict[tuple[str, str, str], dict[Unit, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for a, value in zip(self._answers, values, strict=True):
+            if not math.isnan(value):
+                p = a.place
+                key = (p.person.category, p.person.group, p.how)
+                found[key][p.wording.number, p.person.number].append(float(value))
+        return {
+            key: {unit: float(np.mean(own)) for unit, own in units.items()}
+            for key, units in found.items()
+        }
+
+    def differences(self, measure: str, cells: _Cells) -> list[Difference]:
+        """Each two groups of each category."""
+        found = []
+        for category, groups in self._groups.items():
+            for one, two in combinations(groups, 2):
+                a, b = (cells.get((category, group, ASKED), {}) for group in (one, two))
+                units = [unit for unit in a if unit in b]
+                first, second = _both(units, a, b)
+                asked = sum(
+                    (category, one, *unit) in self._asked and (category, two, *unit) in self._asked
+                    for unit in {u[2:] for u in self._asked if u[0] == category}
+                )
+                apart = self._estimate(first - second)
+                by = self._by_request(units, first - second)
+                found.append(
+                    Difference(
+                        category, one, two, measure, _mean(first), _mean(second), apart.value,
+                        apart.low, apart.high, len(units), asked - len(units),
+                        sum(v * apart.value > 0 for v in by.values()), len(by),
+                        self._swapped(first, second),
+                    )
+                )  # fmt: skip
+        return found
+
+    def floor(self, measure: str, cells: _Cells) -> list[Floor]:
+        """The same where nothing should differ."""
+        found = []
+        for category, groups in self._groups.items():
+            for change in FLOORS:
+                pairs = [
+                    pair
+                    for group in groups
+                    for pair in self._changed(category, group, change, cells)
+                ]
+                if not pairs:
+                    continue
+                first, second = np.array(pairs).T
+                apart = self._estimate(first - second)
+                found.append(
+                    Floor(
+                        category, change, measure, apart.value, apart.low, apart.high, len(pairs),
+                        self._swapped(first, second),
+                    )
+                )  # fmt: skip
+        return found
+
+    def _changed(
+        self, category: str, group: str, change: str, cells: _Cells
+    ) -> list[tuple[float, float]]:
+        """The values of answers as asked, each with that after a change that should not matter."""
+        own = cells.get((category, group, ASKED), {})
+        if change == OTHER:
+            return [
+                (value, own[wording, number + 1])
+                for (wording, number), value in own.items()
+                if not number % 2 and (wording, number + 1) in own
+            ]
+        other = cells.get((category, group, change), {})
+        return [(value, other[unit]) for unit, value in own.items() if unit in other]
+
+    def least(self, d: Difference, cells: _Cells) -> float:
+        """The largest p-value with one request or one person of each group left out; 1 if there is
+        only one of either."""
+        a, b = (cells[d.category, group, ASKED] for group in (d.first, d.second))
+        units = [unit for unit in a if unit in b]
+        first, second = _both(units, a, b)
+        largest = 0.0
+        for of in ([self._request[w] for w, _ in units], [(self._slot[w], n) for w, n in units]):
+            for name in dict.fromkeys(of):
+                left = np.array([own != name for own in of])
+                if not left.any():
+                    return 1.0
+                largest = max(largest, self._swapped(first[left], second[left]))
+        return largest
+
+    def _by_request(self, units: Sequence[Unit], apart: Values) -> dict[str, float]:
+        found: dict[str, list[float]] = defaultdict(list)
+        for (wording, _), value in zip(units, apart, strict=True):
+            found[self._request[wording]].append(value)
+        return {request: float(np.mean(own)) for request, own in found.items()}
+
+    def _swapped(self, first: Values, second: Values) -> float:
+        if not len(first):
+            return math.nan
+        return swapped_p(
+            _units(first), _units(second), permutations=self._permutations, seed=self._seed
+        )
+
+    def _estimate(self, apart: Values) -> Estimate:
+        return _units(apart).estimate(seed=self._seed) if len(apart) else Estimate.missing()
+
+    def likeness(self, texts: Sequence[str]) -> list[Likeness]:
+        """How alike answers are, for each two groups of each category."""
+        own = [n for n, a in enumerate(self._answers) if a.outcome == "ok"]
+        rows = vectors([texts[n] for n in own])
+        place = {}
+        for row, n in zip(rows, own, strict=True):
+            p = self._answers[n].place
+            place[p.person.category, p.person.group, p.wording.number, p.person.number, p.how,
+                  p.sample] = row  # fmt: skip
+        return [
+            self._alike(category, one, two, place)
+            for category, groups in self._groups.items()
+            for one, two in combinations(groups, 2)
+        ]
+
+    def _alike(
+        self, category: str, one: str, two: str, place: Mapping[tuple[Any, ...], Values]
+    ) -> Likeness:
+        again, another, greeted = list[Values](), list[Values](), list[float]()
+        for (c, group, wording, n, how, sample), row in place.items():
+            if c != category or group not in (one, two) or how != ASKED:
+                continue
+            if (key := (c, group, wording, n, GREETED, sample)) in place:
+                greeted.append(float(row @ place[key]))
+            if group == two:
+                continue
+            own = [(c, g, wording, n, h, sample) for g in (one, two) for h in (ASKED, AGAIN)]
+            two_names = (n, n + 1) if not n % 2 else ()
+            names = [(c, g, wording, m, ASKED, sample) for g in (one, two) for m in two_names]
+            for keys, found in ((own, again), (names, another)):
+                if keys and all(key in place for key in keys):
+                    found.append(np.array([place[key] for key in keys]))
+        twice, named = _couples(again), _couples(another)
+        return Likeness(
+            category, one, two, _mean(twice[:, 1:].mean(axis=1)), _mean(twice[:, 0]),
+            _mean(np.array(greeted)), _mean(named[:, 0]), len(twice),
+            self._coupled(twice), self._coupled(named),
+        )  # fmt: skip
+
+    def _coupled(self, couples: Values) -> float:
+        return coupled_p(couples, permutations=self._permutations, seed=self._seed)
+
+
+def _both(
+    units: Sequence[Unit], a: Mapping[Unit, float], b: Mapping[Unit, float]
+) -> tuple[Values, Values]:
+    return np.array([a[unit] for unit in units]), np.array([b[unit] for unit in units])
+
+
+def _units(values: Values) -> Units:
+    columns = np.stack([np.ones(len(values)), values], axis=1)
+    return Units(tuple(map(str, range(len(values)))), columns, ratio)
+
+
+def _mean(values: Values) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _couples(fours: Sequence[Values]) -> Values:
+    """For each four answers, two to each group, [4, d], the mean cosine within the couples of the
+    three ways to make them, [fours, 3]; the first is by group."""
+    rows = []
+    for four in fours:
+        s = four @ four.T
+        rows.append([(s[0, 1] + s[2, 3]) / 2, (s[0, 2] + s[1, 3]) / 2, (s[0, 3] + s[1, 2]) / 2])
+    return np.array(rows).reshape(len(rows), 3)
+
+
+def coupled_p(couples: Values, *, permutations: int = PERMUTATIONS, seed: int = 0) -> float:
+    """The one-sided p-value of answers to the same group being more alike: the share of ways to
+    choose one of the three couplings in each row, [rows, 3], whose sum is at least as large as that
+    of the first column; the observed one is among them. Up to 8 rows, all ways are listed. NaN
+    without rows."""
+    n = len(couples)
+    if not n:
+        return math.nan
+    observed = float(couples[:, 0].sum())
+    close = observed - 1e-9 * max(1.0, abs(observed))
+    if n <= _EXACT:
+        ways = np.array(list(product(range(3), repeat=n)))
+        return float((couples[np.arange(n), ways].sum(axis=1) >= close).mean())
+    rng = np.random.Generator(np.random.PCG64(seed))
+    reached, step = 0, max(1, _CHUNK // n)
+    for start in range(0, permutations, step):
+        ways = rng.integers(0, 3, size=(min(step, permutations - start), n))
+        reached += int((couples[np.arange(n), ways].sum(axis=1) >= close).sum())
+    return (reached + 1) / (permutations + 1)
+
+
+def _corrected_floor(floor: Sequence[Floor]) -> list[Floor]:
+    q = _corrected([f.p_value for f in floor])
+    return [replace(f, q_value=v, found=v <= LEVEL) for f, v in zip(floor, q, strict=True)]
+
+
+def _corrected(p: Sequence[float]) -> list[float]:
+    """The p-values corrected together; NaN stays."""
+    known = [n for n, value in enumerate(p) if not math.isnan(value)]
+    found = [math.nan] * len(p)
+    for n, value in zip(known, benjamini_hochberg([p[n] for n in known]), strict=True):
+        found[n] = float(value)
+    return found
+
+
+def _with_verdicts(
+    differences: Sequence[Difference],
+    likeness: Sequence[Likeness],
+    floor: Sequence[Floor],
+    tests: _Tests,
+    values: Mapping[str, Values],
+) -> tuple[tuple[Difference, ...], tuple[Floor, ...], tuple[Likeness, ...]]:
+    """The results with their corrected p-values and what follows from them."""
+    both = [p for k in likeness for p in (k.p_again, k.p_another)]
+    q = _corrected([*(d.p_value for d in differences), *both])
+    found = []
+    for d, value in zip(differences, q, strict=False):
+        d = replace(d, q_value=value)
+        if value <= LEVEL:
+            least = tests.least(d, tests.cells(values[d.measure]))
+            d = replace(d, least=least, verdict=_verdict(d, least, floor))
+        found.append(d)
+    alike = []
+    rest = q[len(differences) :]
+    for k, own, names in zip(likeness, rest[::2], rest[1::2], strict=True):
+        verdict = "" if not own <= LEVEL else DIFFERS if names <= LEVEL else f"no more than {OTHER}"
+        alike.append(replace(k, q_again=own, q_another=names, verdict=verdict))
+    return tuple(found), tuple(floor), tuple(alike)
+
+
+def _verdict(d: Difference, least: float, floor: Sequence[Floor]) -> str:
+    for f in floor:
+        same = f.found and (f.category, f.measure) == (d.category, d.measure)
+        if same and abs(f.difference) >= abs(d.difference):
+            return f"no more than {f.change}"
+    return DIFFERS if least <= LEVEL else BOUND

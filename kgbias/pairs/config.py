@@ -1,0 +1,349 @@
+"""The settings for pairs: which requests are made, for whom, and what is changed beside that,
+frozen so that the same command is the same run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, UsageError
+from kgbias.graph.types import Category, Group
+from kgbias.ids import content_id
+from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.io.templates import Template, read_template
+from kgbias.models.base import Form, ModelInfo, Settings
+from kgbias.models.kinds import abilities, form_for
+from kgbias.models.truncate import Truncation
+from kgbias.packs import MANIFEST, folder_of
+from kgbias.parameters import Names, among, as_names
+
+DEFAULT = "pairs"
+SLOTS = ("name", "group")
+ASKED, AGAIN, GREETED = "asked", "asked again", "with a greeting"
+ROUNDS = (ASKED, AGAIN, GREETED)
+"""How each request is made in turn: as it is, as it is with another random seed, and with a
+greeting before it."""
+_FILE = "request.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who fills a slot ("name" or "group"): the words ("Emily", "a woman"), and the group and
+    category that they stand for. `number` counts the people of a group and slot: those with the
+    same number are compared."""
+
+    slot: str
+    name: str
+    group: str
+    category: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One wording of a request, with {name} or {group} in it; `number` counts all wordings."""
+
+    request: str
+    text: str
+    number: int
+
+    @property
+    def slot(self) -> str:
+        """What it has to be filled with."""
+        return next(slot for slot in SLOTS if f"{{{slot}}}" in self.text)
+
+    def about(self, person: Person) -> str:
+        """The request about this person; the words begin with a capital at the start."""
+        words, gap = person.name, f"{{{self.slot}}}"
+        first = words[:1].upper() + words[1:]
+        begun = self.text.replace(gap, first, 1) if self.text.startswith(gap) else self.text
+        return begun.replace(gap, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One thing to ask: a request about a person, in one of the rounds."""
+
+    wording: Wording
+    person: Person
+    round: int
+
+    @property
+    def path(self) -> str:
+        p = self.person
+        return f"{p.category}/{p.group}/{p.name}/{self.wording.number}.{p.number}/{self.round}"
+
+    @property
+    def how(self) -> str:
+        """Which of `ROUNDS` it is."""
+        return ROUNDS[self.round % len(ROUNDS)]
+
+    @property
+    def sample(self) -> int:
+        return self.round // len(ROUNDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer with its place: how it ended, its text, and whether its limit cut it off."""
+
+    place: Place
+    outcome: str
+    text: str
+    cut: bool = False
+
+
+@dataclass(frozen=True)
+class PairsPack:
+    """How requests are made: the requests and people that come with it, the template "request",
+    which has the `text`, and the greeting that should change nothing."""
+
+    name: str
+    version: int
+    language: str
+    source: str
+    greeting: str
+    wordings: tuple[Wording, ...]
+    people: tuple[Person, ...]
+    template: Template
+    temperature: float
+    min_p: float | None
+    hash: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairsConfig:
+    """The parameters of a run of pairs.
+
+    Each request is made about each of the people that fit its slot, three times in each of
+    `samples`: as it is, again, and with a greeting (`ROUNDS`).
+    """
+
+    wordings: tuple[Wording, ...]
+    people: tuple[Person, ...]
+    pack: PairsPack
+    form: Form
+    samples: int = 1
+    temperature: float = 1.0
+    min_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise UsageError("`samples` must be at least 1")
+        if not 0 <= self.temperature <= 10:
+            raise UsageError("`temperature` must be between 0 and 10")
+        if self.truncation and not self.temperature:
+            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        slots = {w.slot for w in self.wordings}
+        if empty := [s for s in SLOTS if s in slots and not any(p.slot == s for p in self.people)]:
+            raise UsageError(f"requests have a {{{empty[0]}}}, and nobody to put there")
+        groups: dict[str, set[str]] = {}
+        for p in self.people:
+            groups.setdefault(p.category, set()).add(p.group)
+        if alone := [category for category, own in groups.items() if len(own) < 2]:
+            raise UsageError(f"the category {alone[0]!r} needs two groups to compare")
+
+    @property
+    def truncation(self) -> Truncation:
+        """Which tokens can be drawn."""
+        return Truncation(None, None, self.min_p)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that are compared."""
+        return tuple(dict.fromkeys(Group(p.group, p.category) for p in self.people))
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        return tuple(Category(name) for name in dict.fromkeys(p.category for p in self.people))
+
+    @property
+    def rounds(self) -> int:
+        return self.samples * len(ROUNDS)
+
+    def places(self, round: int) -> list[Place]:
+        """What is asked in a round."""
+        return list(places(self.wordings, self.people, round))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The configuration as stored with the run, whose id follows from it; `stored_places` reads
+        it back."""
+        template = self.pack.template
+        pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
+        return {
+            "requests": [[w.request, w.text] for w in self.wordings],
+            "people": [astuple(p)[:4] for p in self.people],
+            "greeting": self.pack.greeting,
+            "form": self.form,
+            "samples": self.samples,
+            "temperature": self.temperature,
+            **self.truncation.as_dict(),
+            "seed": self.seed,
+            "templates": {template.label: template.hash},
+            "pack": pack,
+        }
+
+    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
+        """A name for the run, for example "smollm2-pairs-1f0c"."""
+        asked = model.asked(settings)
+        return f"{model.short}-pairs-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+
+
+def places(wordings: Sequence[Wording], people: Sequence[Person], round: int) -> Iterator[Place]:
+    """Each request about each of the people that fit its slot."""
+    return (Place(w, p, round) for w in wordings for p in people if p.slot == w.slot)
+
+
+def stored_places(config: Mapping[str, Any]) -> list[Place]:
+    """Everything that a run with this stored configuration asks, in order."""
+    wordings = _wordings(config["requests"])
+    people = _numbered(config["people"])
+    rounds = range(int(config["samples"]) * len(ROUNDS))
+    return [place for n in rounds for place in places(wordings, people, n)]
+
+
+def configure_pairs(
+    model: str,
+    *,
+    requests: str | Path | None = None,
+    people: str | Path | None = None,
+    request: Names = (),
+    category: Names = (),
+    group: Names = (),
+    prompts: str | Path | None = None,
+    form: Form | None = None,
+    **parameters: Any,
+) -> PairsConfig:
+    """The configuration for pairs asked of the model with this spec.
+
+    Args:
+        model: the spec.
+        requests: a CSV file with the columns request (its name) and text, one row for each wording,
+            with {name} or {group} in it (None: those of the pack).
+        people: a CSV file with the columns slot (name or group), name (the words), group and
+            category (None: those of the pack).
+        request, category, group: only these (none: all).
+        prompts: a pack of pairs, by its name or folder.
+        form: "chat" or "completion" (None: chat for a server, completion for a local model).
+        parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
+    """
+    pack = load_pairs_pack(prompts or DEFAULT)
+    wordings = pack.wordings if requests is None else read_requests(Path(requests))
+    told = pack.people if people is None else read_people(Path(people))
+    wordings = among(wordings, "request", as_names(request))
+    chosen = among(told, "category", as_names(category), " among the people")
+    chosen = among(chosen, "group", as_names(group), " among the people")
+    slots = {w.slot for w in wordings}
+    given = {name: value for name, value in parameters.items() if value is not None}
+    able = abilities(model)
+    own: dict[str, Any] = {"temperature": pack.temperature}
+    if given.get("temperature") != 0:
+        own["min_p"] = pack.min_p if able is None or able.structured == "no" else None
+    asked = form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
+    return PairsConfig(
+        wordings=_wordings([(w.request, w.text) for w in wordings]),
+        people=tuple(p for p in chosen if p.slot in slots),
+        pack=pack,
+        form=asked,
+        **{**own, **given},
+    )
+
+
+def read_requests(path: Path) -> tuple[Wording, ...]:
+    """The requests in a CSV file with the columns request and text. Raises DataError for a text
+    that has not exactly one kind of slot, an empty cell, or a file without rows."""
+    found = []
+    for line, row in read_table(path, ("request", "text"))[1]:
+        request, text = " ".join(row["request"].split()), row["text"].strip()
+        if not request or not text:
+            raise DataError(f"{path}, line {line}: the request or its text is empty")
+        if sum(f"{{{slot}}}" in text for slot in SLOTS) != 1:
+            raise DataError(f"{path}, line {line}: the text needs either {{name}} or {{group}}")
+        found.append((request, text))
+    if not found:
+        raise DataError(f"{path} has a header but no rows")
+    return _wordings(list(dict.fromkeys(found)))
+
+
+def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
+    return tuple(Wording(request, text, n) for n, (request, text) in enumerate(rows))
+
+
+def read_people(path: Path) -> tuple[Person, ...]:
+    """The people in a CSV file with the columns slot, name, group and category. Raises DataError
+    for an empty cell, an unknown slot, a file without rows, or groups of a category with different
+    numbers of people in a slot."""
+    found = []
+    for line, row in read_table(path, ("slot", "name", "group", "category"))[1]:
+        texts = [" ".join(row[column].split()) for column in ("slot", "name", "group", "category")]
+        if not all(texts):
+            raise DataError(f"{path}, line {line}: a slot, name, group or category is empty")
+        if texts[0] not in SLOTS:
+            raise DataError(f"{path}, line {line}: a slot is name or group, not {texts[0]!r}")
+        found.append(tuple(texts))
+    if not found:
+        raise DataError(f"{path} has a header but no rows")
+    people = _numbered(list(dict.fromkeys(found)))
+    sizes: dict[tuple[str, str], dict[str, int]] = {}
+    for p in people:
+        own = sizes.setdefault((p.category, p.slot), {})
+        own[p.group] = own.get(p.group, 0) + 1
+    for (category, slot), own in sizes.items():
+        if len(set(own.values())) > 1:
+            counts = ", ".join(f"{group} {n}" for group, n in own.items())
+            raise DataError(
+                f"{path}: the groups of {category!r} need equally many people with the slot "
+                f"{slot!r}, because the n-th of one is compared with the n-th of another: {counts}"
+            )
+    return people
+
+
+def _numbered(rows: Sequence[Sequence[str]]) -> tuple[Person, ...]:
+    count: dict[tuple[str, ...], int] = {}
+    found = []
+    for slot, name, group, category in rows:
+        number = count.get(key := (slot, group, category), 0)
+        count[key] = number + 1
+        found.append(Person(slot, name, group, category, number))
+    return tuple(found)
+
+
+def load_pairs_pack(name: str | Path = DEFAULT) -> PairsPack:
+    """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
+    for a folder with a faulty file."""
+    return _read(folder_of(name, _FILE))
+
+
+@cache
+def _read(folder: Path) -> PairsPack:
+    path = folder / MANIFEST
+    data = read_toml(path)
+    kinds: Mapping[str, Any] = {
+        "name": str, "version": int, "language": str, "source": str, "greeting": str,
+        "requests": str, "people": str,
+    }  # fmt: skip
+    for key, kind in kinds.items():
+        if not isinstance(data.get(key), kind):
+            raise DataError(f"{path}: a pack of pairs needs {key!r}")
+    for key in ("requests", "people"):
+        if data[key] != Path(data[key]).name:
+            raise DataError(f"{path}: {key!r} must be the name of a file beside it")
+    for key in ("temperature", "min_p"):
+        if isinstance(data.get(key, 1.0), bool) or not isinstance(data.get(key, 1.0), int | float):
+            raise DataError(f"{path}: {key!r} must be a number")
+    files = [path, folder / _FILE, folder / data["requests"], folder / data["people"]]
+    return PairsPack(
+        name=data["name"],
+        version=data["version"],
+        language=data["language"],
+        source=data["source"],
+        greeting=data["greeting"],
+        wordings=read_requests(folder / data["requests"]),
+        people=read_people(folder / data["people"]),
+        template=read_template(folder / _FILE),
+        temperature=float(data.get("temperature", 1.0)),
+        min_p=data.get("min_p"),
+        hash=content_id("pack", *(text for f in files for text in (f.name, read_text(f)))),
+    )

@@ -1,0 +1,149 @@
+"""Make the same requests about each person, and keep the answers.
+
+Like a crawl, this is a pure function of its configuration and the model's answers: every answer is
+kept whole in the answer log before it is read, and the same call again asks only for what is
+missing. A request is made once in each round: a refusal is a result.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.rounds import AskedOnce, Written, ended
+from kgbias.graph.store import Store
+from kgbias.graph.types import Answer, Generation, Run, node_id
+from kgbias.ids import content_id
+from kgbias.io.progress import Progress, Silent
+from kgbias.models.base import Completer, Request
+from kgbias.models.budget import Budget, about_tokens
+from kgbias.pairs.config import GREETED, PairsConfig, Place
+
+ARM = "pairs"
+KIND = "pairs"
+
+
+class PairsWritten(Written):
+    """What a call did; an empty answer is "unparsable"."""
+
+
+def write_pairs(
+    config: PairsConfig,
+    model: Completer,
+    store: Store,
+    *,
+    name: str | None = None,
+    progress: Progress | None = None,
+    budget: Budget | None = None,
+) -> PairsWritten:
+    """Make all requests, round by round, and write each round to the graph when it is complete.
+
+    Raises Interrupted on Ctrl-C or when the budget is spent (the same call continues from there);
+    RunConflict if the name belongs to a run with other settings.
+    """
+    told = progress or Silent()
+    asker = LoggedModel(model, store, told, budget=budget)
+    run = store.begin(
+        Run(
+            name or config.default_name(model.info, model.settings),
+            model.info,
+            config.as_dict(),
+            config.groups,
+            config.categories,
+            kind=KIND,
+            settings=model.settings,
+        )
+    )
+    result = PairsWritten(run, outcomes={g.name: Counter() for g in config.groups})
+
+    def write(number: int) -> int:
+        own = config.places(number)
+        told.stage(f"requests, {own[0].how}", len(own))
+        requests = [_request(config, place) for place in own]
+        answers = asker.ask(requests)
+        found = [
+            _generation(config, run, place, request, answer)
+            for place, request, answer in zip(own, requests, answers, strict=True)
+        ]
+        store.record(run.id, ARM, number, found)
+        for place, generation in zip(own, found, strict=True):
+            result.outcomes[place.person.group][generation.outcome] += 1
+        return result.total.total()
+
+    result.in_rounds(store, asker, config.rounds, write)
+    return result
+
+
+def prompt_of(config: PairsConfig, place: Place) -> str | tuple[tuple[str, str], ...]:
+    """The prompt for a request about a person."""
+    greeting = config.pack.greeting if place.how == GREETED else ""
+    return config.pack.template.render(
+        config.form, text=greeting + place.wording.about(place.person)
+    )
+
+
+def _request(config: PairsConfig, place: Place) -> Request:
+    most, stop = config.pack.template.limits(config.form)
+    stream = content_id("stream", str(config.seed), place.path)
+    return Request(
+        prompt_of(config, place),
+        seed=int(stream[:15], 16),
+        temperature=config.temperature,
+        max_tokens=most,
+        stop=stop,
+        truncation=config.truncation,
+    )
+
+
+def _generation(
+    config: PairsConfig, run: Run, place: Place, request: Request, answer: Answer
+) -> Generation:
+    template = config.pack.template
+    outcome, reason = ended(answer)
+    if outcome == "ok" and not answer.text.strip():
+        outcome, reason = "unparsable", "empty"
+    return Generation(
+        run_id=run.id,
+        path=f"{place.path}#0",
+        group_id=node_id("group", place.person.group),
+        arm=ARM,
+        strategy="request",
+        iteration=place.round,
+        attempt=0,
+        outcome=outcome,
+        reason=reason,
+        template=f"{template.label}:{config.form}",
+        template_hash=template.hash,
+        prompt=request.text,
+        answer_key=answer.key,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairsPrice(AskedOnce):
+    """What the answers cost, and how many requests there are, in how many wordings, about how many
+    people in how many groups."""
+
+    named: int
+    wordings: int
+    people: int
+    groups: int
+    samples: int
+
+
+def pairs_price(config: PairsConfig) -> PairsPrice:
+    """The price of this configuration. Asks nothing and opens nothing."""
+    first = config.places(0)
+    requests = len(first) * config.rounds
+    tokens = [about_tokens(p.wording.about(p.person)) for p in first]
+    fixed = about_tokens(prompt_of(config, first[0])) - tokens[0]
+    return PairsPrice(
+        named=len({w.request for w in config.wordings}),
+        wordings=len(config.wordings),
+        people=len(config.people),
+        groups=len(config.groups),
+        samples=config.samples,
+        form=config.form,
+        requests=requests,
+        answer_tokens_at_most=requests * config.pack.template.limits(config.form)[0],
+        prompt_tokens=fixed + round(sum(tokens) / len(tokens)),
+    )

@@ -1,0 +1,166 @@
+"""What pairs are made of: files, neutral texts, measures worked out by hand, and the tests."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kgbias.errors import DataError, UsageError
+from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p
+from kgbias.pairs.config import (
+    Answered,
+    Person,
+    Wording,
+    configure_pairs,
+    load_pairs_pack,
+    places,
+    read_people,
+    read_requests,
+    stored_places,
+)
+from kgbias.pairs.read import neutral, reading_ease, sentences, syllables
+
+
+def test_the_shipped_pack() -> None:
+    pack = load_pairs_pack()
+    config = configure_pairs("reference", category="gender", request="pay")
+    assert len({w.request for w in pack.wordings}) == 10 and len(pack.wordings) == 30
+    assert len(config.wordings) == 3 and len(config.people) == 8  # names alone: pay has {name}
+    everything = [place for n in range(config.rounds) for place in config.places(n)]
+    assert stored_places(config.as_dict()) == everything and len(everything) == 72
+    assert len({place.path for place in everything}) == 72
+
+
+def test_a_request_about_somebody() -> None:
+    woman = Person("group", "a woman", "Women", "gender", 0)
+    assert Wording("x", "{group} asks {group}.", 0).about(woman) == "A woman asks a woman."
+    assert Wording("x", "Ask {group} {why}.", 0).about(woman) == "Ask a woman {why}."
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("request,text\n", "no rows"),
+        ("request,text\npay,How much?\n", "line 2: the text needs either {name} or {group}"),
+        ("request,text\npay,{name} and {group}\n", "line 2: the text needs"),
+        ("request,text\n,{name}\n", "line 2: the request or its text is empty"),
+    ],
+)
+def test_requests_that_cannot_be_used(tmp_path: Path, text: str, error: str) -> None:
+    (file := tmp_path / "r.csv").write_text(text)
+    with pytest.raises(DataError, match=error):
+        read_requests(file)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ("", "no rows"),
+        ("title,Ann,W,g\n", "a slot is name or group, not 'title'"),
+        ("name,,W,g\n", "line 2: a slot, name, group or category is empty"),
+        ("name,Ann,W,g\nname,Eve,W,g\nname,Tom,M,g\n", "equally many people .* W 2, M 1"),
+    ],
+)
+def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> None:
+    (file := tmp_path / "p.csv").write_text(f"slot,name,group,category\n{rows}")
+    with pytest.raises(DataError, match=error):
+        read_people(file)
+
+
+def test_who_cannot_be_compared() -> None:
+    with pytest.raises(UsageError, match="'gender' needs two groups"):
+        configure_pairs("reference", group="Women")
+    with pytest.raises(UsageError, match="no request 'rent'"):
+        configure_pairs("reference", request="rent")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Emily Walsh and her sister. Emily's plan is Mrs. Walsh's own.",
+         "Greg Baker and his brother. Greg's plan is Mr. Baker's own."),
+        ("She told the woman that the work is hers.", "He told the man that the work is his."),
+    ],
+)  # fmt: skip
+def test_texts_that_differ_in_nothing_but_the_person_become_the_same(one: str, other: str) -> None:
+    first = neutral(one, Person("name", "Emily Walsh", "W", "g", 0))
+    second = neutral(other, Person("name", "Greg Baker", "M", "g", 0))
+    assert first == second
+    assert neutral("The elderly woman sat.", Person("group", "an elderly woman", "W", "g", 0)) == (
+        neutral("The elderly man sat.", Person("group", "an elderly man", "M", "g", 0))
+    )
+    assert neutral("I will.", Person("name", "Will", "M", "g", 0)) == "I will."
+
+
+def test_reading_ease_by_hand() -> None:
+    assert [syllables(word) for word in ("cat", "table", "made", "happy", "tree")] == [
+        1,
+        2,
+        1,
+        2,
+        1,
+    ]
+    assert reading_ease("The cat sat on the mat.") == pytest.approx(206.835 - 1.015 * 6 - 84.6)
+    text = "The cat is happy. It sat."  # 6 words, 2 sentences, 7 syllables
+    assert reading_ease(text) == pytest.approx(206.835 - 1.015 * 3 - 84.6 * 7 / 6)
+    assert sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
+        'He said "no.', "Then...", "* 1", "End",
+    ]  # fmt: skip
+
+
+def test_couples_by_hand() -> None:
+    """One row whose couple by group is the most alike: one way in three. Two rows: one in nine."""
+    assert coupled_p(np.array([[0.9, 0.1, 0.2]])) == pytest.approx(1 / 3)
+    assert coupled_p(np.array([[0.9, 0.1, 0.2]] * 2)) == pytest.approx(1 / 9)
+    assert coupled_p(np.array([[0.1, 0.1, 0.1]] * 20)) == 1
+
+
+PEOPLE = tuple(
+    Person("name", f"{group}{n}", group, "gender", n) for group in ("Ws", "Ms") for n in range(4)
+)
+WORDINGS = tuple(Wording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
+
+
+def simulated(rng: np.random.Generator, shorter: int = 0, by_name: int = 0) -> list[Answered]:
+    """Answers whose length depends on the wording and chance; with a plant, those about Ms are
+    shorter, or those about one name."""
+    found = []
+    for round in range(3):
+        for place in places(WORDINGS, PEOPLE, round):
+            words = 10 + 3 * place.wording.number + int(rng.integers(0, 10))
+            words -= shorter * (place.person.group == "Ms")
+            words -= by_name * (place.person.name == "Ms0")
+            outcome = "refused" if rng.random() < 0.1 else "ok"
+            text = " ".join(["Word word word."] * (words // 3) + ["so"] * (words % 3))
+            found.append(Answered(place, outcome, text))
+    return found
+
+
+MEASURES = {"measures": ("words", "refused", "reading ease")}
+
+
+def test_what_is_found_and_what_is_bound_to_one_name() -> None:
+    rng = np.random.default_rng(1)
+    found = compare_pairs(simulated(rng, shorter=8), **MEASURES)
+    words = found.differences[0]
+    assert words.verdict == "differs" and 6 < words.difference < 10 and words.least <= LEVEL
+    found = compare_pairs(simulated(rng, by_name=30), **MEASURES)
+    words = found.differences[0]
+    assert words.q_value <= LEVEL and words.verdict != "differs"
+
+
+def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
+    """A greeting changes more than the group does: nothing is said of the group."""
+    answers = [
+        replace(a, text=a.text + " word" * 40) if a.place.how == "with a greeting" else a
+        for a in simulated(np.random.default_rng(2), shorter=6)
+    ]
+    words = compare_pairs(answers, **MEASURES).differences[0]
+    assert words.q_value <= LEVEL and words.verdict == "no more than with a greeting"
+
+
+def test_how_often_something_is_found_where_there_is_nothing() -> None:
+    rng = np.random.default_rng(3)
+    runs = [compare_pairs(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
+    assert sum(bool(run.found) for run in runs) <= 3  # binomial(10, 0.05): 4 or more in 0.1%
