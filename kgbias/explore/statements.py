@@ -164,8 +164,9 @@ def _read(
         numbers.append(_strategy(found, g.strategy))
         numbers.append(g.iteration)
         numbers.append(g.times)
-    arm, *said = np.array(numbers, np.int64).reshape(-1, 4).T
-    stated = np.searchsorted(triple, np.frombuffer(bytes(of), ID))
+    # A crawl may have written since the triples were read: its answers come with the next reading.
+    stated, known = _places(triple, np.frombuffer(bytes(of), ID))
+    arm, *said = np.array(numbers, np.int64).reshape(-1, 4)[known].T
     progress.advance()
 
     values, label = _values(found, run, triple)
@@ -178,7 +179,7 @@ def _read(
     position = np.empty(len(order), np.int64)
     position[order] = np.arange(len(order))
     names, _, threshold = scope(run, selection, arms.texts, measured=measured)
-    ids_of_answers = np.frombuffer(bytes(generations), ID)
+    ids_of_answers = np.frombuffer(bytes(generations), ID)[known]
     for name in names:
         own = np.flatnonzero(arm == arms.get(name))
         rows, of_row = np.unique(position[stated[own]], return_inverse=True)
@@ -228,6 +229,8 @@ def _values(found: Statements, run: StoredRun, triple: Ids) -> tuple[dict[str, F
     values = {m.name: np.full(len(triple), np.nan) for m in found.measures}
     label = np.zeros(len(triple), np.int64)
     for measure, rows in groupby(run.valued(), key=lambda v: v.measure):
+        if measure not in values:
+            continue  # measured since this reading began
         ids, scores, labels = bytearray(), array("d"), array("i")
         for v in rows:
             ids += bytes.fromhex(v.triple_id)
