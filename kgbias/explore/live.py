@@ -23,37 +23,44 @@ _QUIET = 60.0  # seconds without a new answer after which a crawl may have been 
 @dataclass(slots=True)
 class Live:
     """What changes in some runs while they are looked at. `look` says whether they must be read
-    again; `lines` are the crawls still running, a line each."""
+    again, until `been_read` is told that they were; `lines` are the crawls still running, a line
+    each."""
 
     runs: Sequence[StoredRun]
     _pulse: Pulse | None = None
     _moved: float = 0.0  # when the pulse was last seen to differ, on the monotonic clock
     _next: float = 0.0
+    _due: bool = False  # something changed that has not been read
     _running: dict[str, RunSummary] = field(default_factory=dict)
     _answers: dict[str, int] = field(default_factory=dict)  # in the log when a round was complete
 
     def look(self) -> bool:
-        """Whether the runs hold something else than at the last look. At the first look, and soon
-        after another, False."""
+        """Whether the runs hold something else than was read. At the first look, and soon after
+        another, False."""
         began = time.monotonic()
         if began < self._next:
             return False
-        first, before = self._pulse is None, self._running
-        changed = False
-        if (pulse := self.runs[0].store.pulse()) != self._pulse:
-            self._pulse, self._moved = pulse, began
-            self._running = self._summaries()
-            for run_id, summary in self._running.items():
-                if run_id not in before or summary.generations != before[run_id].generations:
+        self._next = began + EVERY  # also if the store cannot be read now
+        pulse, old = self.runs[0].store.pulse(), self._pulse
+        if pulse != old:
+            before, running = self._running, self._summaries()
+            counts, then = ({id: s.generations for id, s in r.items()} for r in (running, before))
+            for run_id in running:
+                if counts[run_id] != then.get(run_id):
                     self._answers[run_id] = pulse.answers
+            self._pulse, self._moved, self._running = pulse, began, running
             # While a crawl runs, most writes are answers that no statement comes from yet.
-            counts = {id: s.generations for id, s in self._running.items()}
-            changed = not counts or counts != {id: s.generations for id, s in before.items()}
-        took = time.monotonic() - began
-        self.wait(took)
-        return changed and not first
+            if old is not None:
+                self._due |= not counts or counts != then or pulse.answers == old.answers
+        self._wait(time.monotonic() - began)
+        return self._due
 
-    def wait(self, seconds: float) -> None:
+    def been_read(self, seconds: float) -> None:
+        """The runs were read again since the last look, which took so many seconds."""
+        self._due = False
+        self._wait(seconds)
+
+    def _wait(self, seconds: float) -> None:
         """Look again only after a time that makes work of this many seconds a small part."""
         self._next = time.monotonic() + max(EVERY, _SHARE * seconds)
 
@@ -75,8 +82,8 @@ class Live:
         new = self._pulse.answers - self._answers[s.run.id]
         said = f", with {s.triples:,} different statements" if s.triples else ""
         parts = [f"{printable(s.run.name)} is running: {done:,}{_of(s)} prompts answered{said}"]
-        if new:
-            parts.append(f"{new:,} more answers, read once their round is complete")
+        if new > 0:  # in the whole store: the log does not say whose they are
+            parts.append(f"{new:,} more answers in the store, read once their round is complete")
         if tokens := s.prompt_tokens + s.completion_tokens:
             seconds = f", {duration(s.seconds)} of asking" if s.seconds else ""
             parts.append(

@@ -4,12 +4,12 @@ It keeps the columns of the statements in memory, compressed; prompts, answers a
 the store and are read statement by statement.
 
 It answers only GET, from memory and from the store by statement number; no part of an address
-becomes a path or a query. Only a server that was asked for labels writes: it takes POST requests of
-its own page to label on (`kgbias.explore.labelling`), and needs a token. Without
-a token it answers only requests addressed to this machine by a local name, so that nobody else's
-page can point its own name here (DNS rebinding). With a token, every request must show it: as a
-bearer token, or once in the address, after which the browser keeps a cookie that is worthless once
-the server has stopped.
+becomes a path or a query (the words of a search become a vector). Only a server that was asked for
+labels writes: it takes POST requests of its own page to label on (`kgbias.explore.labelling`), and
+needs a token. Without a token it answers only requests addressed to this machine by a local name,
+so that nobody else's page can point its own name here (DNS rebinding). With a token, every request
+must show it: as a bearer token, or once in the address, after which the browser keeps a cookie that
+is worthless once the server has stopped.
 
 While it runs, it looks whether the store has changed (`kgbias.explore.live`), reads the runs again
 if they have, and tells the page so, which then loads them.
@@ -254,9 +254,9 @@ class Application:
         self._shows = True
 
     def tell(self, running: Sequence[str]) -> None:
-        """Tell the page what is running, a line each."""
+        """Tell the page, once the runs were read, what is running, a line each."""
         self._running = running
-        if not self._shows and running:
+        if not self._shows:
             self._app = _waiting("\n".join([*running, "There are no statements yet"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -508,7 +508,7 @@ class Server:
         if self._live.look() and self._again is not None:
             began = monotonic()
             self._again()
-            self._live.wait(monotonic() - began)
+            self._live.been_read(monotonic() - began)
         self._app.tell(self._live.lines)
 
     def _read(self, read: Callable[[], Any]) -> Awaitable[Any]:

@@ -14,14 +14,16 @@ from urllib.parse import quote, urlsplit
 import numpy as np
 import pytest
 
-from kgbias.errors import UsageError
+from kgbias.errors import StoreError, UsageError
 from kgbias.explore import render, server
+from kgbias.explore.live import Live
 from kgbias.explore.origins import origin_of
 from kgbias.explore.server import Application, checked_token
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, Triple
+from kgbias.graph.types import Answer as Said
+from kgbias.graph.types import Generation, Group, GroupScore, Triple
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.meaning import texts_of
 from kgbias.models.gguf import cache_folder
@@ -433,3 +435,65 @@ def test_where_nothing_can_be_written_nothing_is_kept(
     cache_folder().write_text("in the way")
     assert server.render_served([run]).page == server.render_served([run]).page
     assert len(readings) == 2
+
+
+def test_runs_are_read_again_when_they_have_changed(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, live = run.store, Live([run])
+
+    def look() -> bool:
+        live._next = 0.0
+        return live.look()
+
+    store.set_status(run.id, "running")
+    assert not look() and not look() and len(live.lines) == 1
+    assert "more answers" not in live.lines[0]
+    store.keep_answers([Said("new", "m", "snow", "stop", 1, 1)])
+    assert not look() and "1 more answers in the store" in live.lines[0]  # no statements yet
+    store.save_group_scores(run.id, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
+    assert look() and look()  # measured, whether or not its crawl goes on
+    live.been_read(0.0)
+    assert not live.look() and not look()
+    group, said = GROUPS[0], Triple("Women", "love", "snow")
+    store.load(run.id, [Generation(run.id, "new", group.id, "none", "object", 2, 0, "ok",
+                                   answer_key="new", triple=said)])  # fmt: skip
+    with monkeypatch.context() as away:
+        away.setattr(StoredRun, "summary", lambda _: (_ for _ in ()).throw(StoreError("away")))
+        with pytest.raises(StoreError):
+            look()
+        assert not live.look()  # not at once
+    assert look() and "more answers" not in live.lines[0]  # nothing is missed
+    live.been_read(0.0)
+    store.set_status(run.id, "complete")
+    assert look() and live.lines == []
+
+
+def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated, before = type(run.store).stated, server.render_served([run])
+
+    def then_more(store: SQLiteStore, run_id: str) -> Iterator[Any]:
+        yield from stated(store, run_id)
+        store.load(run_id, [
+            Generation(run_id, f"new/{n}", GROUPS[0].id, "none", "object", 2, 0, "ok",
+                       triple=Triple("Women", "love", f"snow {n}"))
+            for n in range(40)
+        ])  # fmt: skip
+
+    monkeypatch.setattr(type(run.store), "stated", then_more)
+    during = server.render_served([run])
+    assert during.blocks == before.blocks
+    monkeypatch.undo()
+    assert server.render_served([run]).placed.rows == before.placed.rows + 40
+
+
+def test_until_there_is_something_to_show() -> None:
+    app = Application(at_once)
+    assert b"being read" in asked(app, "/")[2]
+    app.tell(["a is running"])
+    assert b"a is running" in asked(app, "/")[2]
+    app.tell([])  # it ended without a statement
+    status, _, body = asked(app, "/")
+    assert status == 503 and b"running" not in body and b"no statements yet" in body
