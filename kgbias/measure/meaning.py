@@ -149,7 +149,8 @@ class Meanings:
         order = sorted(texts)
         rows = np.array([vectors[ends] for ends in order], dtype=np.float32)
         ids = [statement_id(*ends) for ends in order]
-        return cls(ids, [texts[ends] for ends in order], rows.reshape(len(order), -1), work.encoder)
+        rows = rows.reshape(len(order), read.shape[1])  # also if nothing was said
+        return cls(ids, [texts[ends] for ends in order], rows, work.encoder)
 
     @cached_property
     def _holding(self) -> dict[str, list[int]]:

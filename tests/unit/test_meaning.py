@@ -1,8 +1,13 @@
 """Statements by what they mean: which vectors are near, worked out by hand."""
 
-import numpy as np
+from typing import Any, cast
 
-from kgbias.graph.vectors import nearest, neighbours, packed, unpacked
+import numpy as np
+import pytest
+
+from kgbias.graph.store import StoredRun
+from kgbias.graph.vectors import StatementVectors, nearest, neighbours, packed, unpacked
+from kgbias.measure.meaning import Meanings
 
 ROWS = np.array([[1, 0], [0.8, 0.6], [0, 1], [0.6, 0.8], [-1, 0]], dtype=np.float32)
 
@@ -54,3 +59,25 @@ def test_neighbours_among_some_rows_and_of_many() -> None:
         len(own) == 3 and n not in dict(own) for n, own in enumerate(neighbours(many, 3, 0.9))
     )
     assert neighbours(ROWS[:0], 3, 0.5) == []
+
+
+def test_a_run_that_says_nothing_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Encoder:
+        name, version = "axes", "1"
+
+        def __init__(self, _: str) -> None: ...
+
+        def forget(self) -> None: ...
+
+        def embed(self, texts: list[str]) -> Any:
+            return np.ones((len(texts), 2)) / np.sqrt(2)
+
+    class Silent:
+        def said(self) -> list[Any]:
+            return []
+
+        def vectors(self, _: str) -> StatementVectors:
+            return StatementVectors([], unpacked([]))
+
+    monkeypatch.setattr("kgbias.measure.meaning.MiniLM", Encoder)
+    assert Meanings.of(cast(StoredRun, Silent())).search("rain", 5) == []
