@@ -20,6 +20,7 @@ from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
 from kgbias.graph.vectors import StatementVectors, half
+from kgbias.ids import normalise
 from kgbias.language.words import ORDINARY, PERSONS, lemma, topic_words
 from kgbias.measure.figures import figures_of
 from kgbias.measure.meaning import NEAR
@@ -64,8 +65,9 @@ class InMemory:
 
 
 def said_of(triple: TripleView) -> str:
-    """What a statement says about its group, without the group."""
-    return f"{triple.predicate} {triple.object}"
+    """What a statement says about its group, without the group, as encoders read it: in the words
+    of `kgbias.measure.meaning.texts_of`, since their vectors are kept under one name."""
+    return normalise(f"{triple.predicate} {triple.object}")
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
