@@ -3,12 +3,15 @@
 const LIVE = 3000, READ = "kgbias: warned";  // milliseconds between two looks; the reader has seen the warning
 
 const busy = () =>
-  !by("details").hidden || by("warning").open || by("export").open || playing || map.trace ||
+  !by("details").hidden || state.lasso || state.community >= 0 || state.meaning >= 0 || by("warning").open || by("export").open || playing || map.trace ||
   /^(INPUT|SELECT)$/.test(document.activeElement?.tagName) || String(getSelection()).length > 0;
 const again = () => {
   try {
     sessionStorage.setItem(READ, document.body.classList.contains("blurred") ? "blurred" : "shown");
   } catch {}  // then the warning is shown again
+  // In other data, these numbers are of another statement, community, region or place.
+  Object.assign(state, { row: -1, community: -1, meaning: -1, lasso: null });
+  keep("replaceState");
   location.reload();
 };
 const warnedBefore = () => {
