@@ -83,9 +83,15 @@ def opened(chromium: Any, address: str, start: str = "") -> Iterator[Any]:
 
 def until(page: Any, condition: str) -> None:
     """Wait for a condition in the page (its policy lets no text become code, so it is asked)."""
+    from playwright.sync_api import Error
+
     for _ in range(200):
-        if page.evaluate(condition):
-            return
+        try:
+            if page.evaluate(condition):
+                return
+        except Error as error:  # it is being loaded again
+            if "context was destroyed" not in str(error):
+                raise
         page.wait_for_timeout(50)
     raise AssertionError(condition)
 
