@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kgbias.errors import StoreError
 from kgbias.graph.types import statement_id
 
 if TYPE_CHECKING:
@@ -50,12 +51,20 @@ def packed(rows: "NDArray[np.floating]") -> list[bytes]:
 
 
 def unpacked(found: Sequence[bytes]) -> "NDArray[np.float32]":
-    """The rows, [n, d], that were `packed`; [0, 0] if there are none."""
+    """The rows, [n, d], that were `packed`; [0, 0] if there are none. Raises StoreError if they are
+    not vectors of one length."""
     import numpy as np
 
     if not found:
         return np.zeros((0, 0), dtype=np.float32)
-    return np.frombuffer(b"".join(found), dtype=KEPT).reshape(len(found), -1).astype(np.float32)
+    lengths = {len(row) if isinstance(row, bytes) else 0 for row in found}
+    if len(lengths) == 1 and (length := lengths.pop()) and length % 2 == 0:
+        rows = np.frombuffer(b"".join(found), dtype=KEPT).reshape(len(found), -1)
+        if np.isfinite(rows).all():
+            return rows.astype(np.float32)
+    raise StoreError(
+        "the store is damaged: its vectors of statements are not numbers of one length"
+    )
 
 
 def nearest(

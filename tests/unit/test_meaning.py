@@ -5,6 +5,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from kgbias.errors import StoreError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.vectors import StatementVectors, nearest, neighbours, packed, unpacked
 from kgbias.measure.meaning import Meanings
@@ -48,6 +49,14 @@ def test_vectors_are_kept_in_half_precision() -> None:
     kept = packed(rows)
     assert [len(row) for row in kept] == [4, 4]
     assert np.array_equal(unpacked(kept), rows.astype(np.float16)) and unpacked([]).shape == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "found", [[b"\0\0", b"\0\0\0\0"], [b"\0"], [b""], ["text"], [np.float16("nan").tobytes()]]
+)
+def test_damaged_vectors_end_in_a_line(found: list[Any]) -> None:
+    with pytest.raises(StoreError, match="damaged"):
+        unpacked(found)
 
 
 def test_neighbours_among_some_rows_and_of_many() -> None:
