@@ -224,8 +224,11 @@ class CrawlConfig:
     def places(self) -> int:
         """How many answers the crawl asks for (at most, with `until_coverage` or `until_width`),
         without repeated attempts."""
-        per_group = self.answers * sum(step.prompts for step in self.steps)
-        return len(self.arms) * len(self.groups) * per_group
+        return self.places_of(len(self.groups))
+
+    def places_of(self, groups: int) -> int:
+        """The same for so many groups, some of which the model may have named."""
+        return len(self.arms) * groups * self.answers * sum(step.prompts for step in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
         """The configuration as it is stored with the run; the run's id is computed from it."""

@@ -100,6 +100,8 @@ class Live:
 def _of(s: RunSummary) -> str:
     """How many prompts the crawl asks, if it is one of this version's."""
     try:
-        return f" of {recorded(s.run.config, s.run.categories).places:,}"
+        config = recorded(s.run.config, s.run.categories)
     except (DataError, UsageError):
         return ""
+    most = "at most " if config.until_coverage or config.until_width else ""
+    return f" of {most}{config.places_of(len(s.run.groups)):,}"

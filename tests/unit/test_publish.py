@@ -439,6 +439,7 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
     whole = config.with_groups_of(named)
     record = json.loads(json.dumps(whole.as_dict()))
     before = recorded(record, [seed.category for seed in whole.seeds])
+    assert before.places < before.places_of(len(whole.groups)) == whole.places
     assert before.dynamic and [s.category.name for s in before.seeds] == ["religion"]
     assert own.category == before.dynamic.category.category
     again = before.with_groups_of(name_groups(before.dynamic, lists, "completion", Silent()))
