@@ -111,9 +111,9 @@ class Noted:
             note = read_json(place.file)
             if any(sha256_of(Path(page)) != was for page, was in note["pages"].items()):
                 return None
+            return {"run": note["run"], "left_out": note["left_out"]}
         except (KgbiasError, OSError, KeyError, TypeError, AttributeError):
             return None
-        return {"run": note["run"], "left_out": note["left_out"]}
 
 
 def kept_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, object] | None:
