@@ -27,6 +27,7 @@ from kgbias.measure.topics.model import load_umap
 
 FEWEST = 30  # objects of a map: fewer have no regions to speak of
 ANCHORS = 10_000  # objects that UMAP places, those said most often; others go to those near them
+_SAME = 1e-3  # what half precision may add between equal coordinates
 _NEAREST = 5  # anchors
 _NEIGHBOURS = 15
 _WORDS = 3  # of the name of a region
@@ -36,9 +37,9 @@ _BLOCK = 2048  # objects compared with all anchors at once
 
 def by_meaning(found: Statements, *, seed: int) -> Map | None:
     """The map of the objects of all statements that have vectors in their store; None if they are
-    too few."""
+    too few, or all in one place."""
     rows, things = _of_objects(found)
-    if len(things) < FEWEST:
+    if len(things) < FEWEST or np.ptp(rows, axis=0).max() < _SAME:
         return None
     said = np.bincount(found.object, found.count, minlength=len(found.objects))[things]
     first = np.argsort(-said, kind="stable")

@@ -99,6 +99,13 @@ def test_few_objects_have_no_map(run: StoredRun) -> None:
     assert meaning.by_meaning(keep(run, OBJECTS[:10]), seed=0) is None
 
 
+def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
+    ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.said()]
+    same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
+    run.store.save_vectors(SHIPPED, StatementVectors(ends, same))
+    assert meaning.by_meaning(read([run], Selection(), Silent()), seed=0) is None
+
+
 def test_of_many_only_the_most_frequent_are_laid_out(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
