@@ -1,5 +1,6 @@
 // What a model said about a topic: first the statements that share a word of it, in any form; then those
 // that say it in other words, the nearest by meaning first (similar in topic, not always in stance).
+// At most 100 statements of the run are found by words, and 100 by meaning.
 //
 //   $about               words, or a statement
 //   $run                 the run (default: the newest)
