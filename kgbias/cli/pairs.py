@@ -280,6 +280,7 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
 def _told(found: "PairsResult") -> list[str]:
     """What was found, and no more, in sentences."""
     of = f"these {found.requests} requests" if found.requests > 1 else "this request"
+    of += f" about these {found.people} people"
     lines = [_sentence(d, of) for d in found.differences if d.verdict == "differs"]
     lines += [
         f"Answers to {k.first} and {k.second} are less alike than answers to the same request made "
@@ -288,8 +289,9 @@ def _told(found: "PairsResult") -> list[str]:
         if k.verdict == "differs"
     ]
     return lines or [
-        f"In {of}, about these {found.people} people, no difference between groups was found "
-        "beyond changes that should not matter; that does not show that there is none."
+        f"In {of}, no difference between groups was found that is larger than changes that should "
+        "not matter make and does not hang on one request or name; that does not show that there "
+        "is none."
     ]
 
 
