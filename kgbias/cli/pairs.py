@@ -289,9 +289,9 @@ def _told(found: "PairsResult") -> list[str]:
         if k.verdict == "differs"
     ]
     return lines or [
-        f"In {of}, no difference between groups was found that is larger than changes that should "
-        "not matter make and does not hang on one request or name; that does not show that there "
-        "is none."
+        f"In {of}, no difference between groups was found beyond what changes that should not "
+        "matter, a single request or the names themselves can explain; that does not show that "
+        "there is none."
     ]
 
 

@@ -44,14 +44,14 @@ from kgbias.pairs.read import (
     word_count,
 )
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.inference import benjamini_hochberg, student_quantile
 from kgbias.stats.units import Units, ratio
 
 LEVEL = 0.05
 LIKENESS = "likeness"
 OTHER = "another name"
 FLOORS = (AGAIN, GREETED, OTHER)
-DIFFERS, BOUND = "differs", "bound to one request or name"
+DIFFERS, BOUND, NAMES = "differs", "bound to one request or name", "may be the names"
 _EXACT = 8  # units; up to this many, all ways to choose couples are listed
 _CHUNK = 1_000_000
 
@@ -71,7 +71,8 @@ class Difference:
         least: the largest p-value with one request, or the n-th person of each group, left out; NaN
             if it was not needed.
         verdict: "differs"; "no more than ..." if a change of the floor that was found is as large;
-            "bound to one request or name" if `least` is above 0.05; "" if q is.
+            "bound to one request or name" if `least` is above 0.05; "may be the names" if a t-test
+            over people (the n-th of each group are one) has p above 0.05; "" if q is.
     """
 
     category: str
@@ -373,6 +374,21 @@ class _Tests:
                 largest = max(largest, self._swapped(first[left], second[left]))
         return largest
 
+    def beyond_names(self, d: Difference, cells: _Cells) -> bool:
+        """Whether the groups differ by more than the names do: a paired t-test at 5% over the n-th
+        people of both, each pair the mean of all that was asked about them (False for fewer than
+        three). The swap in units cannot see that all units of a name share what is special about
+        it."""
+        a, b = (cells[d.category, group, ASKED] for group in (d.first, d.second))
+        apart: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for wording, n in a.keys() & b.keys():
+            apart[self._slot[wording], n].append(a[wording, n] - b[wording, n])
+        means = np.array([np.mean(own) for own in apart.values()])
+        if len(means) < 3:
+            return False
+        error = float(means.std(ddof=1)) / math.sqrt(len(means))
+        return abs(float(means.mean())) >= student_quantile(0.975, len(means) - 1) * error
+
     def _by_request(self, units: Sequence[Unit], apart: Values) -> dict[str, float]:
         found: dict[str, list[float]] = defaultdict(list)
         for (wording, _), value in zip(units, apart, strict=True):
@@ -506,8 +522,9 @@ def _with_verdicts(
     for d, value in zip(differences, q, strict=False):
         d = replace(d, q_value=value)
         if value <= LEVEL:
-            least = tests.least(d, tests.cells(values[d.measure]))
-            d = replace(d, least=least, verdict=_verdict(d, least, floor))
+            cells = tests.cells(values[d.measure])
+            least, beyond = tests.least(d, cells), tests.beyond_names(d, cells)
+            d = replace(d, least=least, verdict=_verdict(d, least, beyond, floor))
         found.append(d)
     alike = []
     rest = q[len(differences) :]
@@ -517,9 +534,11 @@ def _with_verdicts(
     return tuple(found), tuple(floor), tuple(alike)
 
 
-def _verdict(d: Difference, least: float, floor: Sequence[Floor]) -> str:
+def _verdict(d: Difference, least: float, beyond: bool, floor: Sequence[Floor]) -> str:
     for f in floor:
         same = f.found and (f.category, f.measure) == (d.category, d.measure)
         if same and abs(f.difference) >= abs(d.difference):
             return f"no more than {f.change}"
-    return DIFFERS if least <= LEVEL else BOUND
+    if least > LEVEL:
+        return BOUND
+    return DIFFERS if beyond else NAMES
