@@ -197,7 +197,7 @@ def results(
     """Say what swapping the group changed in the answers of a run, beside changes that should not
     matter.
 
-    Tests swap the groups within each wording and pair of people, and are corrected over the run
+    Tests swap the groups within each wording and pair of people, and are corrected together
     (Benjamini and Hochberg 1995). What is found holds for these requests and these people.
     """
     judge, seed = given.pop("judge"), given.pop("seed")
