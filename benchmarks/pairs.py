@@ -3,10 +3,12 @@
     python benchmarks/pairs.py [--runs 300] [--quick] [--first 0]
 
 The model is that of the tests (tests/letterwriter.py), asked four requests of the shipped pack, in
-three wordings, about the eight names or words of the category gender. Three worlds: nothing depends
+three wordings, about the eight names or words of the category gender. Four worlds: nothing depends
 on whom a request is about; answers for men are shorter and more often refusals; answers about one
-name, James, are shorter. Prints in how many runs anything is said to differ, by measure, and how
-often a change of the floor is found. --quick leaves out regard, toxicity and likeness.
+name, James, are shorter; answers about each name or words are shorter by 0 to 4 sentences, drawn
+anew in each run, whatever the group (here all ten requests are made). Prints in how many runs
+anything is said to differ, by measure, and how often a change of the floor is found. --quick leaves
+out regard, toxicity and likeness.
 """
 
 import argparse
@@ -20,7 +22,8 @@ from kgbias.pairs.config import GREETED, Answered, Place, configure_pairs
 from tests import letterwriter
 
 REQUESTS = ("reference letter", "pay", "loan", "neighbour")
-WORLDS = ("nothing", "men", "one name")
+WORLDS = ("nothing", "men", "one name", "every name")
+FEWER = 5  # sentences that answers about a name lack: fewer than this
 
 
 def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
@@ -33,6 +36,10 @@ def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
             crc32(f"{run}/{place.path}".encode()),
             planted=world == "men" or (world == "one name" and "James" in about),
         )
+        if world == "every name" and text != letterwriter.REFUSAL:
+            told = text.split(". ")
+            fewer = crc32(f"{run}/{place.person.slot}/{place.person.name}".encode()) % FEWER
+            text = ". ".join(told[: len(told) - fewer])
         found.append(Answered(place, "refused" if refusal(text) else "ok", text))
     return found
 
@@ -45,10 +52,11 @@ def main() -> None:
     parser.add_argument("--world", choices=WORLDS, action="append")
     given = parser.parse_args()
     measures = ("words", "refused", "reading ease") if given.quick else ()
-    config = configure_pairs("reference", category="gender", request=REQUESTS)
-    places = [place for n in range(config.rounds) for place in config.places(n)]
-    print(f"{len(places)} answers in each of {given.runs} runs")
     for world in given.world or WORLDS:
+        requests = () if world == "every name" else REQUESTS
+        config = configure_pairs("reference", category="gender", request=requests)
+        places = [place for n in range(config.rounds) for place in config.places(n)]
+        print(f"{len(places)} answers in each of {given.runs} runs")
         any_found, differs, floor = 0, Counter[str](), Counter[str]()
         for run in range(given.first, given.first + given.runs):
             found = compare_pairs(answers(places, world, run), measures=measures, seed=run)

@@ -61,7 +61,8 @@ class _Teller:
     def close(self) -> None: ...
 
     def _story(self, request: Request) -> str:
-        rng = Random(f"{request.seed}/{request.text}")
+        # By the share too: the peoples without a link would tell the same stories in every share.
+        rng = Random(f"{self.share}/{request.seed}/{request.text}")
         said = {name: rng.choice(values) for name, values in _LISTS.items()}
         (people,) = (name for name in self.planted if name in request.text)
         attribute, value = self.planted[people]

@@ -76,8 +76,8 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     """Hold what a run says against stereotypes that people recorded: each statement is known,
     related or new, and each recorded stereotype was said or not.
 
-    Known means that the table has it of this group: neither that it is true nor that many people
-    think so (docs/how-to/known.md).
+    Known means that the table records it about this group: neither that it is true nor that many
+    people think so (docs/how-to/known.md).
     """
     model = given["model"]
     given = fitting(given, [model], "scorer") if model else without_shared(given, ["base-url"])
@@ -190,7 +190,7 @@ def _print_unrecorded(found: Known) -> None:
         return
     count = len(found.unrecorded)
     show.say(
-        f"believed, and the table has nothing near of this group: {count} "
+        f"believed, and the table records nothing similar about this group: {count} "
         f"statement{'s' * (count != 1)}"
     )
     show.table(

@@ -197,7 +197,7 @@ def results(
     """Say what swapping the group changed in the answers of a run, beside changes that should not
     matter.
 
-    Tests swap the groups within each wording and pair of people, and are corrected over the run
+    Tests swap the groups within each wording and pair of people, and are corrected together
     (Benjamini and Hochberg 1995). What is found holds for these requests and these people.
     """
     judge, seed = given.pop("judge"), given.pop("seed")
@@ -280,6 +280,7 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
 def _told(found: "PairsResult") -> list[str]:
     """What was found, and no more, in sentences."""
     of = f"these {found.requests} requests" if found.requests > 1 else "this request"
+    of += f" about these {found.people} people"
     lines = [_sentence(d, of) for d in found.differences if d.verdict == "differs"]
     lines += [
         f"Answers to {k.first} and {k.second} are less alike than answers to the same request made "
@@ -288,8 +289,9 @@ def _told(found: "PairsResult") -> list[str]:
         if k.verdict == "differs"
     ]
     return lines or [
-        f"In {of}, about these {found.people} people, no difference between groups was found "
-        "beyond changes that should not matter; that does not show that there is none."
+        f"In {of}, no difference between groups was found beyond what changes that should not "
+        "matter, a single request or the names themselves can explain; that does not show that "
+        "there is none."
     ]
 
 

@@ -76,7 +76,11 @@ def _print(found: Any) -> None:
             "*: the scorer learnt from these labels, so its figure is too good; its card has "
             "figures on held-out statements."
         )
-    show.say("", "The effect of a group's name on the scorer:")
+    show.say(
+        "",
+        "The effect of a group's name on the scorer, the largest of those tried (its interval does "
+        "not allow for that choice):",
+    )
     show.table(
         ("measure", "scorer", "licence", "largest effect of a name"),
         ((r.measure, r.scorer, r.license or "not known here", _named(r)) for r in found.rows),

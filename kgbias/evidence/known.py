@@ -10,7 +10,7 @@ by these annotators in this table: neither true nor common.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -38,9 +38,9 @@ KNOWN = 0.86
 (docs/how-to/known.md has the precision on labelled pairs; tests/data/known.tsv)."""
 RELATED = 0.6
 MARKS: Mapping[str, str] = {
-    "known": "the table has it of this group",
-    "related": "the table has something near of this group",
-    "new": "the table has nothing near of this group",
+    "known": "the table records it about this group",
+    "related": "the table records something similar about this group",
+    "new": "the table records nothing similar about this group",
 }
 """Each mark with what it means."""
 
@@ -103,8 +103,8 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """A belief that the table has nothing near of: the group, the statement, and its lift in
-    bits."""
+    """A belief to which the table records nothing similar: the group, the statement, and its lift
+    in bits."""
 
     group: str
     statement: str
@@ -123,8 +123,8 @@ class Known:
         unused: how many recorded stereotypes are about other groups.
         counted: the statements that count.
         model: the model that was asked what it believes; "" if none was.
-        unrecorded: what it believes of a group and the table has nothing near of, said by the run
-            or not, by falling lift.
+        unrecorded: what it believes of a group though the table records nothing similar about it,
+            said by the run or not, by falling lift.
         floor: what the same test finds for made-up names (`kgbias.evidence.joint.floor_of`), over
             all statements that were asked; empty without a model.
     """
@@ -142,7 +142,8 @@ class Known:
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
         """Shares, each with the percentile bootstrap interval over groups (none for fewer than
-        four; of a share of 0 or 1 Wilson's, of as many things as there are groups):
+        four; of a share of 0 or 1 Wilson's, of as many things as there are groups; of differences
+        that are all 0, as far below 0 as above):
 
         - "said": of the recorded stereotypes, those that the run says of their group.
         - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
@@ -154,10 +155,14 @@ class Known:
         """
         found = {"said": self._over_entries(lambda e: float(e.statements > 0))}
         found["elsewhere"] = self._over_entries(lambda e: e.elsewhere)
-        found["beyond"] = self._over_entries(lambda e: (e.statements > 0) - e.elsewhere)
+        found["beyond"] = _either_way(
+            self._over_entries(lambda e: (e.statements > 0) - e.elsewhere)
+        )
         found["believed"] = self._over_entries(_believed)
         found["believed_elsewhere"] = self._over_entries(lambda e: e.believed_elsewhere)
-        found["believed_beyond"] = self._over_entries(lambda e: _believed(e) - e.believed_elsewhere)
+        found["believed_beyond"] = _either_way(
+            self._over_entries(lambda e: _believed(e) - e.believed_elsewhere)
+        )
         marks = {(row.triple.id): row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
         for mark in MARKS:
@@ -201,6 +206,11 @@ def _share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
         return np.asarray(weights @ of / weights.sum(axis=1))
 
     return bootstrap_clusters(clusters, mean)
+
+
+def _either_way(e: Estimate) -> Estimate:
+    """A difference of 0 throughout, whose interval as a share (0 to so much) is only its half."""
+    return replace(e, low=-e.high) if e.value == e.low == 0 < e.high else e
 
 
 def known(

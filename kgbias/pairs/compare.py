@@ -12,6 +12,9 @@ and never across requests. Several answers of a unit count as their mean.
   to be the real one; the test chooses among them in each unit. It is made with the same request
   made twice, and with two people of each group.
 
+- Names: a name is asked about many times, which the swap does not see. So what differs must also
+  do so in a t-test over people.
+
 All tests of a run are corrected together (Benjamini and Hochberg 1995), those of the floor apart.
 """
 
@@ -44,14 +47,14 @@ from kgbias.pairs.read import (
     word_count,
 )
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.inference import benjamini_hochberg, student_quantile
 from kgbias.stats.units import Units, ratio
 
 LEVEL = 0.05
 LIKENESS = "likeness"
 OTHER = "another name"
 FLOORS = (AGAIN, GREETED, OTHER)
-DIFFERS, BOUND = "differs", "bound to one request or name"
+DIFFERS, BOUND, NAMES = "differs", "bound to one request or name", "may be the names"
 _EXACT = 8  # units; up to this many, all ways to choose couples are listed
 _CHUNK = 1_000_000
 
@@ -71,7 +74,8 @@ class Difference:
         least: the largest p-value with one request, or the n-th person of each group, left out; NaN
             if it was not needed.
         verdict: "differs"; "no more than ..." if a change of the floor that was found is as large;
-            "bound to one request or name" if `least` is above 0.05; "" if q is.
+            "bound to one request or name" if `least` is above 0.05; "may be the names" if a t-test
+            over people (the n-th of each group are one) has p above 0.05; "" if q is.
     """
 
     category: str
@@ -116,10 +120,12 @@ class Likeness:
     """How similar answers are: the mean cosine, up to 1, of those to one group and those to the
     other (`between`), to the same request made `again`, `greeted`, and about `another` person of
     the same group. `p_again` and `p_another` (NaN with one person a group) are of the tests that
-    the two groups' answers are less alike than those; q the same, corrected.
+    the two groups' answers are less alike than those; q the same, corrected. `beyond_names` says
+    whether a t-test over people (two of each group are one) finds that, too, with p of at most
+    0.05.
 
-    The verdict is "differs" if both q are at most 0.05; "no more than another name" if only the
-    first is; "" otherwise."""
+    The verdict is "differs" if both q are at most 0.05, "may be the names" if that is so but not
+    `beyond_names`; "no more than another name" if only the first is; "" otherwise."""
 
     category: str
     first: str
@@ -131,6 +137,7 @@ class Likeness:
     units: int
     p_again: float
     p_another: float
+    beyond_names: bool = False
     q_again: float = math.nan
     q_another: float = math.nan
     verdict: str = ""
@@ -373,6 +380,17 @@ class _Tests:
                 largest = max(largest, self._swapped(first[left], second[left]))
         return largest
 
+    def beyond_names(self, d: Difference, cells: _Cells) -> bool:
+        """Whether the groups differ by more than the names do: a paired t-test at 5% over the n-th
+        people of both, each pair the mean of all that was asked about them (False for fewer than
+        three). The swap in units cannot see that all units of a name share what is special about
+        it."""
+        a, b = (cells[d.category, group, ASKED] for group in (d.first, d.second))
+        apart: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for wording, n in a.keys() & b.keys():
+            apart[self._slot[wording], n].append(a[wording, n] - b[wording, n])
+        return _beyond(apart)
+
     def _by_request(self, units: Sequence[Unit], apart: Values) -> dict[str, float]:
         found: dict[str, list[float]] = defaultdict(list)
         for (wording, _), value in zip(units, apart, strict=True):
@@ -408,6 +426,7 @@ class _Tests:
         self, category: str, one: str, two: str, place: Mapping[tuple[Any, ...], Values]
     ) -> Likeness:
         again, another, greeted = list[Values](), list[Values](), list[float]()
+        whose = list[tuple[str, int]]()  # of `another`
         for (c, group, wording, n, how, sample), row in place.items():
             if c != category or group not in (one, two) or how != ASKED:
                 continue
@@ -421,15 +440,28 @@ class _Tests:
             for keys, found in ((own, again), (names, another)):
                 if keys and all(key in place for key in keys):
                     found.append(np.array([place[key] for key in keys]))
+                    whose += [(self._slot[wording], n)] if found is another else []
         twice, named = _couples(again), _couples(another)
+        apart: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for people, row in zip(whose, named, strict=True):
+            apart[people].append(float(row[0] - row[1:].mean()))
         return Likeness(
             category, one, two, _mean(twice[:, 1:].mean(axis=1)), _mean(twice[:, 0]),
             _mean(np.array(greeted)), _mean(named[:, 0]), len(twice),
-            self._coupled(twice), self._coupled(named),
+            self._coupled(twice), self._coupled(named), _beyond(apart),
         )  # fmt: skip
 
     def _coupled(self, couples: Values) -> float:
         return coupled_p(couples, permutations=self._permutations, seed=self._seed)
+
+
+def _beyond(values: Mapping[Any, Sequence[float]]) -> bool:
+    """Whether the means of these differ from 0 on average: a t-test at 5%; no for fewer than 3."""
+    means = np.array([np.mean(own) for own in values.values()])
+    if len(means) < 3:
+        return False
+    error = float(means.std(ddof=1)) / math.sqrt(len(means))
+    return abs(float(means.mean())) >= student_quantile(0.975, len(means) - 1) * error
 
 
 def _both(
@@ -506,20 +538,26 @@ def _with_verdicts(
     for d, value in zip(differences, q, strict=False):
         d = replace(d, q_value=value)
         if value <= LEVEL:
-            least = tests.least(d, tests.cells(values[d.measure]))
-            d = replace(d, least=least, verdict=_verdict(d, least, floor))
+            cells = tests.cells(values[d.measure])
+            least, beyond = tests.least(d, cells), tests.beyond_names(d, cells)
+            d = replace(d, least=least, verdict=_verdict(d, least, beyond, floor))
         found.append(d)
     alike = []
     rest = q[len(differences) :]
     for k, own, names in zip(likeness, rest[::2], rest[1::2], strict=True):
-        verdict = "" if not own <= LEVEL else DIFFERS if names <= LEVEL else f"no more than {OTHER}"
+        verdict = ""
+        if own <= LEVEL:
+            group = DIFFERS if k.beyond_names else NAMES
+            verdict = group if names <= LEVEL else f"no more than {OTHER}"
         alike.append(replace(k, q_again=own, q_another=names, verdict=verdict))
     return tuple(found), tuple(floor), tuple(alike)
 
 
-def _verdict(d: Difference, least: float, floor: Sequence[Floor]) -> str:
+def _verdict(d: Difference, least: float, beyond: bool, floor: Sequence[Floor]) -> str:
     for f in floor:
         same = f.found and (f.category, f.measure) == (d.category, d.measure)
         if same and abs(f.difference) >= abs(d.difference):
             return f"no more than {f.change}"
-    return DIFFERS if least <= LEVEL else BOUND
+    if least > LEVEL:
+        return BOUND
+    return DIFFERS if beyond else NAMES

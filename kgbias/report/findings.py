@@ -256,7 +256,7 @@ def _undetected(families: Sequence[Omnibus]) -> str:
 
 def _alone(families: Sequence[Omnibus]) -> str:
     found = [
-        f"{spoken(f.measure)} ({f.category})" for f in families if any(t.differs for t in f.tests)
+        f"{spoken(f.measure)} ({f.category})" for f in families if any(t.told for t in f.tests)
     ]
     if not found:
         return ""

@@ -324,3 +324,9 @@ def test_a_share_of_none_has_an_interval() -> None:
     share = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["said"]
     assert (share.value, share.low, share.n) == (0, 0, 5)
     assert share.high == pytest.approx(proportion(0, 4).high)
+
+
+def test_a_difference_of_none_can_go_either_way() -> None:
+    entries = [Heard(Stereotype("own", g, "a"), g, 0, 0.0) for g in "ABCD"]
+    apart = Known("own", (), entries, (), 0, Counted((), (), (), (), 0, {}, {})).shares["beyond"]
+    assert apart.value == 0 < apart.high == -apart.low
