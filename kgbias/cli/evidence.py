@@ -226,13 +226,15 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
 
 
 def _cells(row: Evidence) -> tuple[str, ...]:
-    """What was said, believed, embedded and chosen, each "" if unknown, and the sentence."""
+    """What was said, believed, embedded, chosen and told in stories, each "" if unknown, and the
+    sentence."""
     lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
     return (
         f"said {row.count:>3}",
         lift if row.lift.has_interval else "",
         f"association {row.association.value:>+5.2f}" if row.vectors else "",
         f"chosen {row.chosen.value:.2f}" if row.chooser else "",
+        f"stories {row.told.value:.2f}" if row.told.has_interval else "",
         row.sentence[:70],
     )
 
