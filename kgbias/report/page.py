@@ -138,6 +138,14 @@ _SECTIONS = {
         "This is a different kind of evidence from a probability, and no verdict rests on it.",
         ("choices",),
     ),
+    "in-stories": (
+        "Said when asked, told in stories",
+        "What the crawl said of a group and the same model's stories about that group make of "
+        "their character. They are two kinds of evidence and are not counted together; whether a "
+        "story's attribute goes with one group more than with others is tested by kgbias stories "
+        "links.",
+        ("in-stories",),
+    ),
     "sofa": (
         "SoFa",
         "How much it matters to a model which group stands before a statement: the variance over "

@@ -1,4 +1,4 @@
-"""What a model's stories say of the groups of its crawl, in the joint view: a store made by hand."""
+"""What a model's stories say of the groups of its crawl, in the joint view: a handmade store."""
 
 import json
 from collections.abc import Sequence
@@ -14,6 +14,8 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
+from kgbias.report.exhibits import exhibits
+from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
 
 MODEL = ModelInfo("test", "r1")
@@ -141,6 +143,20 @@ def test_the_command_and_the_frame_have_the_columns(store: SQLiteStore) -> None:
     brave, sad = rows["are known for being brave"], rows["are courageous"]
     assert (brave["told"], brave["teller"]) == (0.5, "stories")
     assert brave["told_low"] < 0.5 < brave["told_high"] and sad["told"] is None
+    printed = CliRunner().invoke(cli, ["evidence", "said", "--store", url], standalone_mode=False)
+    assert "stories 0.50  Elves are known for being brave." in printed.stdout
+    assert "courageous" not in printed.stdout
     with kgbias.open(url) as study:
         frame = study.run("said").evidence().to_frame()
     assert frame["told"].notna().sum() == 6 and set(frame["teller"]) == {"stories", ""}
+
+
+def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> None:
+    run = crawled(store)
+    assert not [e for e in exhibits(RunData(run)) if e.key.endswith("in-stories")]
+    tell(store, STORIES, *TOLD)
+    (found,) = (e for e in exhibits(RunData(run)) if e.key.endswith("in-stories"))
+    assert "(stories)" in found.table.caption and len(found.table.rows) == 6
+    told = proportion(2, 4)
+    first = ["elves", "are known for being brave", "1", "4", "50%", told.interval(".0%")]
+    assert found.table.rows[0] == first
