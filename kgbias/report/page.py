@@ -140,9 +140,9 @@ _SECTIONS = {
     ),
     "in-stories": (
         "Said when asked, told in stories",
-        "What the crawl said of a group and the same model's stories about that group make of "
-        "their character. They are two kinds of evidence and are not counted together; whether a "
-        "story's attribute goes with one group more than with others is tested by kgbias stories "
+        "What the crawl said of a group that the same model's stories about this group also say "
+        "of their character. These are two kinds of evidence and are not counted together. Whether "
+        "stories say something of one group more often than of others is tested by kgbias stories "
         "links.",
         ("in-stories",),
     ),

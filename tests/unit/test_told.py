@@ -9,10 +9,14 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.evidence import Evidence, joint
+from kgbias.explore import beliefs, statements
+from kgbias.explore.columns import Block
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
@@ -160,3 +164,16 @@ def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> N
     told = proportion(2, 4)
     first = ["elves", "are known for being brave", "1", "4", "50%", told.interval(".0%")]
     assert found.table.rows[0] == first
+
+
+def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
+    run = crawled(store)
+    tell(store, STORIES, *TOLD)
+    found = statements.read([run], Selection(min_acceptability=0), Silent())
+    block = Block()
+    beliefs.add_told(found, block)
+    interval = proportion(2, 4).interval(".0%")
+    assert f"50% ({interval}) of 4 prompts, run stories".encode() in b"".join(block._parts)
+    alone = Block()
+    beliefs.add_told(statements.read([StoredRun(store, STORIES)], Selection(), Silent()), alone)
+    assert {"row.told", "told"} <= block.columns.keys() and not alone.columns
