@@ -140,7 +140,7 @@ def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
     arm = ["Arm"] if data.joint.counted.several else []
     rows = [
         [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
-         str(row.count), str(row.told.n), *cells(row.told, ".0%")]
+         str(row.count), *cells(row.told, ".0%"), str(row.told.n)]
         for row in found[:TABLED]
     ]  # fmt: skip
     left = f" {len(found) - TABLED} more are not listed." if len(found) > TABLED else ""
@@ -150,7 +150,7 @@ def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
         Table(
             key, f"Statements of this run that the same model's stories ({found[0].teller}) make "
             "of the same group.",
-            ("Group", *arm, "statement", "said", "prompts", "in stories", "95% interval"), rows,
+            ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"), rows,
             "In stories: of the prompts for stories about the group, the share whose character was "
             "read as making the same claim, with its Wilson interval; greatest first. Words alone "
             "decide, and much of what stories say is not read, so a statement that is not listed "

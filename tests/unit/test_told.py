@@ -22,6 +22,7 @@ from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
 
+Story = tuple[str, int, Sequence[tuple[str, str]]]
 MODEL = ModelInfo("test", "r1")
 ELVES, ORCS, ENTS = (Group(name, "peoples") for name in ("elves", "orcs", "ents"))
 CRAWL = Run("said", MODEL, {"seed": 0}, (ELVES, ORCS))
@@ -56,9 +57,7 @@ def crawled(store: SQLiteStore) -> StoredRun:
     return StoredRun(store, CRAWL)
 
 
-def tell(
-    store: SQLiteStore, run: Run, *stories: tuple[str, int, Sequence[tuple[str, str]]]
-) -> None:
+def tell(store: SQLiteStore, run: Run, *stories: Story) -> None:
     """Write stories about elves: what each prompt called the person, its sample, what was read."""
     store.begin(run)
     generations, profiles = [], []
@@ -84,7 +83,7 @@ READ = (
     ("occupation", "nurse"), ("family", "child"), ("home", "forest"), ("origin", "foreign"),
     ("wants", "to sing"),
 )  # fmt: skip
-TOLD = (
+TOLD: Sequence[Story] = (
     ("an elf", 0, READ),
     ("an elf", 2, [("occupation", "nurse"), ("traits", "brave")]),  # the prompt of sample 0
     ("an elf", 1, [("traits", "brave")]),
@@ -162,7 +161,7 @@ def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> N
     (found,) = (e for e in exhibits(RunData(run)) if e.key.endswith("in-stories"))
     assert "(stories)" in found.table.caption and len(found.table.rows) == 6
     told = proportion(2, 4)
-    first = ["elves", "are known for being brave", "1", "4", "50%", told.interval(".0%")]
+    first = ["elves", "are known for being brave", "1", "50%", told.interval(".0%"), "4"]
     assert found.table.rows[0] == first
 
 
