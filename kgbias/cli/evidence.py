@@ -208,7 +208,7 @@ def _leaves_out_none(row: dict[str, Any]) -> bool:
 
 def print_verdicts(rows: Sequence[Evidence]) -> None:
     """Print the most telling statements of each verdict; of those without one, only such as were
-    probed, for a group with too few names."""
+    probed, for a group with too few names, or that stories make too."""
     for name in dict.fromkeys((*VERDICTS, *(row.verdict for row in rows))):
         own = [row for row in rows if row.verdict == name]
         if not own:
@@ -217,7 +217,7 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         count = len({row.sentence for row in own})
         show.say(f"{name}: {count} statement{'' if count == 1 else 's'}{meaning}")
         if name == NOT_PROBED:
-            own = [row for row in own if row.lift.has_interval]
+            own = [row for row in own if row.lift.has_interval or row.told.has_interval]
         cells = [_cells(row) for row in telling(own, _SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         if cells:
@@ -226,13 +226,15 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
 
 
 def _cells(row: Evidence) -> tuple[str, ...]:
-    """What was said, believed, embedded and chosen, each "" if unknown, and the sentence."""
+    """What was said, believed, embedded, chosen and told in stories, each "" if unknown, and the
+    sentence."""
     lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
     return (
         f"said {row.count:>3}",
         lift if row.lift.has_interval else "",
         f"association {row.association.value:>+5.2f}" if row.vectors else "",
         f"chosen {row.chosen.value:.2f}" if row.chooser else "",
+        f"stories {row.told.value:.2f}" if row.told.has_interval else "",
         row.sentence[:70],
     )
 

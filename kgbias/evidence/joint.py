@@ -13,6 +13,7 @@ from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
+from kgbias.evidence.told import Told
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -218,6 +219,12 @@ class Evidence:
         chosen_lift: that share over the group's base rate, in bits.
         chosen_p: of a share above that of the other statements, corrected. The share is the answer
             to a question, not a probability: the verdict does not rest on it.
+        teller: the same model's run of stories about this group in the same store; "" if there is
+            none.
+        told: the share of prompts for stories about the group whose character was read as making
+            the same claim, by words alone (`kgbias.evidence.told`), with its Wilson interval. NaN
+            if no story was read so, never 0: the reader finds only part of what stories say. No
+            verdict rests on it.
         refused: the share of the group's answers that were refused, with its Wilson interval.
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
@@ -256,6 +263,8 @@ class Evidence:
     chosen: Estimate
     chosen_lift: Estimate
     chosen_p: float
+    teller: str
+    told: Estimate
 
     @property
     def sentence(self) -> str:
@@ -369,7 +378,8 @@ def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of the joint view: a run, the statements that count, all its generations, its
-    probings with their edges, its probes by names with what is believed, and its forced choices."""
+    probings with their edges, its probes by names with what is believed, its forced choices, and
+    the same model's stories."""
 
     run: Run
     counted: Counted
@@ -377,6 +387,7 @@ class Parts:
     probes: Sequence[tuple[Probing, Sequence[ProbedEdge]]]
     beliefs: tuple[Believing, Sequence[BelievedEdge]] | None = None
     choices: Choices = field(default_factory=Choices)
+    told: Told = field(default_factory=Told)
 
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
@@ -385,8 +396,9 @@ class Parts:
         chosen = _own(run.record, probings)
         probes = [(chosen, run.probes(chosen.id))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
-        counted = select(run, selection)
-        return cls(run.record, counted, generations, probes, read_beliefs(run, model), choices)
+        counted, beliefs = select(run, selection), read_beliefs(run, model)
+        told = Told.read(run)
+        return cls(run.record, counted, generations, probes, beliefs, choices, told)
 
 
 def read_beliefs(
@@ -447,10 +459,11 @@ def joined(parts: Parts) -> Joint:
                     **_scores([t]),
                     **probe.row(t.group_id, statement, said=True, refused=refused[t.group_id]),
                     **parts.choices.cells(t.group_id, statement.key),
+                    **parts.told.cells(t.group_id, statement),
                 )
             )
         if probe.beliefs:
-            rows += _never_said(own, given, groups, probe, said, refused, parts.choices)
+            rows += _never_said(own, given, groups, probe, said, refused, parts)
             agreement += _agreement(category, probe, own, counted.arms)
     return Joint(rows, agreement, believing, probing, counted, _missing(run, believing, embedded))
 
@@ -593,7 +606,7 @@ def _never_said(
     probe: _Probe,
     said: set[tuple[str, str]],
     refused: Mapping[str, Estimate],
-    choices: Choices,
+    parts: Parts,
 ) -> list[Evidence]:
     """What is believed of a group but was never said about it in the run: statements that count for
     some other group, and those that were given."""
@@ -612,7 +625,8 @@ def _never_said(
             share=Estimate.missing(),
             **_scores(views.get(statement.words, [])),
             **probe.row(group.id, statement, said=False, refused=refused[group.id]),
-            **choices.cells(group.id, statement.key),
+            **parts.choices.cells(group.id, statement.key),
+            **parts.told.cells(group.id, statement),
         )
         for group in groups.values()
         for statement in asked

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED, Evidence, joint, telling
+from kgbias.evidence.told import Told
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.selection import Selection
@@ -19,6 +20,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shortened, storable
+from kgbias.probe.result import Statement
+from kgbias.stats.estimate import Estimate
 
 LIFT = 100  # lifts are stored as whole hundredths of a bit
 EACH = 30  # statements per group that are believed but were never said
@@ -57,6 +60,29 @@ def add(found: Statements, block: Block, progress: Progress) -> list[dict[str, A
     block.numbers("row.lift", quantised(lifts, LIFT), "i16")
     block.texts("verdict", names.texts)
     return never
+
+
+def add_told(found: Statements, block: Block) -> None:
+    """Add the columns row.told and told (texts; the first is ""): how often stories by the model of
+    a row's run say the same of its group. None are added if no story was read so."""
+    texts: Dictionary[str] = Dictionary()
+    texts.add("", "")
+    rows = [0] * found.rows
+    ids = [id for id, _ in found.groups.items()]
+    stories = {run.id: Told.read(run) for run in found.runs}
+    for source in found.sources:
+        own = stories[source.run.id]
+        for row in range(source.start, source.end) if own.teller else ():
+            predicate, thing = found.predicate[row], found.object[row]
+            said = Statement(found.predicates.texts[predicate], found.objects.texts[thing])
+            told: Estimate = own.cells(ids[found.group[row]], said)["told"]
+            if told.has_interval:
+                text = f"{told.value:.0%} ({told.interval('.0%')}) of {told.n} prompts"
+                text = f"{text}, run {storable(own.teller)}"
+                rows[row] = texts.add(text, text)
+    if len(texts) > 1:
+        block.numbers("row.told", rows)
+        block.texts("told", texts.texts)
 
 
 def _never(

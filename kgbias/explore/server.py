@@ -104,8 +104,9 @@ def render_served(
     label: str = "",
 ) -> ServedPage:
     """The explorer's page for a server. For more than `AT_ONCE` statements it leaves out what would
-    take minutes, or the memory of all their texts: communities that are not stored, verdicts, and
-    echoes unless `selection` leaves echoes out. `label`: the address of the page to label on."""
+    take minutes, or the memory of all their texts: communities that are not stored, verdicts,
+    what stories say, and echoes unless `selection` leaves echoes out. `label`: the address of the
+    page to label on."""
     selection = selection or Selection()
     place = _place(runs, selection, seed)
     packed = _kept(place) if place else None
@@ -131,6 +132,8 @@ def _read(
         maps.insert(1, by_meaning)
     core = statements.block(found)
     never = beliefs.add(found, core, progress) if few else []
+    if few:
+        beliefs.add_told(found, core)
     blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
     about = about_of(found, selection, maps, blocks) | {"never": never}
     packed = {name: block.compressed() for name, block in blocks.items()}

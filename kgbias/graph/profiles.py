@@ -55,6 +55,11 @@ class Profile:
         """The id of the given name, shared by runs."""
         return content_id("given name", storable(self.name))
 
+    def told_for(self, wordings: int) -> tuple[str, int]:
+        """Of a story: what its prompt called the person, and which of the template's wordings it
+        had. Stories about a group that share both had the same prompt."""
+        return self.name, int(self.path.rpartition("/")[2]) % max(1, wordings)
+
     def values(self, attribute: str) -> tuple[str, ...]:
         """The profile's values for an attribute."""
         return tuple(p.value for p in self.parts if p.attribute == attribute)

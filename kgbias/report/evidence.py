@@ -70,6 +70,7 @@ def moved(agreement: Agreement) -> str:
 
 MAX_POINTS = 4_000  # in the picture: all beliefs, then what was said most often
 TELLING = 10
+TABLED = 25  # statements that stories make
 
 
 def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
@@ -98,6 +99,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         drawn=_drawn(found),
         lists=lists,
         cells=_cells,
+        in_stories=any(row.told.has_interval for row in found.rows),
         vectors=next((row.vectors.partition(" ")[0] for row in found.rows if row.vectors), ""),
         tables=cards.render([cards.group("", (), tables)], folded=False),
     )
@@ -125,6 +127,34 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
             ("Group", *arm, "statements", "said, believed", "95%", "said, embedded", "95%",
              "believed, embedded", "95%"),
             rows, "0 is chance, 1 the same order.",
+        ),
+    )  # fmt: skip
+
+
+def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
+    """What the same model's stories say of the groups, of the statements in the joint view."""
+    found = [row for row in data.joint.rows if row.told.has_interval]
+    if not found:
+        return
+    found.sort(key=lambda row: (-row.told.value, -row.count, row.group, row.predicate, row.object))
+    arm = ["Arm"] if data.joint.counted.several else []
+    rows = [
+        [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
+         str(row.count), *cells(row.told, ".0%"), str(row.told.n)]
+        for row in found[:TABLED]
+    ]  # fmt: skip
+    left = f" {len(found) - TABLED} more are not listed." if len(found) > TABLED else ""
+    key = f"{place}-in-stories"
+    yield Exhibit(
+        key, "", "Told in stories too", "", None,
+        Table(
+            key, f"Statements of this run that the same model's stories ({found[0].teller}) make "
+            "of the same group.",
+            ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"), rows,
+            "In stories: of the prompts for stories about the group, the share whose character was "
+            "read as making the same claim, with its Wilson interval; greatest first. Words alone "
+            "decide, and much of what stories say is not read, so a statement that is not listed "
+            f"may be told too. Other groups' stories may say the same as often.{left}",
         ),
     )  # fmt: skip
 
@@ -235,6 +265,8 @@ def _cells(row: Evidence) -> str:
         cells.append(f"association {row.association.value:+z.1f}")
     if row.regard == row.regard:
         cells.append(f"regard {row.regard:+z.2f}")
+    if row.told.has_interval:
+        cells.append(f"in stories {row.told.value:.0%} ({row.told.interval('.0%')})")
     return ", ".join(cells)
 
 

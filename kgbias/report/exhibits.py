@@ -11,7 +11,7 @@
 | topics | table 3 |
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
-associations, agreement, scorers, variance | beyond the paper |
+associations, agreement, in-stories, scorers, variance | beyond the paper |
 | word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
@@ -45,7 +45,13 @@ from kgbias.measures import (
 )
 from kgbias.report.beliefs import beliefs, beliefs_beside
 from kgbias.report.choices import choices
-from kgbias.report.evidence import agreement, said_believed, said_of_two, scorer_agreement
+from kgbias.report.evidence import (
+    agreement,
+    in_stories,
+    said_believed,
+    said_of_two,
+    scorer_agreement,
+)
 from kgbias.report.figures import (
     SHOWN,
     arm_boxes,
@@ -127,6 +133,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     last = f"{len(data.categories) + 1:02d}"
     yield from association_tests(data, last)
     yield from agreement(data, last)
+    yield from in_stories(data, last)
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last)
     yield from scorer_agreement(data, last)

@@ -138,6 +138,14 @@ _SECTIONS = {
         "This is a different kind of evidence from a probability, and no verdict rests on it.",
         ("choices",),
     ),
+    "in-stories": (
+        "Said when asked, told in stories",
+        "What the crawl said of a group that the same model's stories about this group also say "
+        "of their character. These are two kinds of evidence and are not counted together. Whether "
+        "stories say something of one group more often than of others is tested by kgbias stories "
+        "links.",
+        ("in-stories",),
+    ),
     "sofa": (
         "SoFa",
         "How much it matters to a model which group stands before a statement: the variance over "

@@ -14,6 +14,7 @@ from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
 from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
+from kgbias.evidence.told import Told
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
@@ -191,8 +192,12 @@ class RunData:
     @cached_property
     def joint(self) -> Joint:
         """What was said, believed and embedded, from the store."""
-        parts = Parts(self.run, self.counted, self.generations, self.probes, self.beliefs)
-        return joined(parts)
+        told = Told.read(self._stored)
+        return joined(
+            Parts(
+                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told
+            )
+        )  # fmt: skip
 
     @cached_property
     def beliefs(self) -> tuple[Believing, Sequence[BelievedEdge]] | None:

@@ -193,8 +193,7 @@ def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict
 def _table(profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]) -> _Table:
     prompts: dict[tuple[str, str, int], set[tuple[str, str]]] = {}
     for p in profiles:
-        sample = int(p.path.rpartition("/")[2])
-        own = prompts.setdefault((p.labels["group"], p.name, sample % max(1, wordings)), set())
+        own = prompts.setdefault((p.labels["group"], *p.told_for(wordings)), set())
         own |= {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
     count: dict[tuple[str, str], int] = defaultdict(int)
     for has in prompts.values():

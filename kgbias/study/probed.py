@@ -249,7 +249,8 @@ class Probed(OfRun):
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
-        model was made to choose (`choose`), its choices have their own columns.
+        model was made to choose (`choose`), its choices have their own columns; so has what the
+        crawled model's stories in the store say of the same group (`kgbias.evidence.told`).
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -585,7 +586,7 @@ def _joint(
     return found
 
 
-_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift")
+_ESTIMATES = ("share", "association", "refused", "chosen", "chosen_lift", "told")
 
 
 def _declared(indicators: PathLike | None) -> Any:
@@ -615,7 +616,8 @@ _EVIDENCE = (
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
     "association", "association_low", "association_high", "refused", "refused_low",
     "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
-    "chosen_lift_high", "chosen_p", "category", "model", "vectors", "stands", "chooser", "id",
+    "chosen_lift_high", "chosen_p", "told", "told_low", "told_high", "category", "model", "vectors",
+    "stands", "chooser", "teller", "id",
 )  # fmt: skip
 _GROUPS = (
     "category", "group", "score", "kind", "value", "low", "high", "p_value", "q_value",
