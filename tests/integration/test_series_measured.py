@@ -50,6 +50,6 @@ def test_the_command(
         run("measure", name, "--store", db, "--no-axes")
     shown = run("runs", "--store", db, "--series", "mine").splitlines()
     assert shown[1].split()[:5] == ["measure", "group", "crawls", "mean", "sd"]
-    assert any(line.startswith("overall_regard") and "Women" in line for line in shown)
+    assert any(line.startswith("overall regard") and "Women" in line for line in shown)
     found = json.loads(run("runs", "--store", db, "--series", "mine~2", "--json"))
     assert found["runs"] == ["mine", "mine~2"] and found["figures"][0]["n"] == 2

@@ -109,8 +109,8 @@ def test_topics_are_shown_with_what_to_try_and_named_by_hand(named: SQLiteStore)
         return done.output
 
     shown = run()
-    assert " 0     2    0.88     -0.25  eat, food, pie, meal, cook" in shown
-    assert " 1     2       -         -  rain, wet" in shown
+    assert " 0     2    0.88     -     -0.25  eat, food, pie, meal, cook" in shown
+    assert " 1     2       -     -         -  rain, wet" in shown
     assert "relative entropy is withheld: the topics are others with other seeds" in shown
     assert "try a larger crawl, a min-topic-size above 5 or another embedding" in shown
     assert "  Meals: eat, food" in run("--rename", "gender:0", "Meals")
