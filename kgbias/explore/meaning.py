@@ -19,8 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.explore import units
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
+from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
@@ -33,6 +35,13 @@ _NEIGHBOURS = 15
 _WORDS = 3  # of the name of a region
 _REGIONS = (4, 36)  # at least, at most
 _BLOCK = 2048  # objects compared with all anchors at once
+
+
+def maps(found: Statements, *, seed: int, progress: Progress, search: bool = True) -> list[Map]:
+    """The maps of `kgbias.explore.units.maps`, with the one by meaning after that by group."""
+    first, *others = units.maps(found, seed=seed, progress=progress, search=search)
+    own = by_meaning(found, seed=seed)
+    return [first, *([own] if own else []), *others]
 
 
 def by_meaning(found: Statements, *, seed: int) -> Map | None:

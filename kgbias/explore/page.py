@@ -115,9 +115,7 @@ def render(
     selection = selection or Selection()
     found = statements.read(runs, selection, progress)
     statements.find_echoes(found, progress)
-    maps = units.maps(found, seed=seed, progress=progress)
-    if (by_meaning := meaning.by_meaning(found, seed=seed)) is not None:
-        maps.insert(1, by_meaning)
+    maps = meaning.maps(found, seed=seed, progress=progress)
     kept, answers = origins.block(found, progress)
     probed, models = origins.probes(found)
     core = statements.block(found)

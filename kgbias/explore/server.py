@@ -127,9 +127,7 @@ def _read(
     few = found.rows <= AT_ONCE
     if few or selection.without_echoes:
         statements.find_echoes(found, progress)
-    maps = units.maps(found, seed=seed, progress=progress, search=few)
-    if (by_meaning := meaning.by_meaning(found, seed=seed)) is not None:
-        maps.insert(1, by_meaning)
+    maps = meaning.maps(found, seed=seed, progress=progress, search=few)
     core = statements.block(found)
     never = beliefs.add(found, core, progress) if few else []
     if few:
