@@ -13,7 +13,7 @@ from kgbias.ids import content_id
 from kgbias.io.reading import read_table, read_text, read_toml
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form, ModelInfo, Settings
-from kgbias.models.kinds import abilities, form_for
+from kgbias.models.kinds import abilities, check_completes, form_for
 from kgbias.models.truncate import Truncation
 from kgbias.packs import MANIFEST, folder_of
 from kgbias.parameters import Names, among, as_names
@@ -21,7 +21,10 @@ from kgbias.stories.read import READERS, VERSION
 
 DEFAULT = "stories"
 _FILE = "story.toml"
-READER = f"rules@{VERSION}"
+_READING = "read.toml"
+RULES, MODEL = "rules", "model"
+READER = f"{RULES}@{VERSION}"
+BY_MODEL = f"{MODEL}@1"  # raised whenever `by_model` reads any answer differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class Attribute:
 @dataclass(frozen=True)
 class StoryPack:
     """How stories are asked for, and what is read from them. The template "story" names the
-    `person`; its wordings are what the stories tell of besides."""
+    `person`; its wordings are what the stories tell of besides. `reading` asks a model what a story
+    (`text`) says under these `attributes`; None for a pack that only rules can read."""
 
     name: str
     version: int
@@ -59,6 +63,7 @@ class StoryPack:
     temperature: float
     min_p: float | None
     hash: str
+    reading: Template | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +73,9 @@ class StoryConfig:
     Each of `people` has one story in each of `samples` rounds. A round has one wording of the
     template, and the wordings take turns: up to as many samples as there are wordings, no two
     stories have the same prompt. `min_p` cuts off tokens that are improbable beside the most
-    probable one (`kgbias.models.truncate.Truncation`).
+    probable one (`kgbias.models.truncate.Truncation`). `reader` is "rules", "model" (the one that
+    tells, in a second request) or the spec of another model, which is asked in `reading_form` and,
+    with `reading_schema`, for answers in a schema.
     """
 
     people: tuple[Person, ...]
@@ -78,10 +85,15 @@ class StoryConfig:
     temperature: float = 1.0
     min_p: float | None = None
     seed: int = 0
+    reader: str = RULES
+    reading_form: Form = "chat"
+    reading_schema: bool = False
 
     def __post_init__(self) -> None:
         if not self.people:
             raise UsageError("there is nobody to tell stories about")
+        if self.reader != RULES and self.pack.reading is None:
+            raise UsageError(f"the pack {self.pack.name!r} has no {_READING}: only rules read it")
         if self.samples < 1:
             raise UsageError("`samples` must be at least 1")
         if not 0 <= self.temperature <= 10:
@@ -111,12 +123,21 @@ class StoryConfig:
         """What is read from a story about a person: what the prompt did not say."""
         return tuple(a for a in self.pack.attributes if person.category not in a.given)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The configuration as stored with the run, whose id follows from it."""
+    def as_dict(self, read_by: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """The configuration as stored with the run, whose id follows from it. `read_by` is the
+        model that reads: its `name`, and the id of it as it is `asked`."""
         people: dict[str, dict[str, list[str]]] = {}
         for p in self.people:
             people.setdefault(p.category, {}).setdefault(p.group, []).append(p.name)
-        template = self.pack.template
+        template, reading = self.pack.template, {}
+        templates = {template.label: template.hash}
+        if self.reader != RULES and self.pack.reading:
+            templates[self.pack.reading.label] = self.pack.reading.hash
+            reading = {
+                "reader": BY_MODEL,
+                "reading": {"form": self.reading_form, "schema": self.reading_schema},
+                "read_by": dict(read_by or {}),
+            }
         pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
         return {
             "people": people,
@@ -128,14 +149,17 @@ class StoryConfig:
             "temperature": self.temperature,
             **self.truncation.as_dict(),
             "seed": self.seed,
-            "templates": {template.label: template.hash},
+            "templates": templates,
             "pack": pack,
+            **reading,
         }
 
-    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
+    def default_name(
+        self, model: ModelInfo, settings: Settings = (), read_by: Mapping[str, str] | None = None
+    ) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
         asked = model.asked(settings)
-        return f"{model.short}-stories-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+        return f"{model.short}-stories-{content_id('name', asked, repr(self.as_dict(read_by)))[:4]}"
 
 
 def configure_stories(
@@ -146,6 +170,7 @@ def configure_stories(
     group: Names = (),
     prompts: str | Path | None = None,
     form: Form | None = None,
+    reader: str | None = None,
     **parameters: Any,
 ) -> StoryConfig:
     """The configuration for stories by the model with this spec.
@@ -158,6 +183,7 @@ def configure_stories(
         group: only people of these groups (none: all).
         prompts: a pack of stories, by its name or folder.
         form: "chat" or "completion" (None: chat for a server, completion for a local model).
+        reader: what reads the stories: "rules" (None), "model" (the same), or another's spec.
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
     pack = load_story_pack(prompts or DEFAULT)
@@ -169,8 +195,28 @@ def configure_stories(
     own: dict[str, Any] = {"temperature": pack.temperature}
     if given.get("temperature") != 0:
         own["min_p"] = pack.min_p if able is None or able.structured == "no" else None
-    asked = form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
-    return StoryConfig(people=chosen, pack=pack, form=asked, **{**own, **given})
+    read = {} if reader in (None, RULES) else _reading(model if reader == MODEL else reader, form)
+    if reader not in (None, RULES, MODEL):
+        check_completes(reader)
+    return StoryConfig(
+        people=chosen,
+        pack=pack,
+        form=_form(model, form),
+        reader=reader or RULES,
+        **{**own, **given, **read},
+    )
+
+
+def _form(model: str, form: Form | None) -> Form:
+    able = abilities(model)
+    return form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
+
+
+def _reading(model: str, form: Form | None) -> dict[str, Any]:
+    """How a model is asked to read: in answers that follow a schema, if it can be."""
+    able = abilities(model)
+    schema = able is not None and able.structured != "no"
+    return {"reading_form": _form(model, form), "reading_schema": schema}
 
 
 def read_people(path: Path) -> tuple[Person, ...]:
@@ -223,7 +269,16 @@ def _read(folder: Path) -> StoryPack:
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
         hash=content_id("pack", *(text for f in files for text in (f.name, read_text(f)))),
+        reading=read_template(
+            folder / _READING, {"text": "", "attributes": list(data["attributes"])}
+        )
+        if (folder / _READING).is_file()
+        else None,
     )
+
+
+def _template_for_reading(path: Path, attributes: list[str]) -> Template | None:
+    return read_template(path, {"text": "", "attributes": attributes}) if path.is_file() else None
 
 
 def _attribute(path: Path, name: str, entry: Any) -> Attribute:

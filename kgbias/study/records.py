@@ -588,13 +588,16 @@ def story_rows(run: StoredRun) -> Rows[StoryRow]:
     found = stories_of(run)
     keys: dict[str, str] = {}
     for g in run.generations():
-        keys.setdefault(g.path.rpartition("#")[0], g.answer_key)
+        if g.strategy != "reading":  # what a model answered that read the story
+            keys.setdefault(g.path.rpartition("#")[0], g.answer_key)
     answers = run.store.answers([keys[p.path] for p in found])
     rows = []
     for p in found:
         text = answers[keys[p.path]].text
         read = tuple(
-            Read(t.attribute, t.value, text[t.begins : t.ends], t.begins or 0, t.ends or 0)
+            Read(
+                t.attribute, t.value, text[t.begins or 0 : t.ends or 0], t.begins or 0, t.ends or 0
+            )
             for t in p.parts
         )
         rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))

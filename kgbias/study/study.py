@@ -29,9 +29,11 @@ from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
 from kgbias.study.opening import (
     OPENING,
+    check_reader,
     gauge_of,
     judge_of,
     opened_completer,
+    opened_reader,
     opened_scorer,
     parted,
     priced,
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
+    from kgbias.stories.config import StoryConfig
     from kgbias.stories.write import StoriesPrice
     from kgbias.study.mapping import Mapped
 
@@ -198,6 +201,7 @@ class StoryOptions(TypedDict, total=False):
     group: Names
     prompts: str | Path | None
     form: AsText | None
+    reader: str | None
     samples: int | None
     temperature: float | None
     min_p: float | None
@@ -629,11 +633,15 @@ class Study(Compared, Tested, Checked):
                 `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
                 model, `base_url`, `concurrency` and `timeout` for a server); whom to tell of:
                 `people` (a CSV file with the columns name, group and category; None: those of the
-                `prompts`), only those of a `category` or `group`; and how: `form` ("chat" or
-                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`.
+                `prompts`), only those of a `category` or `group`; how: `form` ("chat" or
+                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`; and
+                what reads the stories: `reader`, "rules" (the default), "model" (the same model, in
+                a second request) or another's spec, which is opened as `model` is if it is of the
+                same kind, and otherwise as its kind is by default.
 
         Raises:
-            UsageError: an unknown name, or a number out of range.
+            UsageError: an unknown name, a number out of range, or money to be counted with a second
+                model as the reader, whose prices are its own.
             MissingExtra: spaCy and its English model, which read the stories, are not installed.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
@@ -642,7 +650,12 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import write_stories
 
-        told = self._written(model, options, configure_stories, write_stories, name)
+        def write(config: "StoryConfig", asked: Completer, store: Store, **how: Any) -> Any:
+            with opened_reader(config.reader, asked, options, how["progress"]) as opened:
+                by = opened and self._context.named(opened)
+                return write_stories(config, asked, store, reader=by, **how)
+
+        told = self._written(model, options, configure_stories, write, name)
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
@@ -651,8 +664,9 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.write import stories_price
 
         prices, asking = priced(options, model)
-        found = stories_price(configure_stories(model, **asking))
-        return replace(found, prices=prices)
+        config = configure_stories(model, **asking)
+        check_reader(config.reader, options)
+        return replace(stories_price(config), prices=prices)
 
     def ask_pairs(
         self,
