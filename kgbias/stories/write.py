@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile, read_by
 from kgbias.graph.rounds import AskedOnce, Written, ended
-from kgbias.graph.store import Store
+from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
@@ -155,6 +155,18 @@ def _count(
         if own := readings.get(story.generations[0].path.partition("#")[0]):
             result.readings[own[0].outcome] += 1
             result.invented[group] += len(own[0].invented)
+
+
+def stories_in(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
+    """Each character of a run of stories with the generation that asked for its story, and the
+    story, whole."""
+    asked: dict[str, Generation] = {}
+    for g in run.generations():
+        if g.strategy != READING:
+            asked.setdefault(g.path.rpartition("#")[0], g)
+    profiles = run.profiles()
+    answers = run.store.answers([asked[p.path].answer_key for p in profiles])
+    return [(p, asked[p.path], answers[asked[p.path].answer_key].text) for p in profiles]
 
 
 def prompt_of(

@@ -518,14 +518,16 @@ class Study(Compared, Tested, Checked):
     ) -> Run:
         """Make a run from statements collected elsewhere: a CSV, TSV or JSON-lines table with one
         row per statement; character profiles; or the statements about groups in a folder of
-        documents or in a knowledge graph from RAGAS, whose passages the run keeps.
+        documents or in a knowledge graph from RAGAS, whose passages the run keeps; or a run of
+        stories from a table in the form of StereoTales.
 
         Args:
             path: the file, or the folder of documents.
             name: a name for the run (None: a descriptive one).
-            model: the source of the statements.
-            format: csv, tsv, jsonl, profiles, ragas or documents (None: by the file's extension;
-                documents for a folder).
+            model: the source of the statements; in stereotales, the model to read (needed if the
+                table has several).
+            format: csv, tsv, jsonl, profiles, ragas, documents or stereotales (None: by the file's
+                extension; documents for a folder).
             group: the column of the group (None: "group"; in profiles "name").
             predicate: the column of the predicate.
             object: the column of the object.
@@ -536,14 +538,22 @@ class Study(Compared, Tested, Checked):
             attribute: in profiles, the columns to read (none: all that describe the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
         """
-        from kgbias.ingest import CORPORA, import_file, import_passages
+        from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
         from kgbias.ingest.read import read_file
 
         path = Path(path)
+        columns = {"group": group, "category": category, "count": count, "arm": arm,
+                   "attribute": attribute, "say": say}  # fmt: skip
+        named = [parameter for parameter, value in columns.items() if value]
+        if format == STORIES:
+            from kgbias.stories.stereotales import import_table
+
+            if named:
+                raise UsageError(f"`{named[0]}` is for other tables: {STORIES} has its own columns")
+            told = import_table(self._context.writable(), path, name=name, model=model)
+            return Run(self._context, told.run, imported=Imported(*told))
         if format in CORPORA or (format is None and path.is_dir()):
-            columns = {"group": group, "category": category, "count": count, "arm": arm,
-                       "attribute": attribute, "say": say}  # fmt: skip
-            if named := [parameter for parameter, value in columns.items() if value]:
+            if named:
                 raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
             with self.working() as progress:
                 held = import_passages(
