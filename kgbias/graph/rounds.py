@@ -101,6 +101,11 @@ class AskedOnce:
     prices: Prices | None = None
 
     @property
+    def requests_at_most(self) -> int:
+        """The number of requests: nothing is asked twice."""
+        return self.requests
+
+    @property
     def cost(self) -> float | None:
         """The approximate cost if every answer is as long as it may be; None without prices."""
         if self.prices is None:
