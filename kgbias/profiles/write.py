@@ -21,6 +21,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.reading import first_object
 from kgbias.io.templates import render
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
@@ -33,7 +34,6 @@ _END = re.compile(r"[.;:!?\n](?:\s|$)")
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _NUMBER = re.compile(r"\d+(?:[.']\d+)?")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
-_TRIED = 20  # brackets that may begin the JSON
 _EDGES = " \t\"'“”‘’*_-–—()[]"
 
 
@@ -90,23 +90,6 @@ def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     if any(len(value.split()) > MOST_WORDS for value in said):
         return Found("unparsable", "too long")
     return Found("ok", values={attribute.name: said})
-
-
-def first_object(text: str) -> Any:
-    """The first JSON object in a text, even inside a list."""
-    starts = [place for place, c in enumerate(text) if c in "{["]
-    for start in starts[:_TRIED]:
-        try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            if text[start] == "{":  # an object inside a broken profile is not a profile
-                return None
-            continue
-        if isinstance(found, list) and found:
-            found = found[0]
-        if isinstance(found, dict):
-            return found
-    return None
 
 
 def _violation(found: Any, attributes: tuple[Attribute, ...]) -> str:

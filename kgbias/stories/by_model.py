@@ -14,10 +14,10 @@ from typing import Any
 
 from kgbias.graph.rounds import ended
 from kgbias.graph.types import Answer, Outcome, canonical_json
+from kgbias.io.reading import first_object
 from kgbias.io.text import storable
 from kgbias.language.words import lemma
 from kgbias.models.base import Form, Request
-from kgbias.profiles.write import first_object
 from kgbias.stories.config import StoryConfig
 from kgbias.stories.read import (
     LEADING,
