@@ -147,8 +147,8 @@ def _print(run: kgbias.Run) -> None:
     total = result.total
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
-        f"{total['unparsable']} of which nothing was read; asked {result.asked}, from the log "
-        f"{result.cached}{f'; {result.spent}' if result.asked else ''}",
+        f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
+        f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}",
         f"in how many stories each attribute was read, by {result.reader}",
     )
     if result.readings:
