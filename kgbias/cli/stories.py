@@ -148,7 +148,8 @@ def _print(run: kgbias.Run) -> None:
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
         f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
-        f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}",
+        f"{result.asked}, from the log {result.cached}"
+        f"{f'; {result.spent}' if result.asked else ''}",
         f"in how many stories each attribute was read, by {result.reader}",
     )
     if result.readings:
