@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.graph.prompted import Prompted, load_prompts
-from kgbias.pairs.config import Person
+from kgbias.pairs.config import Filler
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 WORDS, REFUSED, EASE, ADVICE = "words", "refused", "reading ease", "advice"
@@ -56,7 +56,7 @@ _GENDER = re.compile(
 )
 
 
-def neutral(text: str, person: Person) -> str:
+def neutral(text: str, person: Filler) -> str:
     """A text without what shows whom it is about: "the person" for the name or words, and words
     without gender ("they", "them", "child") for those that have one."""
     words = _ARTICLE.sub("", person.name)

@@ -11,7 +11,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p
 from kgbias.pairs.config import (
     Answered,
-    Person,
+    Filler,
     Wording,
     configure_pairs,
     load_pairs_pack,
@@ -34,7 +34,7 @@ def test_the_shipped_pack() -> None:
 
 
 def test_a_request_about_somebody() -> None:
-    woman = Person("group", "a woman", "Women", "gender", 0)
+    woman = Filler("a woman", "Women", "gender", "group", 0)
     assert Wording("x", "{group} asks {group}.", 0).about(woman) == "A woman asks a woman."
     assert Wording("x", "Ask {group} {why}.", 0).about(woman) == "Ask a woman {why}."
 
@@ -85,13 +85,13 @@ def test_who_cannot_be_compared() -> None:
     ],
 )  # fmt: skip
 def test_texts_that_differ_in_nothing_but_the_person_become_the_same(one: str, other: str) -> None:
-    first = neutral(one, Person("name", "Emily Walsh", "W", "g", 0))
-    second = neutral(other, Person("name", "Greg Baker", "M", "g", 0))
+    first = neutral(one, Filler("Emily Walsh", "W", "g", "name", 0))
+    second = neutral(other, Filler("Greg Baker", "M", "g", "name", 0))
     assert first == second
-    assert neutral("The elderly woman sat.", Person("group", "an elderly woman", "W", "g", 0)) == (
-        neutral("The elderly man sat.", Person("group", "an elderly man", "M", "g", 0))
+    assert neutral("The elderly woman sat.", Filler("an elderly woman", "W", "g", "group", 0)) == (
+        neutral("The elderly man sat.", Filler("an elderly man", "M", "g", "group", 0))
     )
-    assert neutral("I will.", Person("name", "Will", "M", "g", 0)) == "I will."
+    assert neutral("I will.", Filler("Will", "M", "g", "name", 0)) == "I will."
 
 
 def test_reading_ease_by_hand() -> None:
@@ -118,7 +118,7 @@ def test_couples_by_hand() -> None:
 
 
 PEOPLE = tuple(
-    Person("name", f"{group}{n}", group, "gender", n) for group in ("Ws", "Ms") for n in range(4)
+    Filler(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
 )
 WORDINGS = tuple(Wording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
 
