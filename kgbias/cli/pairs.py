@@ -13,13 +13,14 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    WRITERS,
     asked_for,
-    asking_options,
     base_url_option,
+    form_setting,
     json_option,
-    model_settings,
+    model_option,
+    people_options,
     print_price,
+    rounds_options,
     run_argument,
     said,
     store_option,
@@ -61,7 +62,7 @@ def pairs() -> None:
     short_help="Make the requests and keep the answers (the default).",
     examples=("kgbias pairs --model smollm2 --request pay --category gender --dry-run",),
 )
-@click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")
+@model_option
 @click.option(
     "--requests",
     type=click.Path(dir_okay=False),
@@ -69,43 +70,11 @@ def pairs() -> None:
     help="A CSV file with the columns request (its name) and text, with {name} or {group} in the "
     "text; one row for each wording (default: those of the prompts).",
 )
-@click.option(
-    "--people",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="A CSV file with the columns slot (name or group), name (the words to fill in), group and "
-    "category (default: those of the prompts).",
-)
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
-@click.option(
-    "--category",
-    multiple=True,
-    metavar="NAME",
-    help="Only people of this category: gender or ethnicity (repeatable).",
-)
-@click.option("--group", multiple=True, metavar="NAME", help='Only this group, such as "Women".')
+@people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity", "Women")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
-@setting(
-    "form",
-    type=click.Choice(["completion", "chat"]),
-    help="Ask in a message, or have a text continued (default: chat for a server, completion for a "
-    "local model).",
-)
-@click.option("--samples", type=int, help="How often everything is asked (default: 1).")
-@click.option("--temperature", type=float, help="(default: the pack's, 1)")
-@setting(
-    "min-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from tokens at least this fraction as probable as the most probable one (default: "
-    "the pack's, 0.1; none for a server).",
-)
-@click.option("--seed", type=int, help="The random seed (default: 0).")
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_settings
-@asking_options
-@json_option
+@form_setting("text")
+@rounds_options("How often everything is asked (default: 1).")
 def run(
     model: str,
     store_url: str,
