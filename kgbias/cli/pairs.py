@@ -118,7 +118,7 @@ def _print(run: kgbias.Run) -> None:
     result = run.paired
     total = result.total
     show.say(
-        f"run {run.name}: {total.total()} answers, {total['refused']} refused; asked "
+        f"run {run.name}: {show.count(total.total(), 'answer')}, {total['refused']} refused; asked "
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     show.table(
@@ -132,7 +132,8 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: "PairsPrice", as_json: bool) -> None:
     line = (
-        f"{price.named} requests in {price.wordings} wordings, about {price.people} people in "
+        f"{show.count(price.named, 'request')} in {show.count(price.wordings, 'wording')}, about "
+        f"{price.people} people in "
         f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
         f"{price.answer_tokens_at_most} tokens; nothing was asked"
@@ -184,13 +185,26 @@ def results(
 
 def _print_results(found: "PairsResult") -> None:
     show.say(
-        f"{found.answers} answers to {found.requests} requests in {found.wordings} wordings about "
+        f"{show.count(found.answers, 'answer')} to {show.count(found.requests, 'request')} in "
+        f"{show.count(found.wordings, 'wording')} about "
         f"{found.people} people: {found.refused} refused, {found.failed} failed, {found.cut} cut "
         "off at the limit of tokens" + (f"; advice graded by {found.judge}" if found.judge else ""),
         "",
     )
     show.table(
-        ("", "", ">first", ">second", ">difference", "", ">pairs", ">requests", ">q", ""),
+        (
+            "",
+            "",
+            ">first",
+            ">second",
+            ">difference",
+            "",
+            ">pairs",
+            ">one only",
+            ">requests",
+            ">q",
+            "",
+        ),
         (
             (
                 f"{d.first} - {d.second}",
@@ -199,14 +213,24 @@ def _print_results(found: "PairsResult") -> None:
                 _shown(d.measure, d.difference, "+"),
                 _interval(d.measure, d.low, d.high),
                 f"{d.units}/{d.units + d.left_out}",
+                f"{d.only_first} - {d.only_second}",
                 f"{d.agree}/{d.requests}",
                 _shown("", d.q_value),
-                d.verdict,
+                _verdict(d),
             )
             for d in found.differences
         ),
     )
-    show.say("", "where nothing should differ (as asked, minus changed)")
+    show.say(
+        "pairs: compared, of all; one only: left out because there is an answer for the first, or "
+        "for the second, alone",
+        *map(_declined, found.declined),
+    )
+    show.say(
+        "",
+        "where nothing should differ (as asked, minus changed; another name: the size of the "
+        "difference that two groups would show if only names differed)",
+    )
     show.table(
         ("", "", "", ">difference", "", ">pairs", ">q", ""),
         (
@@ -214,7 +238,7 @@ def _print_results(found: "PairsResult") -> None:
                 f.category,
                 f.change,
                 f.measure,
-                _shown(f.measure, f.difference, "+"),
+                _shown(f.measure, f.difference, "" if math.isnan(f.low) else "+"),
                 _interval(f.measure, f.low, f.high),
                 f.units,
                 _shown("", f.q_value),
@@ -239,10 +263,25 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
                     _shown("", v)
                     for v in (k.between, k.again, k.greeted, k.another, k.q_again, k.q_another)
                 ),
-                k.verdict,
+                _verdict(k),
             )
             for k in likeness
         ),
+    )
+
+
+def _verdict(of: "Difference | Likeness") -> str:
+    return f"{of.verdict}, if answered" if of.verdict and of.conditional else of.verdict
+
+
+def _declined(d: "Difference") -> str:
+    """That refusals differ, and what that means for everything else."""
+    more, less = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
+    high, low = sorted((d.of_first, d.of_second), reverse=True)
+    return (
+        f"{more} were refused more often than {less} ({_shown('refused', high)} against "
+        f"{_shown('refused', low)}, p = {d.p_value:.3f} by itself): all else compares only pairs "
+        "that were both answered, which may be unlike those that were not"
     )
 
 
@@ -253,7 +292,7 @@ def _told(found: "PairsResult") -> list[str]:
     lines = [_sentence(d, of) for d in found.differences if d.verdict == "differs"]
     lines += [
         f"Answers to {k.first} and {k.second} are less alike than answers to the same request made "
-        f"twice, and than those about two people of the same group, in {of}."
+        f"twice, and than those about two people of the same group, in {of}{_given(k)}."
         for k in found.likeness
         if k.verdict == "differs"
     ]
@@ -268,9 +307,13 @@ def _sentence(d: "Difference", of: str) -> str:
     most, least = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
     return (
         f"In {of}, {_WORDS[d.measure]} is higher in answers for {most} than for {least}, by "
-        f"{_shown(d.measure, abs(d.difference))} on average and in {d.agree} of {d.requests} "
-        f"request{'' if d.requests == 1 else 's'}."
+        f"{_shown(d.measure, abs(d.difference))} on average and in {d.agree} of "
+        f"{show.count(d.requests, 'request')}{_given(d)}."
     )
+
+
+def _given(of: "Difference | Likeness") -> str:
+    return ", among pairs that were both answered" if of.conditional else ""
 
 
 def _shown(measure: str, value: float, sign: str = "") -> str:

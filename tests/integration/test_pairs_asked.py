@@ -162,7 +162,7 @@ def test_the_commands(tmp_path: Path) -> None:
     with FaultServer(letterwriter.plan) as server:
         asked = ("pairs", "--model", "openai:m", "--base-url", server.url, *store)
         dry = run.invoke(cli, [*asked, "--requests", str(own), "--category", "gender", "--dry-run"])
-        assert "1 requests in 2 wordings, about 8 people in 2 groups, in messages" in dry.output
+        assert "1 request in 2 wordings, about 8 people in 2 groups, in messages" in dry.output
         assert "48 answers" in dry.output and not server.bodies
         told = run.invoke(
             cli, [*asked, "--requests", str(own), "--category", "gender", "--run", "p"]
@@ -171,7 +171,8 @@ def test_the_commands(tmp_path: Path) -> None:
     how = ("--measure", "words", "--measure", "refused")
     shown = run.invoke(cli, ["pairs", "results", "p", *store, *how])
     assert shown.exit_code == 0 and "this request" in shown.output
-    assert "nan" not in shown.output
+    assert "nan" not in shown.output and "to 1 request in 2 wordings about 8" in shown.output
+    assert "Men were refused more often than Women" in shown.output
     data = run.invoke(cli, ["pairs", "results", "p", *store, *how, "--json"])
     assert data.exit_code == 0 and '"verdict"' in data.output
     wrong = run.invoke(cli, [*asked, "--category", "age"])

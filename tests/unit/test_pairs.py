@@ -1,5 +1,6 @@
 """What pairs are made of: files, neutral texts, measures worked out by hand, and the tests."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p
+from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p, names_p
 from kgbias.pairs.config import (
     Answered,
     Filler,
@@ -117,6 +118,15 @@ def test_couples_by_hand() -> None:
     assert coupled_p(np.array([[0.1, 0.1, 0.1]] * 20)) == 1
 
 
+def test_names_that_differ_by_hand() -> None:
+    """Three units of two names, all alike: two of the eight ways to swap. Two names each in one
+    unit: any way is as good, whatever their signs."""
+    assert names_p([[1, 1, 1]]) == pytest.approx(1 / 4)
+    assert names_p([[3], [-4]]) == 1 and names_p([[0, 0]]) == 1
+    # (5, 1) and (-2, -2): squares of sums over units are 18 and 8; 26 or more in 4 of 16 ways
+    assert names_p([[5, 1], [-2, -2]]) == pytest.approx(1 / 4)
+
+
 PEOPLE = tuple(
     Filler(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
 )
@@ -124,17 +134,21 @@ WORDINGS = tuple(Wording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
 
 
 def simulated(
-    rng: np.random.Generator, shorter: int = 0, by_name: Sequence[int] = (0, 0, 0, 0)
+    rng: np.random.Generator,
+    shorter: int = 0,
+    by_name: Sequence[int] = (0, 0, 0, 0),
+    declined: float = 0.1,
 ) -> list[Answered]:
     """Answers whose length depends on the wording and chance; with a plant, those about Ms are
-    shorter, or those about some of their names."""
+    shorter, or those about some of their names, or they are declined more often."""
     found = []
     for round in range(3):
         for place in places(WORDINGS, PEOPLE, round):
             words = 10 + 3 * place.wording.number + int(rng.integers(0, 10))
             if place.person.group == "Ms":
                 words -= shorter + by_name[place.person.number]
-            outcome = "refused" if rng.random() < 0.1 else "ok"
+            share = declined if place.person.group == "Ms" else 0.1
+            outcome = "refused" if rng.random() < share else "ok"
             text = " ".join(["Word word word."] * (words // 3) + ["so"] * (words % 3))
             found.append(Answered(place, outcome, text))
     return found
@@ -159,6 +173,31 @@ def test_two_names_are_not_the_group() -> None:
     found = compare_pairs(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
     words = found.differences[0]
     assert words.least <= LEVEL and words.verdict == "may be the names"
+
+
+def test_names_that_pull_apart_do_not_cancel() -> None:
+    """Two of a group's names make answers longer than the name beside them, by 12 words each, once
+    as the first of the two and once as the second."""
+    found = compare_pairs(simulated(np.random.default_rng(4), by_name=(12, 0, 0, 12)), **MEASURES)
+    floor = {(f.change, f.measure): f for f in found.floor}
+    names = floor["another name", "words"]
+    assert names.found and 3 < names.difference < 6  # of 12, 12, 0 and 0: sqrt(2 x 12 x 12) / 4
+    assert not floor["asked again", "words"].found and not floor["another name", "refused"].found
+
+
+def test_what_is_compared_where_one_group_is_refused() -> None:
+    """The rest then holds for what both were answered; without that measure too. JSON has no NaN."""
+    rng = np.random.default_rng(5)
+    found = compare_pairs(simulated(rng, declined=0.6), measures=("words",))
+    (words,) = found.differences
+    (refused,) = found.declined
+    assert words.conditional and not refused.conditional and refused.difference < 0
+    assert words.units + words.left_out == 32 and words.only_first > words.only_second
+    assert words.only_first + words.only_second <= words.left_out
+    json.dumps(found.as_dict(), allow_nan=False)
+    found = compare_pairs(simulated(rng), measures=("words",))
+    assert not found.declined and not found.differences[0].conditional
+    assert found.differences[0].left_out
 
 
 def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
