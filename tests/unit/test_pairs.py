@@ -186,7 +186,7 @@ def test_names_that_pull_apart_do_not_cancel() -> None:
 
 
 def test_what_is_compared_where_one_group_is_refused() -> None:
-    """The rest then holds for what both were answered; without that measure too. JSON has no NaN."""
+    """The rest then holds for what both were answered, whichever measures are asked for."""
     rng = np.random.default_rng(5)
     found = compare_pairs(simulated(rng, declined=0.6), measures=("words",))
     (words,) = found.differences
