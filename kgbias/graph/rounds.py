@@ -101,6 +101,13 @@ class RoundsConfig(ABC):
             raise UsageError("`temperature` must be between 0 and 10")
         if self.truncation and not self.temperature:
             raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        spelled: dict[str, str] = {}
+        for group in self.groups:
+            first = spelled.setdefault(group.id, group.name)
+            if first != group.name:
+                raise UsageError(
+                    f"{first!r} and {group.name!r} are the same group: spell it one way"
+                )
 
     @property
     def truncation(self) -> Truncation:

@@ -242,7 +242,7 @@ def compare_pairs(
     declined = tuple(d for d in refused if d.p_value <= LEVEL)
     differences = [replace(d, conditional=_conditional(d, declined)) for d in differences]
     likeness = [replace(k, conditional=_conditional(k, declined)) for k in likeness]
-    if not any(d.units for d in differences) and not likeness:
+    if not any(of.units for of in (*differences, *likeness)):
         raise UsageError("there is nothing to compare: no two answers to the same request")
     floor = _corrected_floor(floor)
     count = Counter(a.outcome for a in answers)

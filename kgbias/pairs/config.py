@@ -1,6 +1,7 @@
 """The settings for pairs: which requests are made, for whom, and what is changed beside that,
 frozen so that the same command is the same run."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -128,8 +129,12 @@ class PairsConfig(RoundsConfig):
         groups: dict[str, set[str]] = {}
         for p in self.people:
             groups.setdefault(p.category, set()).add(p.group)
-        if alone := [category for category, own in groups.items() if len(own) < 2]:
-            raise UsageError(f"the category {alone[0]!r} needs two groups to compare")
+        for category, own in groups.items():
+            if len(own) < 2:
+                raise UsageError(
+                    f"the category {category!r} needs two groups to compare, and has only "
+                    f"{min(own)!r}"
+                )
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -222,7 +227,9 @@ def read_requests(path: Path) -> tuple[Wording, ...]:
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
         if sum(f"{{{slot}}}" in text for slot in SLOTS) != 1:
-            raise DataError(f"{path}, line {line}: the text needs either {{name}} or {{group}}")
+            raise DataError(
+                f"{path}, line {line}: the text needs either {{name}} or {{group}}, not both"
+            )
         found.append((request, text))
     if not found:
         raise DataError(f"{path} has a header but no rows")
@@ -235,25 +242,33 @@ def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
 
 def read_people(path: Path) -> tuple[Filler, ...]:
     """The people in a CSV file with the columns slot, name, group and category. Raises DataError
-    for an empty cell, an unknown slot, a file without rows, or groups of a category with different
-    numbers of people in a slot."""
-    found: dict[tuple[str, ...], None] = {}
+    for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
+    a category, or groups of a category with different numbers of people in a slot."""
+    rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for line, cells in filled_rows(path, ("slot", "name", "group", "category")):
-        if cells[0] not in SLOTS:
-            raise DataError(f"{path}, line {line}: a slot is name or group, not {cells[0]!r}")
-        found[cells] = None
-    people = _numbered(list(found))
-    sizes: dict[tuple[str, str], dict[str, int]] = {}
-    for p in people:
-        own = sizes.setdefault((p.category, p.slot), {})
-        own[p.group] = own.get(p.group, 0) + 1
-    for (category, slot), own in sizes.items():
-        if len(set(own.values())) > 1:
-            counts = ", ".join(f"{group} {n}" for group, n in own.items())
+        slot, name, group, category = cells
+        if slot not in SLOTS:
+            raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")
+        if other := rows.get((slot, name, category)):
             raise DataError(
-                f"{path}: the groups of {category!r} need equally many people with the slot "
-                f"{slot!r}, because the n-th of one is compared with the n-th of another: {counts}"
+                f"{path}, line {line}: {name!r} is there twice"
+                if other == cells
+                else f"{path}, line {line}: {name!r} stands for {other[2]!r} already: within a "
+                "category, everybody needs a name of their own"
             )
+        rows[slot, name, category] = cells
+    people = _numbered(list(rows.values()))
+    for category in dict.fromkeys(p.category for p in people):
+        of = [p for p in people if p.category == category]
+        for slot in dict.fromkeys(p.slot for p in of):
+            counts = Counter({p.group: 0 for p in of})
+            counts.update(p.group for p in of if p.slot == slot)
+            if len(set(counts.values())) > 1:
+                raise DataError(
+                    f"{path}: the groups of {category!r} need equally many people with the slot "
+                    f"{slot!r}, because the n-th of one is compared with the n-th of another: "
+                    + ", ".join(f"{group} {n}" for group, n in counts.items())
+                )
     return people
 
 

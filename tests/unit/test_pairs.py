@@ -62,6 +62,9 @@ def test_requests_that_cannot_be_used(tmp_path: Path, text: str, error: str) -> 
         ("title,Ann,W,g\n", "a slot is name or group, not 'title'"),
         ("name,,W,g\n", "line 2: a slot, name, group or category is empty"),
         ("name,Ann,W,g\nname,Eve,W,g\nname,Tom,M,g\n", "equally many people .* W 2, M 1"),
+        ("name,Ann,W,g\nname,Tom,M,g\ngroup,a woman,W,g\n", "the slot 'group', .* W 1, M 0"),
+        ("name,Ann,W,g\nname,Ann,M,g\n", "line 3: 'Ann' stands for 'W' already"),
+        ("name,Ann,W,g\nname,Ann,W,g\n", "line 3: 'Ann' is there twice"),
     ],
 )
 def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> None:
@@ -70,8 +73,13 @@ def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> No
         read_people(file)
 
 
-def test_who_cannot_be_compared() -> None:
-    with pytest.raises(UsageError, match="'gender' needs two groups"):
+def test_who_cannot_be_compared(tmp_path: Path) -> None:
+    (file := tmp_path / "p.csv").write_text(
+        "slot,name,group,category\nname,Ann,women,g\nname,Eve,Women,g\n"
+    )
+    with pytest.raises(UsageError, match="'women' and 'Women' are the same group"):
+        configure_pairs("reference", people=file, request="pay")
+    with pytest.raises(UsageError, match="'gender' needs two groups to compare, and has only 'Wom"):
         configure_pairs("reference", group="Women")
     with pytest.raises(UsageError, match="no request 'rent'"):
         configure_pairs("reference", request="rent")
