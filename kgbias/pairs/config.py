@@ -246,7 +246,7 @@ def read_people(path: Path) -> tuple[Filler, ...]:
     a category, or groups of a category with different numbers of people in a slot."""
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for line, cells in filled_rows(path, ("slot", "name", "group", "category")):
-        slot, name, group, category = cells
+        slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")
         if other := rows.get((slot, name, category)):
