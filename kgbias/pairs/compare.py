@@ -242,7 +242,7 @@ def compare_pairs(
     declined = tuple(d for d in refused if d.p_value <= LEVEL)
     differences = [replace(d, conditional=_conditional(d, declined)) for d in differences]
     likeness = [replace(k, conditional=_conditional(k, declined)) for k in likeness]
-    if not any(of.units for of in (*differences, *likeness)):
+    if not any(d.units for d in differences) and not any(k.units for k in likeness):
         raise UsageError("there is nothing to compare: no two answers to the same request")
     floor = _corrected_floor(floor)
     count = Counter(a.outcome for a in answers)
@@ -349,11 +349,11 @@ class _Tests:
                 )
                 apart = self._estimate(first - second)
                 by = self._by_request(units, first - second)
-                alone = [sum(unit not in other for unit in own) for own, other in ((a, b), (b, a))]
                 found.append(
                     Difference(
                         category, one, two, measure, _mean(first), _mean(second), apart.value,
-                        apart.low, apart.high, len(units), asked - len(units), *alone,
+                        apart.low, apart.high, len(units), asked - len(units),
+                        len(a) - len(units), len(b) - len(units),
                         sum(v * apart.value > 0 for v in by.values()), len(by),
                         self._swapped(first, second),
                     )
@@ -562,13 +562,17 @@ def names_p(
     differ, all ways are listed. NaN without units, 1 if none differs."""
     if not any(map(len, apart)):
         return math.nan
-    whose = np.repeat(np.arange(len(apart)), [len(own) for own in apart])
-    differing = np.array([d for own in apart for d in own])
-    columns = np.zeros((len(differing), len(apart)))
-    columns[np.arange(len(differing)), whose] = differing / np.sqrt([len(apart[w]) for w in whose])
-    columns = columns[differing != 0]
-    if not len(columns):
+    rows = [
+        (pair, difference / math.sqrt(len(own)))
+        for pair, own in enumerate(apart)
+        for difference in own
+        if difference
+    ]
+    if not rows:
         return 1.0
+    columns = np.zeros((len(rows), len(apart)))
+    for n, (pair, value) in enumerate(rows):
+        columns[n, pair] = value
 
     def figure(ways: Values) -> Values:
         return np.asarray(((ways @ columns) ** 2).sum(axis=1))
