@@ -57,6 +57,21 @@ def test_what_is_planted_is_found_and_the_floor_is_quiet(study: kgbias.Study) ->
     assert found.answers == 9 * 8 * 3 and 0 < found.refused < found.answers
 
 
+def test_what_the_command_says_where_refusals_differ(study: kgbias.Study) -> None:
+    """Everything else is said of the pairs that were both answered."""
+    found = study.run("True").pairs(measure="words")
+    (words,), (refused,) = found.differences, found.declined
+    assert words.conditional and not refused.conditional and refused.units == 36
+    store = ("--store", str(study.store.url))
+    shown = CliRunner().invoke(cli, ["pairs", "results", "True", *store, "--measure", "words"])
+    assert "differs, if answered" in shown.output and f"{words.units}/36" in shown.output
+    assert f"{words.only_first} - {words.only_second}" in shown.output
+    assert "Men were refused more often than Women" in shown.output
+    assert "requests, among pairs that were both answered." in shown.output
+    shown = CliRunner().invoke(cli, ["pairs", "results", "False", *store, "--measure", "words"])
+    assert "refused more often" not in shown.output and "answered" not in shown.output
+
+
 def test_without_a_plant_nothing_is_found(study: kgbias.Study) -> None:
     found = study.run("False").pairs(**QUICK)
     assert not found.found and not any(f.found for f in found.floor)
@@ -172,7 +187,6 @@ def test_the_commands(tmp_path: Path) -> None:
     shown = run.invoke(cli, ["pairs", "results", "p", *store, *how])
     assert shown.exit_code == 0 and "this request" in shown.output
     assert "nan" not in shown.output and "to 1 request in 2 wordings about 8" in shown.output
-    assert "Men were refused more often than Women" in shown.output
     data = run.invoke(cli, ["pairs", "results", "p", *store, *how, "--json"])
     assert data.exit_code == 0 and '"verdict"' in data.output
     wrong = run.invoke(cli, [*asked, "--category", "age"])
