@@ -152,9 +152,10 @@ def _print(run: kgbias.Run) -> None:
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     how = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
-        f"{price.samples} profiles of each of {price.names} names in {price.groups} groups, {how}: "
-        f"{price.requests} requests, with repeated attempts at most {price.requests_at_most} and "
-        f"{price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"{show.count(price.samples, 'profile')} of each of {show.count(price.names, 'name')} in "
+        f"{show.count(price.groups, 'group')}, {how}: "
+        f"{show.count(price.requests, 'request')}, with repeated attempts at most "
+        f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
     print_price(price, asdict(price), [line], as_json)
 

@@ -78,9 +78,9 @@ def data(value: Any) -> None:
     block(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def count(number: int, what: str) -> str:
+def count(number: int, one: str, several: str = "") -> str:
     """So many of a thing: "1 request", "2 requests"."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return f"{number} {one if number == 1 else several or one + 's'}"
 
 
 def block(text: str, *, err: bool = False) -> None:

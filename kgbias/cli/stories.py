@@ -123,7 +123,8 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: "StoriesPrice", as_json: bool) -> None:
     line = (
-        f"{price.samples} stories about each of {price.people} people in {price.groups} groups, "
+        f"{show.count(price.samples, 'story', 'stories')} about each of "
+        f"{price.people} people in {show.count(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
         f"requests and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
