@@ -155,7 +155,8 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
         f"{show.count(price.samples, 'profile')} of each of {show.count(price.names, 'name')} in "
         f"{show.count(price.groups, 'group')}, {how}: "
         f"{show.count(price.requests, 'request')}, with repeated attempts at most "
-        f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
+        "asked"
     )
     print_price(price, asdict(price), [line], as_json)
 
