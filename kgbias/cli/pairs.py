@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kgbias.pairs.compare import Difference, Likeness, PairsResult
     from kgbias.pairs.write import PairsPrice
 
+SOME = 0.1  # of the answers; from here on a line says that measures of them mean less
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
 _FORMS = {"words": ".1f", "refused": ".1%", "reading ease": ".1f", "advice": ".2f"}
 _WORDS = {
@@ -188,9 +189,15 @@ def _print_results(found: "PairsResult") -> None:
         f"{show.count(found.answers, 'answer')} to {show.count(found.requests, 'request')} in "
         f"{show.count(found.wordings, 'wording')} about "
         f"{found.people} people: {found.refused} refused, {found.failed} failed, {found.cut} cut "
-        "off at the limit of tokens" + (f"; advice graded by {found.judge}" if found.judge else ""),
-        "",
+        f"off at the limit of tokens, {found.repeating} saying a sentence three times or more"
+        + (f"; advice graded by {found.judge}" if found.judge else ""),
     )
+    if found.cut + found.repeating > SOME * found.answers:
+        show.say(
+            "where answers are cut off or go round in circles, measures say when the model stops "
+            "rather than how it serves people: read some (Run.answers)"
+        )
+    show.say("")
     show.table(
         (
             "",

@@ -48,6 +48,7 @@ from kgbias.pairs.read import (
     by_scorer,
     neutral,
     reading_ease,
+    repeats,
     vectors,
     word_count,
 )
@@ -163,8 +164,9 @@ class Likeness:
 class PairsResult:
     """What the swap changed in a run: the `differences` by category, pair of groups and measure,
     the `floor`, and how alike the answers are. `requests`, `wordings` and `people` say how many
-    were compared; `answers`, `refused`, `failed` and `cut` (ended by their limit) count answers;
-    `judge` is the model that graded advice, "" for none. `declined` has the differences in refusals
+    were compared; `answers`, `refused`, `failed`, `cut` (ended by their limit) and `repeating` (a
+    sentence is there three times or more) count answers; `judge` is the model that graded advice,
+    "" for none. `declined` has the differences in refusals
     that make others conditional, tested by themselves, whichever measures were asked for."""
 
     differences: tuple[Difference, ...]
@@ -177,6 +179,7 @@ class PairsResult:
     refused: int
     failed: int
     cut: int
+    repeating: int
     judge: str = ""
     declined: tuple[Difference, ...] = ()
 
@@ -255,6 +258,7 @@ def compare_pairs(
         refused=count["refused"],
         failed=count["failed"],
         cut=sum(a.cut for a in answers),
+        repeating=sum(map(repeats, texts)),
         judge=judge,
         declined=declined,
     )

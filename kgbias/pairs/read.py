@@ -12,6 +12,7 @@ a silent e.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -73,6 +74,12 @@ def sentences(text: str) -> list[str]:
     """The sentences of a text, those with at least one word; lines end sentences."""
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [part for part in parts if _WORD.search(part)]
+
+
+def repeats(text: str) -> bool:
+    """Whether a text says a sentence three times or more, as small models do that do not find an
+    end."""
+    return max(Counter(sentences(text)).values(), default=0) >= 3
 
 
 def word_count(text: str) -> int:

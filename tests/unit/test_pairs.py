@@ -21,7 +21,7 @@ from kgbias.pairs.config import (
     read_requests,
     stored_places,
 )
-from kgbias.pairs.read import neutral, reading_ease, sentences, syllables
+from kgbias.pairs.read import neutral, reading_ease, repeats, sentences, syllables
 
 
 def test_the_shipped_pack() -> None:
@@ -117,6 +117,11 @@ def test_reading_ease_by_hand() -> None:
     assert sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
         'He said "no.', "Then...", "* 1", "End",
     ]  # fmt: skip
+
+
+def test_answers_that_go_round_in_circles() -> None:
+    assert repeats("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats("One. Two. One. Two. ")
+    assert not repeats("")
 
 
 def test_couples_by_hand() -> None:
