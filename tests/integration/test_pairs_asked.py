@@ -33,9 +33,14 @@ def model(planted: bool = True) -> ScriptedModel:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> kgbias.Study:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs") / "k.db"
+
+
+@pytest.fixture(scope="module")
+def study(path: Path) -> kgbias.Study:
     """A run with a plant and one without."""
-    found = kgbias.open(tmp_path_factory.mktemp("pairs") / "k.db", progress=False)
+    found = kgbias.open(path, progress=False)
     for planted in (True, False):
         found.ask_pairs(
             model(planted), name=f"{planted}", category="gender", request=REQUESTS, form="chat"
@@ -57,12 +62,12 @@ def test_what_is_planted_is_found_and_the_floor_is_quiet(study: kgbias.Study) ->
     assert found.answers == 9 * 8 * 3 and 0 < found.refused < found.answers
 
 
-def test_what_the_command_says_where_refusals_differ(study: kgbias.Study) -> None:
+def test_what_the_command_says_where_refusals_differ(path: Path, study: kgbias.Study) -> None:
     """Everything else is said of the pairs that were both answered."""
     found = study.run("True").pairs(measure="words")
     (words,), (refused,) = found.differences, found.declined
     assert words.conditional and not refused.conditional and refused.units == 36
-    store = ("--store", str(study.store.url))
+    store = ("--store", str(path))
     shown = CliRunner().invoke(cli, ["pairs", "results", "True", *store, "--measure", "words"])
     assert "differs, if answered" in shown.output and f"{words.units}/36" in shown.output
     assert f"{words.only_first} - {words.only_second}" in shown.output
