@@ -66,20 +66,28 @@ class Drawing(Pack, Protocol):
     def temperature(self) -> float: ...
 
 
+def takes_schema(model: str) -> bool:
+    """Whether the model with this spec takes a JSON schema, as servers do."""
+    able = abilities(model)
+    return able is not None and able.structured != "no"
+
+
+def form_of(model: str, form: Form | None) -> Form:
+    """The form in which the model with this spec is asked: messages if it is a server, unless
+    another is given."""
+    return form_for(model, form) or ("chat" if takes_schema(model) else "completion")
+
+
 def how_to_ask(
     model: str, pack: Drawing, form: Form | None, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The form in which the model with this spec is asked, and the parameters, those of the pack
-    where they are None. Whoever takes a JSON schema is a server: it is sent messages, and its
-    tokens are not cut by the pack's `min_p`."""
-    able = abilities(model)
-    local = able is None or able.structured == "no"
+    where they are None. The pack's `min_p` is not for servers."""
     own: dict[str, Any] = {"temperature": pack.temperature}
     if given.get("temperature") != 0:
-        own["min_p"] = pack.min_p if local else None
+        own["min_p"] = None if takes_schema(model) else pack.min_p
     own |= {name: value for name, value in given.items() if value is not None}
-    asked = form_for(model, form) or ("completion" if local else "chat")
-    return {**own, "form": asked}
+    return {**own, "form": form_of(model, form)}
 
 
 @dataclass(frozen=True, kw_only=True)
