@@ -49,7 +49,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
     """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
     a code fence or after a remark. Anything that does not follow the schema is unparsable; an
     answer without JSON that begins like a refusal is refused."""
-    found = _first_object(text)
+    found = first_object(text)
     if found is None:
         if refusal(text):
             return Found("refused", "refusal")
@@ -91,7 +91,7 @@ def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     return Found("ok", values={attribute.name: said})
 
 
-def _first_object(text: str) -> Any:
+def first_object(text: str) -> Any:
     """The first JSON object in a text, even inside a list."""
     starts = [place for place, c in enumerate(text) if c in "{["]
     for start in starts[:_TRIED]:
