@@ -1,6 +1,6 @@
 """How often readers of stories are right, and how much they read: 50 labelled stories.
 
-    python benchmarks/stories.py [--reader SPEC] [--store FILE] [--wrong]
+    python benchmarks/stories.py [--reader SPEC] [--form chat] [--store FILE] [--wrong]
 
 The stories are Gemma 3 270M's (tests/data/stories.jsonl says how they were told), labelled by a
 language model. Without --reader the rules read them; with it, the model of that spec, asked as
@@ -12,9 +12,11 @@ how many of its values no story has. --wrong prints each wrong value.
 import argparse
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 
 import kgbias
 from kgbias.graph.answers import LoggedModel
+from kgbias.models.base import Form
 from kgbias.stats.inference import proportion
 from kgbias.stories.by_model import read_reading, reading_request
 from kgbias.stories.config import configure_stories
@@ -27,15 +29,17 @@ def by_rules(story: Labelled) -> list[Said]:
     return read_story(story.text, story.asked, names, opening=story.opening)
 
 
-def by_model(spec: str, stories: list[Labelled], store: str | None) -> dict[str, Iterable[Said]]:
+def by_model(
+    spec: str, form: Form | None, stories: list[Labelled], store: str | None
+) -> dict[str, Iterable[Said]]:
     """What the model reads from each story, by its text."""
-    config = configure_stories(spec, reader="model")
+    config = configure_stories(spec, reader="model", form=form)
     names = [story.attributes(config) for story in stories]
     asked = [
         reading_request(config, f"{s.opening} {s.text}".lstrip(), own)
         for s, own in zip(stories, names, strict=True)
     ]
-    with kgbias.open(store, progress=True) as study, kgbias.open_model(spec) as model:
+    with kgbias.open(store, progress=True) as study, closing(kgbias.open_model(spec)) as model:
         answers = LoggedModel(model, study._context.writable()).ask(asked)
     readings = [
         read_reading(answer, s.text, s.asked, own, opening=s.opening)
@@ -56,11 +60,12 @@ def share(part: int, of: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--reader")
+    parser.add_argument("--form", choices=["chat", "completion"])
     parser.add_argument("--store")
     parser.add_argument("--wrong", action="store_true")
     given = parser.parse_args()
     stories = labelled()
-    read = by_model(given.reader, stories, given.store) if given.reader else {}
+    read = by_model(given.reader, given.form, stories, given.store) if given.reader else {}
     score, wrong = scored(stories, lambda s: read[s.text] if given.reader else by_rules(s))
     for name in READERS:
         print(

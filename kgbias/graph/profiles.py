@@ -12,6 +12,10 @@ from typing import Annotated, Any
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
 
+READING = "reading"
+"""The strategy of generations that keep what a model was asked that read a story, and how that
+ended; the story's own are beside them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:

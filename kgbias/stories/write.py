@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import Part, Profile, read_by
+from kgbias.graph.profiles import READING, Part, Profile, read_by
 from kgbias.graph.rounds import AskedOnce, Person, Written, ended
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
@@ -25,7 +25,6 @@ from kgbias.stories.read import Said, parser, read_story
 
 ARM = "story"
 NOTHING = "nothing was read"
-READING = "reading"
 LONGEST_REASON = 500
 
 
