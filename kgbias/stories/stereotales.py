@@ -22,8 +22,8 @@ from kgbias.ids import content_id
 from kgbias.io.reading import json_value, read_bytes, read_table, read_text
 from kgbias.language.words import refusal
 from kgbias.models.base import ModelInfo
-from kgbias.stories.config import load_story_pack
-from kgbias.stories.write import ARM, KIND, stories_in
+from kgbias.stories.config import StoryConfig, load_story_pack
+from kgbias.stories.write import ARM, stories_in
 
 NAME = "stereotales"
 COLUMNS = (
@@ -52,7 +52,7 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
     """The stories of a run as rows with `COLUMNS` and the reader. `extraction_score` is 1, as in
     StereoTales' tables. Raises UsageError if it is not a run of stories."""
     record = run.record
-    if record.kind != KIND:
+    if record.kind != StoryConfig.kind:
         raise UsageError(f"run {run.name!r} has no stories, of which {NAME} is a table")
     reader = read_by(record.config)
     language = str(record.config["pack"]["language"])
@@ -165,7 +165,7 @@ def import_table(
             config,
             tuple(groups.values()),
             tuple(Category(c) for c in people),
-            kind=KIND,
+            kind=StoryConfig.kind,
         )
     )
     generations, profiles, answers = _told(run, path, whole, scenarios, predicates)

@@ -13,19 +13,17 @@ from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import READING, Part, Profile, read_by
-from kgbias.graph.rounds import AskedOnce, Written, ended
+from kgbias.graph.rounds import AskedOnce, Person, Written, ended
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
-from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
 from kgbias.stories.by_model import Reading, read_reading, reading_request
-from kgbias.stories.config import READER, RULES, Person, StoryConfig
+from kgbias.stories.config import READER, RULES, StoryConfig
 from kgbias.stories.read import Said, parser, read_story
 
 ARM = "story"
-KIND = "stories"
 NOTHING = "nothing was read"
 LONGEST_REASON = 500
 
@@ -98,20 +96,10 @@ def write_stories(
     asker = LoggedModel(model, store, told, budget=budget)
     reading = None
     if config.reader != RULES:
+        by = reader or model
         reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
-    by = reader or model
-    identity = {"name": by.info.public, "asked": by.info.asked(by.settings)} if reading else None
-    run = store.begin(
-        Run(
-            name or config.default_name(model.info, model.settings, identity),
-            model.info,
-            config.as_dict(identity),
-            config.groups,
-            config.categories,
-            kind=KIND,
-            settings=model.settings,
-        )
-    )
+        config = replace(config, read_by=(by.info.public, by.info.asked(by.settings)))
+    run = config.begin(store, model, name)
     result = StoriesWritten(run, reader=read_by(run.config))
     for group in config.groups:
         result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
@@ -178,17 +166,9 @@ def prompt_of(
 
 
 def _request(config: StoryConfig, person: Person, sample: int) -> Request:
-    most, stop = config.pack.template.limits(config.form)
+    limits = config.pack.template.limits(config.form)
     place = f"{person.category}/{person.group}/{person.name}/{sample}"
-    stream = content_id("stream", str(config.seed), place)
-    return Request(
-        prompt_of(config, person, sample),
-        seed=int(stream[:15], 16),
-        temperature=config.temperature,
-        max_tokens=most,
-        stop=stop,
-        truncation=config.truncation,
-    )
+    return config.request(prompt_of(config, person, sample), limits, place)
 
 
 def _by_model(
