@@ -17,10 +17,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
