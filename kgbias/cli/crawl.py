@@ -329,7 +329,7 @@ def _print(run: kgbias.Run) -> None:
 def _shown(shows: Mapping[str, float]) -> list[str]:
     """The differences that a crawl would find."""
     known = [
-        f"{100 * found:.0f} in 100 ({category})"
+        f"{100 * found:.0f} points ({category})"
         for category, found in shows.items()
         if math.isfinite(found)
     ]

@@ -1,5 +1,6 @@
 """`Study.map`: it goes on where it stopped, in time, and says what a server cannot give."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -7,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import kgbias
+from kgbias.cli import cli
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.study.mapping import sizes
@@ -42,6 +45,20 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
         assert first.report.is_file() and first.explorer.is_file() and not first.left_out
         assert [row for row in first.evidence if row.lift.has_interval]
         assert first.evidence.records() == evidence(whole)
+
+
+def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
+    with kgbias.open(whole / "s.db") as study:
+        price = study.map_price("reference", **ASKED)
+        (believing,) = study.run().stored.believings()
+        took = believing.record["took"]
+        assert price.probes == 2000 >= took["probes"] > 1000
+        assert price.seconds == pytest.approx(2000 * took["seconds"] / took["probes"])
+        assert study.map_price("reference-masked", **ASKED).seconds is None
+        assert study.map_price("anthropic:m", **ASKED).probes == 0
+    asked = ["map", "reference", "--category", "faiths", "--store", str(whole / "s.db")]
+    said = CliRunner().invoke(cli, [*asked, "--dry-run"]).output
+    assert re.search("the answers take about .* and 45,000 probes take about .*, at the sp", said)
 
 
 def test_nothing_is_done_again(
