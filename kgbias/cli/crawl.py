@@ -337,8 +337,8 @@ def _shown(shows: Mapping[str, float]) -> list[str]:
         return []
     return [
         "in 80% of such crawls the test of a group against the others of its category, by itself, "
-        f"finds a difference in regard from {', '.join(known)} on, where statements vary as "
-        "SmolLM2's do"
+        f"finds a difference in regard from {', '.join(known)} on (100 points: all positive, -100: "
+        "all negative), where statements vary as SmolLM2's do"
     ]
 
 

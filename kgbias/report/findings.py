@@ -282,7 +282,8 @@ def unit_of(measure: str) -> str:
     measures, whose units are known."""
     if measure != "regard":
         return ""
-    return " Regard is 100 points if all statements are positive, \N{MINUS SIGN}100 if all are negative."
+    minus = "\N{MINUS SIGN}"
+    return f" Regard: {minus}100 points if all statements are negative, 100 if all are positive."
 
 
 def _arms(data: RunData, explorer: str) -> Kind | None:

@@ -411,9 +411,9 @@ def _undetected(tests: Sequence[Contrast]) -> str:
     if not most:
         return ""
     listed = []
-    for measure, size in most.items():
+    for measure, least in most.items():
         scale, unit, form = scale_of(measure)
-        listed.append(f"{spoken(measure)} of {number(size * scale, form)}{unit}")
+        listed.append(f"{spoken(measure)} of {number(least * scale, form)}{unit}")
     return (
         "Whatever the group, a true difference would have been found in 80% of cases if it was "
         f"one in {' or '.join(listed)}.{unit_of('regard') if 'regard' in most else ''}"
