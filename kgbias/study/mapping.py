@@ -212,10 +212,12 @@ def seconds_per_answer(store: Store | None, model: str) -> float | None:
 def seconds_per_kept_probe(store: Store | None, model: str) -> float | None:
     """The seconds that a probe took, in the slowest run that was probed by names with this model.
     None if the store has no such run."""
+    if store is None:
+        return None
     known = known_as(model)
     found = [
         took["seconds"] / took["probes"]
-        for s in (() if store is None else store.summaries())
+        for s in store.summaries()
         for b in store.believings(s.run.id)
         if b.model.name == known and (took := b.record.get("took"))
     ]
