@@ -2,6 +2,7 @@
 reference model in place of SmolLM2, whose beliefs another notebook draws."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from kgbias.errors import ModelError
 from kgbias.models.gguf import smollm2_file
+from kgbias.reference import path as reference
 from tests.conftest import ROOT, lacking, needs
 
 pytestmark = pytest.mark.integration
@@ -37,13 +39,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_a_notebook_runs(path: Path, client: Any) -> None:
+def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
     import nbformat
 
     notebook = nbformat.read(path, as_version=4)
     if path.stem == "crawl_to_figure":
+        shutil.copytree(reference("causal"), tmp_path / "model")
         for cell in notebook.cells:
-            cell.source = cell.source.replace('"smollm2"', '"reference"')
+            cell.source = cell.source.replace('"smollm2"', f'"hf:{tmp_path / "model"}"')
     elif "smollm2" in path.read_text("utf-8"):
         try:
             smollm2_file()
