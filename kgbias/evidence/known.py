@@ -21,7 +21,8 @@ from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import group_names
-from kgbias.evidence.recorded import Stereotype
+from kgbias.evidence.recorded import Stereotype, worded
+from kgbias.graph.recorded import Heard as Heard
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
@@ -74,31 +75,6 @@ class Marked:
     entry: Stereotype | None = None
     by: str = ""
     similarity: float = math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A recorded stereotype of a group of the run.
-
-    Attributes:
-        entry: the stereotype.
-        group: the group, as the run calls it.
-        statements: how many distinct statements of the run say it of the group.
-        elsewhere: the share of the other groups of the category, without those that the table has
-            it of too, of which the run said it; NaN if there are none.
-        lift: in bits, of the stereotype as a statement after the group's names
-            (`kgbias.probe.belief`), with its interval; NaN if the model was not asked about it.
-        believed: whether that is a belief; None if the model was not asked.
-        believed_elsewhere: as `elsewhere`, for beliefs, over the groups that were asked about.
-    """
-
-    entry: Stereotype
-    group: str
-    statements: int
-    elsewhere: float
-    lift: Estimate = field(default_factory=Estimate.missing)
-    believed: bool | None = None
-    believed_elsewhere: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +245,7 @@ def to_ask(
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for entry in table:
         if entry.group in groups:
-            found[groups[entry.group].category][entry.worded] = None
+            found[groups[entry.group].category][worded(entry)] = None
     return {category: list(texts) for category, texts in found.items()}
 
 
@@ -448,8 +424,8 @@ def _heard(
             for g in run.groups
             if g.category == group.category and g.id not in having[entry.attribute]
         ]
-        edge = beliefs.of(group.id, entry.worded)
-        of_others = [beliefs.of(other, entry.worded) for other in others]
+        edge = beliefs.of(group.id, worded(entry))
+        of_others = [beliefs.of(other, worded(entry)) for other in others]
         heard.append(
             Heard(
                 entry,

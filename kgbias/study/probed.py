@@ -350,6 +350,9 @@ class Probed(OfRun):
         stereotype was said or not, and is believed or not if a model was asked. "Known" means
         recorded by these annotators in this table: neither true nor common. English only.
 
+        The store keeps the marks and what was found, in place of what was found with a table of
+        this name: reports, the explorer, exports and queries have them from then on.
+
         Args:
             table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
                 a CSV or TSV file; or StereoSet's JSON.
@@ -369,7 +372,8 @@ class Probed(OfRun):
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
         from kgbias.evidence.known import known
-        from kgbias.evidence.recorded import Columns, read_stereotypes
+        from kgbias.evidence.marks import keep
+        from kgbias.evidence.recorded import Columns, read_stereotypes, table_of
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
 
@@ -379,7 +383,7 @@ class Probed(OfRun):
             if value and not model:
                 raise DoesNotApply(name, ("model",))
         columns = Columns(group_column, attribute_column, offensiveness_column)
-        recorded = read_stereotypes(table, columns)
+        recorded, source = read_stereotypes(table, columns), table_of(table)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
             own = None
@@ -397,6 +401,7 @@ class Probed(OfRun):
                 model=own,
                 progress=progress,
             )
+        keep(self.stored, found, source)
         self._context.remark(found.counted.note)
         return found
 

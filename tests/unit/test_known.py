@@ -16,7 +16,7 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
 from kgbias.evidence.known import KNOWN, RELATED, Heard, Known, known, matched, to_ask
-from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes
+from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes, worded
 from kgbias.graph.selection import Counted
 from kgbias.graph.types import BelievedEdge, Believing
 from kgbias.models.base import ModelInfo
@@ -308,8 +308,8 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
     [("rude", "are rude"), ("pro-tea", "support tea"), ("anti-gun control", "oppose gun control")],
 )
 def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
-    assert Stereotype("own", "Texans", attribute).worded == statement
-    assert Stereotype("own", "Texans", attribute, statement="love tea").worded == "love tea"
+    assert worded(Stereotype("own", "Texans", attribute)) == statement
+    assert worded(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
 
 
 def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:
