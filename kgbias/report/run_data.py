@@ -17,6 +17,7 @@ from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.told import Told
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
+from kgbias.graph.recorded import Held
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -183,6 +184,11 @@ class RunData:
         """The models that the run was probed with, by SoFa; None if there were none."""
         found = self._stored.sofa()
         return stored_sofa(self._stored.store, found) if found else None
+
+    @cached_property
+    def recorded(self) -> Sequence[Held]:
+        """The tables of recorded stereotypes that the run was held against."""
+        return self._stored.held()
 
     @cached_property
     def believings(self) -> Sequence[Believing]:
