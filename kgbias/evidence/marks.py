@@ -2,12 +2,11 @@
 reports, the explorer, exports and the joint view, which need neither the table nor an encoder."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from kgbias.evidence.known import Known, Unrecorded
-from kgbias.graph.recorded import NEW, Held, Mark, Stereotype, StereotypeTable
+from kgbias.graph.recorded import Held, Mark, StereotypeTable
 from kgbias.graph.store import StoredRun
 from kgbias.stats.estimate import Estimate, finite
 
@@ -68,37 +67,3 @@ def strongest(held: Held) -> list[Unrecorded]:
 def _estimate(own: Mapping[str, Any]) -> Estimate:
     value, low, high = (math.nan if own[x] is None else own[x] for x in ("value", "low", "high"))
     return Estimate(value, low, high, own["n"])
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """What the tables that a run was held against have about a statement: the mark, the name of
-    the table, or of all those to which it is new, and the nearest stereotype unless it is new."""
-
-    mark: str
-    source: str
-    entry: Stereotype | None = None
-    by: str = ""
-    similarity: float = math.nan
-
-
-def recorded(tables: Iterable[Held]) -> dict[str, Recorded]:
-    """The marks of a run's statements, by the triple's id: of several tables the strongest (known
-    before related before new, then words before meaning, then the higher cosine; of equal ones the
-    first table)."""
-    best: dict[str, Recorded] = {}
-    for each in tables:
-        for mark in each.marks:
-            entry = each.entries[mark.stereotype_id] if mark.stereotype_id else None
-            own = Recorded(mark.mark, each.table.name, entry, mark.by, mark.similarity)
-            before = best.get(mark.triple_id)
-            if before is None or _strength(own) > _strength(before):
-                best[mark.triple_id] = own
-            elif own.mark == before.mark == NEW:
-                best[mark.triple_id] = Recorded(NEW, f"{before.source}, {own.source}")
-    return best
-
-
-def _strength(own: Recorded) -> tuple[bool, bool, bool, float]:
-    similarity = own.similarity if own.similarity == own.similarity else -math.inf
-    return own.mark == "known", own.mark != NEW, own.by == "words", similarity

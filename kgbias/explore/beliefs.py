@@ -14,10 +14,10 @@ from typing import Any
 
 from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED, Evidence, joint, telling
 from kgbias.evidence.known import MARKS
-from kgbias.evidence.marks import Recorded, recorded
 from kgbias.evidence.told import Told
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
+from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id

@@ -7,7 +7,7 @@ same nodes.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -116,8 +116,8 @@ class Mark:
     similarity: Annotated[OrNaN, "cosine of what the two claim, -1 to 1"] = math.nan
 
 
-NEW = "new"
-"""The mark of a statement to which a table has nothing similar."""
+KNOWN, NEW = "known", "new"
+"""The marks of statements that a table has, and of those to which it has nothing similar."""
 
 
 @dataclass(frozen=True)
@@ -140,3 +140,48 @@ class Held:
     def entries(self) -> Mapping[str, Stereotype]:
         """The recorded stereotypes, by id."""
         return {each.entry.uid(self.table.id): each.entry for each in self.heard}
+
+
+COLUMNS = ("recorded", "recorded_as", "recorded_source")
+"""What a statement's columns are called where it is exported: the mark, the attribute of the
+nearest stereotype ("" if it is new), and the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What the tables that a run was held against have about a statement: the mark, the name of
+    the table, or of all those to which it is new, and the nearest stereotype unless it is new."""
+
+    mark: str
+    source: str
+    entry: Stereotype | None = None
+    by: str = ""
+    similarity: float = math.nan
+
+    @property
+    def cells(self) -> dict[str, str]:
+        """The columns of a statement with this mark."""
+        named = self.entry.attribute if self.entry else ""
+        return dict(zip(COLUMNS, (self.mark, named, self.source), strict=True))
+
+
+def recorded(tables: Iterable[Held]) -> dict[str, Recorded]:
+    """The marks of a run's statements, by the triple's id: of several tables the strongest (known
+    before related before new, then words before meaning, then the higher cosine; of equal ones the
+    first table)."""
+    best: dict[str, Recorded] = {}
+    for each in tables:
+        for mark in each.marks:
+            entry = each.entries[mark.stereotype_id] if mark.stereotype_id else None
+            own = Recorded(mark.mark, each.table.name, entry, mark.by, mark.similarity)
+            before = best.get(mark.triple_id)
+            if before is None or _strength(own) > _strength(before):
+                best[mark.triple_id] = own
+            elif own.mark == before.mark == NEW:
+                best[mark.triple_id] = Recorded(NEW, f"{before.source}, {own.source}")
+    return best
+
+
+def _strength(own: Recorded) -> tuple[bool, bool, bool, float]:
+    similarity = own.similarity if own.similarity == own.similarity else -math.inf
+    return own.mark == KNOWN, own.mark != NEW, own.by == "words", similarity

@@ -17,7 +17,7 @@ from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.told import Told
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
-from kgbias.graph.recorded import Held
+from kgbias.graph.recorded import Held, recorded
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -201,7 +201,8 @@ class RunData:
         told = Told.read(self._stored)
         return joined(
             Parts(
-                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told
+                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told,
+                marks=recorded(self.recorded),
             )
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
@@ -250,7 +251,8 @@ class Probed(OfRun):
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`choose`), its choices have their own columns; so has what the
-        crawled model's stories in the store say of the same group (`kgbias.evidence.told`).
+        crawled model's stories in the store say of the same group (`kgbias.evidence.told`), and,
+        once the run was held against recorded stereotypes (`known`), each statement's mark.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -278,7 +280,8 @@ class Probed(OfRun):
         )  # fmt: skip
         for line in (*found.missing, found.note):
             self._context.remark(line)
-        return Rows(found.rows, _evidence_record, _EVIDENCE)
+        marks = COLUMNS if any(row.recorded for row in found.rows) else ()
+        return Rows(found.rows, _evidence_record, (*_EVIDENCE, *marks))
 
     def evidence_agreement(
         self, model: str | None = None, **selection: Unpack[Selecting]

@@ -198,7 +198,7 @@ def test_the_command(files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -
 def test_the_shipped_table() -> None:
     table = read_stereotypes("seegull")
     assert len(table) == 501
-    assert len({entry.id for entry in table}) == 501
+    assert len({entry.uid("t") for entry in table}) == 501
     rated = [entry.offensiveness for entry in table if entry.offensiveness == entry.offensiveness]
     assert len(rated) == 312
     assert (min(rated), max(rated)) == (-1, 3)
