@@ -23,6 +23,7 @@ from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import group_names
 from kgbias.evidence.recorded import Stereotype, worded
 from kgbias.graph.recorded import Heard as Heard
+from kgbias.graph.recorded import Held, Mark, StereotypeTable, Unrecorded
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
@@ -77,16 +78,6 @@ class Marked:
     similarity: float = math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class Unrecorded:
-    """A belief to which the table records nothing similar: the group, the statement, and its lift
-    in bits."""
-
-    group: str
-    statement: str
-    lift: Estimate
-
-
 @dataclass(frozen=True)
 class Known:
     """A run's statements held against a table.
@@ -112,7 +103,7 @@ class Known:
     unused: int
     counted: Counted
     model: str = ""
-    unrecorded: Sequence["Unrecorded"] = ()
+    unrecorded: Sequence[Unrecorded] = ()
     floor: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -144,6 +135,23 @@ class Known:
         for mark in MARKS:
             found[mark] = _share(clusters, [float(row.mark == mark) for row in marks])
         return found
+
+    def held(self, table: StereotypeTable) -> Held:
+        """The same as a store keeps it: what it needs to show the marks, and all figures, without
+        the table and without an encoder."""
+        marks = [
+            Mark(
+                row.triple.id, row.entry.uid(table.id) if row.entry else None, row.mark, row.by,
+                row.similarity,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+        return Held.of(
+            table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded,
+            groups=self.groups(), without=list(self.without), unused=self.unused,
+            counted=self.counted.as_dict(), model=self.model,
+            floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
+        )  # fmt: skip
 
     def _over_entries(self, value: Callable[[Heard], float]) -> Estimate:
         values = [value(entry) for entry in self.entries]

@@ -7,7 +7,7 @@ same nodes.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from kgbias.graph.record import Called, InOrder, OrNaN
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import storable
-from kgbias.stats.estimate import Estimate
+from kgbias.stats.estimate import Estimate, finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,16 @@ class Mark:
     similarity: Annotated[OrNaN, "cosine of what the two claim, -1 to 1"] = math.nan
 
 
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """A belief to which the table records nothing similar: the group, the statement, and its lift
+    in bits."""
+
+    group: str
+    statement: str
+    lift: Estimate
+
+
 KNOWN, NEW = "known", "new"
 """The marks of statements that a table has, and of those to which it has nothing similar."""
 
@@ -126,7 +136,8 @@ class Held:
 
     Attributes:
         table: the table.
-        record: what was found in all (`kgbias.evidence.marks` writes and reads it).
+        record: what was found in all: `shares`, `strongest`, how many beliefs are `unrecorded`,
+            and what else `of` was given.
         heard: the recorded stereotypes of the run's groups, by id.
         marks: of the statements about these groups, by triple.
     """
@@ -136,10 +147,62 @@ class Held:
     heard: tuple[Heard, ...] = ()
     marks: tuple[Mark, ...] = ()
 
+    @classmethod
+    def of(
+        cls,
+        table: StereotypeTable,
+        heard: Iterable[Heard],
+        marks: Iterable[Mark],
+        *,
+        shares: Mapping[str, Estimate],
+        unrecorded: Sequence[Unrecorded],
+        **found: Any,
+    ) -> "Held":
+        """What was found. Of the beliefs that are not recorded, strongest first, a hundred are
+        kept by name."""
+        strongest = [
+            {"group": each.group, "statement": each.statement, "lift": each.lift.as_dict()}
+            for each in unrecorded[:_STRONGEST]
+        ]
+        record = {
+            "shares": {name: share.as_dict() for name, share in shares.items()},
+            "unrecorded": len(unrecorded),
+            "strongest": strongest,
+            **finite(found),
+        }
+        by_triple = {mark.triple_id: mark for mark in marks}  # one for each, whatever the arms
+        return cls(
+            table,
+            record,
+            tuple(sorted(heard, key=lambda each: each.entry.uid(table.id))),
+            tuple(by_triple[id] for id in sorted(by_triple)),
+        )
+
+    @property
+    def shares(self) -> dict[str, Estimate]:
+        """`kgbias.evidence.known.Known.shares`, as they were found."""
+        return {name: _estimate(own) for name, own in self.record["shares"].items()}
+
+    @property
+    def strongest(self) -> list[Unrecorded]:
+        """The strongest beliefs to which the table has nothing similar, at most a hundred."""
+        return [
+            Unrecorded(own["group"], own["statement"], _estimate(own["lift"]))
+            for own in self.record["strongest"]
+        ]
+
     @cached_property
     def entries(self) -> Mapping[str, Stereotype]:
         """The recorded stereotypes, by id."""
         return {each.entry.uid(self.table.id): each.entry for each in self.heard}
+
+
+_STRONGEST = 100
+
+
+def _estimate(own: Mapping[str, Any]) -> Estimate:
+    value, low, high = (math.nan if own[x] is None else own[x] for x in ("value", "low", "high"))
+    return Estimate(value, low, high, own["n"])
 
 
 COLUMNS = ("recorded", "recorded_as", "recorded_source")

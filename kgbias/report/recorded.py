@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from kgbias.evidence.marks import shares, strongest
 from kgbias.graph.recorded import Held
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells
@@ -32,7 +31,7 @@ def recorded(data: RunData, place: str) -> Iterator[Exhibit]:
 
 
 def _shares(held: Held, key: str) -> Exhibit:
-    found = shares(held)
+    found = held.shares
     rows = [
         [of, what, *cells(e, form), str(e.n)]
         for name, of, what, form in _SHARES
@@ -76,7 +75,7 @@ def _note(held: Held) -> str:
 def _unrecorded(held: Held, key: str) -> Exhibit:
     rows = [
         [each.group, each.statement, *cells(each.lift, "+.2f"), str(each.lift.n)]
-        for each in strongest(held)[:_TABLED]
+        for each in held.strongest[:_TABLED]
     ]
     count, source = held.record["unrecorded"], held.table.name
     left = f" {count - len(rows):,} more are not listed." if count > len(rows) else ""

@@ -375,7 +375,6 @@ class Probed(OfRun):
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
         from kgbias.evidence.known import known
-        from kgbias.evidence.marks import keep
         from kgbias.evidence.recorded import Columns, read_stereotypes, table_of
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
@@ -404,7 +403,7 @@ class Probed(OfRun):
                 model=own,
                 progress=progress,
             )
-        keep(self.stored, found, source)
+        self.stored.save_held(found.held(source))
         self._context.remark(found.counted.note)
         return found
 

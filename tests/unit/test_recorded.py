@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import kgbias
-from kgbias.evidence.marks import shares, strongest
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
 from kgbias.export import write_export
@@ -70,8 +69,8 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert own["Ohioans wear hats."] == Recorded("new", "own")
         assert "Martians are rude." not in own  # the table lacks them
         for name, share in found.shares.items():
-            assert shares(kept)[name].as_dict() == share.as_dict()
-        assert strongest(kept) == found.unrecorded
+            assert kept.shares[name].as_dict() == share.as_dict()
+        assert kept.strongest == found.unrecorded
         heard = {(h.group, h.entry.attribute): (h.statements, h.believed) for h in kept.heard}
         assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
         assert study.store.faults() == []
