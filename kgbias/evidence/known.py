@@ -148,7 +148,7 @@ class Known:
         ]  # fmt: skip
         return Held.of(
             table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded,
-            groups=self.groups(), without=list(self.without), unused=self.unused,
+            without=list(self.without), unused=self.unused,
             counted=self.counted.as_dict(), model=self.model,
             floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
         )  # fmt: skip

@@ -2,6 +2,7 @@
 finished by starting it again, and copying what the target already has changes nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import TypeVar
 
@@ -81,7 +82,8 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_sofa(run.id, results)
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     for held in source.held(run.id):
-        target.save_held(run.id, held)
+        own = tuple(mark for mark in held.marks if mark.triple_id in said)
+        target.save_held(run.id, replace(held, marks=own))
     target.save_places(run.id, source.places(run.id))
     for encoder in source.encoders():
         target.save_vectors(encoder, source.vectors(run.id, encoder))
