@@ -22,11 +22,11 @@ from kgbias.graph.recorded import (
     recorded,
 )
 from kgbias.graph.selection import Selection
-from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import Silent
 from kgbias.report.exhibits import exhibits
-from kgbias.report.page import render
+from kgbias.report.page import standard_sections
+from kgbias.report.recorded import recorded as of_tables
 from kgbias.report.run_data import RunData
 from tests.unit.test_known import SAID, TABLE, believed, embed
 
@@ -73,7 +73,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert kept.strongest == found.unrecorded
         heard = {(h.group, h.entry.attribute): (h.statements, h.believed) for h in kept.heard}
         assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
-        assert study.store.faults() == []
+        assert not study.store.verify()
         table.write_text("group,attribute\nOhioans,hat\n", "utf-8")
         run.known(table)
         assert {mark.mark for mark in marks(run).values()} == {"new"}
@@ -153,18 +153,19 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
 
 def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
     db, table = files
-    believed(db)
     with kgbias.open(db) as study:
         run = study.run("said")
-        stored: StoredRun = run.stored
-        assert not [e for e in exhibits(RunData(stored)) if "recorded" in e.key]
+        assert not [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        run.known(table)
+        shown = [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        (section,) = (s for s in standard_sections(RunData(run.stored), shown))
+        assert (section.anchor, section.title) == ("recorded", "Recorded by people")
+        believed(db)
         found = run.known(table)
-        said, unrecorded = (e.table for e in exhibits(RunData(stored)) if "recorded" in e.key)
+        said, unrecorded = (e.table for e in of_tables(RunData(run.stored), "02"))
         rows = {(row[0], row[1]): row[2:] for row in said.rows}
         share = found.shares["said"].value
         assert rows["recorded stereotypes", "said of their group"] == [f"{share:.1%}", "-", "5"]
         assert rows["recorded stereotypes asked about", "believed of their group"][0] == "50.0%"
         assert "neither true nor common" in said.note and "Martians" in said.note
         assert unrecorded.rows[0] == ["Ohioans", "support tea", "+3.00", "+2.60 to +3.40", "5"]
-        page = render(RunData(stored))
-    assert 'id="recorded"' in page and "Recorded by people" in page
