@@ -14,8 +14,11 @@ MATCH (t:Triple)-[e:RECORDED|NEW_TO {run: $run}]->(found)
 WHERE coalesce(e.mark, 'new') = $mark
 OPTIONAL MATCH (list:StereotypeTable)-[:LISTS]->(found)
 WITH t, e, found, coalesce(list.name, found.name) AS table
-MATCH (t)-[:SUBJECT]->(g:SocialGroup)-[s:STEREOTYPE {run: $run}]->(o:Object)
-WHERE s.triple = t.uid AND ($group IS NULL OR g.name = $group)
+MATCH (t)-[:SUBJECT]->(g:SocialGroup)
+WHERE $group IS NULL OR g.name = $group
+MATCH (t)-[:OBJECT]->(o:Object)
+MATCH (g)-[s:STEREOTYPE {run: $run}]->(o)
+WHERE s.triple = t.uid
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        table, found.people AS people, found.attribute AS recorded, e.matched_by AS by,
        round(e.similarity, 4) AS similarity, round(found.offensiveness, 4) AS offensiveness,
