@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, triple_id
+from kgbias.language.words import negated
 from kgbias.models.embed import Encoder, Span
 from kgbias.models.sentence_transformers import Sentences
 
@@ -22,12 +23,8 @@ KINDS = ("object", "predicate")
 
 # Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), as they do
 # "better than men" and "better than women" (0.92), and "every 2 years" and "every 10 years" (0.92).
-# So texts are linked only if they have as many negations, and the same numbers, opposites, words in
-# capitals and words for men and women.
-_NEGATION = re.compile(
-    r"\b(?:not|no|never|neither|nor|none|nothing|nobody|without|cannot)\b|n['’]t\b",
-    re.IGNORECASE,
-)
+# So texts are linked only if both or neither are negated, and if they have the same numbers,
+# opposites, words in capitals and words for men and women.
 _NAMING = re.compile(
     r"\d[\d,.]*|\b[A-Z]\w+|\b(?:good|bad|black|white|"
     r"wom[ae]n|m[ae]n|(?:fe)?males?|girls?|boys?|wife|wives|husbands?)\b"
@@ -71,9 +68,9 @@ def links(
     return found
 
 
-def _kept(text: str) -> tuple[int, tuple[str, ...]]:
+def _kept(text: str) -> tuple[bool, tuple[str, ...]]:
     """What two texts must have in common to be linked."""
-    return len(_NEGATION.findall(text)), tuple(sorted(_NAMING.findall(text)))
+    return negated(text), tuple(sorted(_NAMING.findall(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.words import lemma, negations, topic_words
+from kgbias.language.words import lemma, negated, topic_words
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import weights
@@ -175,11 +175,11 @@ class Meanings:
         said.sort(key=lambda hit: -len(shared[hit[0]]))
         near = nearest(self.rows, to, most + len(own), NEAR)
         about = [hit for hit in near if hit[0] not in shared]
-        sides = negations(text)
+        denies = negated(text)
         return [
             Hit(
                 self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
-                bool((sides - negations(self.texts[n])) % 2),
+                negated(self.texts[n]) != denies,
             )
             for n, cosine in (*said[:most], *about[:most])
         ]  # fmt: skip
