@@ -132,7 +132,8 @@ class Measured(OfRun):
     ) -> Rows["Scoring"]:
         """What `measure` with these parameters would do: the statements that each scorer reads, and
         the requests to models and servers. Opens and asks nothing. Topics have a row: the
-        statements to embed, which are those that count by the current scores."""
+        statements to embed, which are those that count by the current scores; so have the vectors
+        that the store keeps."""
         from kgbias.measure.price import Scoring, price
 
         config, selection, _ = configure(preset, **options)
