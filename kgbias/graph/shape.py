@@ -505,7 +505,7 @@ EDGES: tuple[Edge, ...] = (
     Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
-        (("Object", "Object"), ("Predicate", "Predicate")),
+        (("Statement", "Statement"),),
         (*_RUN, *properties(NearDuplicate)),
         ("run",),
     ),

@@ -4,8 +4,8 @@ import csv
 from pathlib import Path
 
 import pytest
-
 from kgbias.crawl.merge import links
+
 from kgbias.graph.types import SAME
 from kgbias.models.embed import SentenceVectors
 from tests.conftest import needs
