@@ -1,4 +1,4 @@
-"""Near-duplicates: which statements are linked, that links can be taken back, and what counts as one."""
+"""Near-duplicates: what is linked, that links can be taken back, and what counts as one."""
 
 import json
 from pathlib import Path
