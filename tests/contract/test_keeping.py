@@ -125,7 +125,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert told == {
         "Category": 1, "SocialGroup": 1, "Predicate": 3, "Object": 3, "Triple": 3, "Run": 1,
         "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 2,
+        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 3,
         "Answer": 2, "Name": 1, "Rater": 1,
     }  # fmt: skip
     assert store.faults() == []

@@ -117,8 +117,8 @@ def db(tmp_path: Path) -> str:
             CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"]))), ScriptedModel(reply), store
         )
         texts = texts_of(StoredRun(store, store.find_run()))
-        rows = np.array([at(40 * text.endswith("zebras"))[0] for text in texts.values()])
-        store.save_vectors(SHIPPED, StatementVectors([*texts], rows / 3))
+        rows = at(*(40 * text.endswith("zebras") for text in texts.values()))
+        store.save_vectors(SHIPPED, StatementVectors([*texts], np.float32(1 / 3) * rows))
     return path
 
 

@@ -77,7 +77,7 @@ def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:
     with kgbias.open(store) as study:
         run = study.import_file(rows, name="again")
         axis, vectors = run.price_measure(scorers=NOTHING | {"warmth": "minilm"}, axes=False)
-        assert axis == Scoring("warmth", "minilm", 3)
+        assert (axis.measure, axis.statements) == ("warmth", 3)
         assert vectors == Scoring("vectors", "minilm", 2)
         said = node_id("predicate", "love"), node_id("object", "thing 1")
         rows_of = np.full((1, 384), 384**-0.5, dtype=np.float32)
