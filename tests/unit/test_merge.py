@@ -51,7 +51,7 @@ def test_the_rarer_goes_to_the_more_frequent_and_there_are_no_chains() -> None:
 
 
 def test_links_are_the_same_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = {f"text {n}": 40 - n for n in range(40)}
+    said = {"x" * (n + 1): 40 - n for n in range(40)}
     vectors = at(*(7 * n % 90 for n in range(40)))
     whole = linked(said, vectors, 0.99)
     monkeypatch.setattr("kgbias.measure.merge._BLOCK", 3)
