@@ -20,6 +20,7 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     NameProbe,
+    NearDuplicate,
     NodePlace,
     ProbedEdge,
     Run,
@@ -99,6 +100,9 @@ def overlapping(store: Store) -> None:
     figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
     store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
     store.save_believing(OTHER.id, BELIEVING)
+    store.save_near_duplicates(
+        OTHER.id, [NearDuplicate(("sing", "songs"), ("love", "songs"), 0.9, "m@1")]
+    )
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     store.save_flags(FLAGGED)
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
