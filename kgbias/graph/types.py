@@ -524,9 +524,9 @@ def topic_model_id(run_id: str, category: str) -> str:
 
 
 SAME = 0.95
-"""The cosine of all-MiniLM-L6-v2 from which two texts of a statement are taken to say the same: of
-31 pairs that reach it, 30 do by the label of a language model; from 0.9 on, 93 of 112
-(`kgbias.measure.merge`; tests/data/same.tsv)."""
+"""The cosine of all-MiniLM-L6-v2 from which two statements are taken to say the same: of 54 pairs
+in other words that reach it, 52 do by the label of a language model (`kgbias.measure.merge`;
+tests/data/same.tsv)."""
 
 
 @dataclass(frozen=True, slots=True)

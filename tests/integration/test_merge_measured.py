@@ -35,5 +35,8 @@ def test_linked_statements_say_the_same() -> None:
         same = counted[drawn, threshold, "1"]
         return same, same + counted[drawn, threshold, "0"]
 
+    assert len(pairs) == 168
     assert same_of("demo", SAME) == (36, 38)
+    assert same_of("jobs", SAME) == (16, 16)
     assert same_of("demo", 0.9) == (62, 76)
+    assert same_of("jobs", 0.9) == (34, 42)
