@@ -11,7 +11,7 @@ from kgbias.export.content import Content
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import defused
-from kgbias.stories.stereotales import COLUMNS, READER, story_table
+from kgbias.stories import stereotales
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 BESIDE = {
@@ -140,8 +140,10 @@ def write_parquet(content: Content, path: Path) -> None:
 
 def write_stereotales(content: Content, path: Path) -> None:
     """The stories of the run in the form of StereoTales' tables (`kgbias.stories.stereotales`)."""
-    kinds = dict.fromkeys((*COLUMNS, READER), "string") | {"extraction_score": "double"}
-    _parquet(path, kinds, story_table(content.run), {"warning": CONTENT_WARNING})
+    kinds = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER), "string") | {
+        "extraction_score": "double"
+    }
+    _parquet(path, kinds, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})
 
 
 def _parquet(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overloa
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
@@ -18,7 +18,7 @@ from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.models.spec import KINDS, on_server, parse
+from kgbias.models.spec import KINDS, parse
 from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
@@ -49,7 +49,6 @@ from kgbias.study.tested import Tested
 if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
-    from kgbias.evidence import Evidence
     from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
@@ -148,24 +147,6 @@ def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
         if step.prompts:
             asked[step.name,] = Asked(step.name, step.prompts, config.answers)
     return asked
-
-
-def _believed(
-    run: Run, model: str, opening: Mapping[str, Any], asking: BelievingOptions
-) -> "tuple[Rows[Evidence] | tuple[()], str]":
-    """What the model believes; nothing, and a line that says so, if it gives no probabilities."""
-    why = f"{model} gives no probabilities"
-    if KINDS[parse(model).kind].scorer:
-        try:
-            return run.evidence(model, asking=asking, **opening), ""
-        except ModelError as error:
-            if not on_server(model):
-                raise
-            why = str(error)
-    return (), (
-        f"what {model} believes is left out ({why}): kgbias probe choice {run.name} --model "
-        f"{model} has it choose between groups instead"
-    )
 
 
 class ProfileOptions(TypedDict, total=False):
@@ -414,7 +395,7 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped, Noted, few_names
+        from kgbias.study.mapping import Mapped, Noted, believed, few_names
 
         given: BelievingOptions = {**(asking or {})}
         folder = Path(folder)
@@ -436,8 +417,8 @@ class Study(Compared, Tested, Checked):
         if found := noted.kept():
             run = self.run(found["run"])
             self._context.remark("nothing has changed since the pages were written")
-            believed = () if found["left_out"] else run.evidence()
-            return Mapped(run, run.groups(), believed, report, explorer, found["left_out"])
+            rows: Any = () if found["left_out"] else run.evidence()
+            return Mapped(run, run.groups(), rows, report, explorer, found["left_out"])
         if minutes is not None:
             sized: Any
             name, sized = self._sized(model, name, minutes, called, options)
@@ -446,7 +427,7 @@ class Study(Compared, Tested, Checked):
         run = self.crawl(model, name=name, called=called, **options)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
-        rows, left_out = _believed(run, model, opening, given)
+        rows, left_out = believed(run, model, opening, given)
         folder.mkdir(parents=True, exist_ok=True)
         self.report(run, report, explorer=explorer)
         made = Mapped(run, groups, rows, report, explorer, left_out)
