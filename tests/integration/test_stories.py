@@ -116,7 +116,7 @@ def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
     stories = labelled()
     score, wrong = scored(stories, lambda s: reading(s, **copied(s)).said)
     assert score.found == score.labels and score.labels.total() == 162 and not wrong
-    invented = {"origin": ["Martian"], "home": "the moon", "wants": ["to fly to the moon"]}
+    invented = {"origin": ["Martian"], "home": ["the moon"], "wants": ["to fly to the moon"]}
     for story in stories[:12]:
         own = copied(story)
         more = reading(story, **{a: [*own.get(a, []), *v] for a, v in invented.items()})
