@@ -24,6 +24,7 @@ Row = tuple[Any, ...]
 
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
 _BUSY_SECONDS = 60
+_STEPS = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
 
@@ -96,6 +97,7 @@ class Database:
             )
         try:
             db.path = self.url
+            db.set_progress_handler(lambda: None, _STEPS)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
