@@ -1,5 +1,5 @@
 """What a stranger hands over: stores that act or lie, studies, packs, vectors, queries, a strange
-environment; and decisions of people in any order."""
+environment; decisions of people in any order; and crowds of visitors."""
 
 import csv
 import os
@@ -15,6 +15,7 @@ from typing import Any
 
 from tests.attack.commands import Commands
 from tests.attack.disturbed import READERS, TOML_TESTS, Tally, picture
+from tests.attack.visitors import visitors
 from tests.attack.worlds import MEASURE, TRIPLES, World
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
@@ -317,6 +318,7 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
     "memory": (memory, 60),
     "surroundings": (surroundings, 110),
     "reviews": (reviews, 50),
+    "visitors": (visitors, 12),
 }
 
 
