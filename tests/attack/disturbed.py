@@ -388,6 +388,8 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("faithfulness", "r"),
     ("ask", "women and music", "--set", "encoder=none"),
     ("review", "r", "--csv", "review.csv"),
+    ("verify",),
+    ("compact",),
     ("query", "summary"),
     ("query", "--cypher", "MATCH (n) RETURN count(n)"),
 )
