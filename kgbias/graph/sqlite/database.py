@@ -16,7 +16,13 @@ from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
-from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
+from kgbias.graph.sqlite.schema import (
+    latest,
+    migrate,
+    only_our_constraints,
+    tables,
+    version_of,
+)
 from kgbias.graph.types import Pulse, topic_model_id
 from kgbias.models.base import ModelInfo
 
@@ -104,7 +110,9 @@ class Database:
             db.create_function("model_title", 3, _title, deterministic=True)
             db.execute("PRAGMA trusted_schema = OFF")
             only_tables(db, self.url)
-            return db, version_of(db)
+            version = version_of(db)
+            only_our_constraints(db, self.url)
+            return db, version
         except BaseException:
             db.close()
             raise

@@ -96,12 +96,16 @@ def only_tables(db: sqlite3.Connection, path: str) -> None:
         None,
     )
     if found is not None:
-        kind, name = found
-        raise StoreError(
-            f"cannot open {path}: it holds the {kind} {shortened(str(name), 50)!r}, which is not "
-            "kgbias's and could change what is read or written: remove it with sqlite3, or restore "
-            "a copy"
-        )
+        raise acts(path, *found)
+
+
+def acts(path: str, kind: str, name: str) -> StoreError:
+    """The error for a file that contains something that acts by itself."""
+    return StoreError(
+        f"cannot open {path}: it holds the {kind} {shortened(str(name), 50)!r}, which is not "
+        "kgbias's and could change what is read or written: remove it with sqlite3, or restore a "
+        "copy"
+    )
 
 
 def _has_our_tables(path: str) -> bool:

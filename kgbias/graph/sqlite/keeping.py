@@ -18,7 +18,6 @@ from kgbias.graph.sqlite.rows import NODES
 from kgbias.graph.sqlite.schema import (
     LABELS,
     SHARED,
-    constraints,
     expected,
     key,
     references,
@@ -247,14 +246,10 @@ class Keeping(Crawls):
 
 
 def _missing(db: Connection) -> Iterator[Fault]:
-    """The indexes that the file lacks, without which seconds become hours; the constraints that it
-    has of its own, which refuse what kgbias writes."""
+    """The indexes that the file lacks, without which seconds become hours."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
     for name in sorted(expected().indexes - there):
         yield Fault("file", f"the index {name} is missing")
-    for table, what in sorted(constraints(db) - expected().constraints):
-        if table in tables():
-            yield Fault("file", f"{table} has a constraint that is not kgbias's: {what}")
 
 
 def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:

@@ -20,7 +20,7 @@ from kgbias.graph.decisions import PROPERTIES as DECISION
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
-from kgbias.graph.sqlite.file import APPLICATION
+from kgbias.graph.sqlite.file import APPLICATION, acts
 from kgbias.graph.types import (
     About,
     Answer,
@@ -420,7 +420,15 @@ class Expected(NamedTuple):
     constraints: frozenset[tuple[str, str]]
 
 
-def constraints(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+def only_our_constraints(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StoreError for a file in which a table of ours demands more of its rows than it should:
+    it would refuse what is written, or lose what was written before."""
+    for table, what in sorted(_constraints(connection) - expected().constraints):
+        if table in tables():
+            raise acts(path, f"constraint of the table {table}", what)
+
+
+def _constraints(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
     """What each table demands of its rows: the table, and which column must have a value or which
     columns are unique."""
     return frozenset(
@@ -446,7 +454,7 @@ def expected() -> Expected:
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
         columns = {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
-        return Expected(names, columns, constraints(db))
+        return Expected(names, columns, _constraints(db))
 
 
 def _statements(script: str) -> Iterator[str]:
