@@ -88,7 +88,7 @@ name = "s"
 model = "other"
 [measure]
 axes = false
-{"".join(f'{name} = "scores:scores.csv"{chr(10)}' for name in SCORED)}
+scorers = {{{", ".join(f'{name} = "scores:scores.csv"' for name in SCORED)}}}
 [report]
 [[export]]
 format = "graphml"
