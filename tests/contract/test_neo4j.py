@@ -208,7 +208,8 @@ def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
     import neo4j
 
     auth = ("neo4j", os.environ["NEO4J_PASSWORD"])
-    with neo4j.GraphDatabase.driver(empty_neo4j, auth=auth) as driver:
+    quiet: Any = {"notifications_min_severity": "OFF"}
+    with neo4j.GraphDatabase.driver(empty_neo4j, auth=auth, **quiet) as driver:
         run = driver.execute_query
         for text, more in (
             (f"MATCH (n) WITH n // x\rLOAD CSV FROM {FILE}", "LoadCSV"),
