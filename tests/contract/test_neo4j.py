@@ -217,7 +217,7 @@ def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
             ("MATCH (n) SET n.x = 1", "type w"),
         ):
             assert more in does_more(run, text, {}) and passed(text) is None
-        handed = dict(filter(None, map(passed, islice(hostile(random.Random(16)), 1_000))))
-        assert len(handed) > 30
+        handed = dict(filter(None, map(passed, islice(hostile(random.Random(16)), 500))))
+        assert len(handed) > 20
         for text, values in handed.items():
             assert not does_more(run, text, values), text
