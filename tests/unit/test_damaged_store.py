@@ -1,6 +1,9 @@
 """A damaged or unwritable SQLite file is told in one line, whatever is asked of it."""
 
+import os
+import signal
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -308,6 +311,22 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
             ["ALTER TABLE triple ADD COLUMN x GENERATED ALWAYS AS (length(zeroblob(9)))"],
             "computed column 'x'",
         ),
+        (["CREATE INDEX i ON triple (length(zeroblob(9) || id))"], "computed index 'i'"),
+        (["CREATE INDEX i ON triple (id) WHERE object_id > 'x'"], "computed index 'i'"),
+        (
+            ["CREATE TABLE own (a TEXT DEFAULT /**/ (randomblob(900000000)))"],
+            "computed default of 'a'",
+        ),
+        (["CREATE TABLE own (a TEXT CHECK/**/(length(a) > 9))"], "constraint of the table 'own'"),
+        (["CREATE TABLE own (a UNIQUE ON/**/CONFLICT IGNORE)"], "constraint of the table 'own'"),
+        (
+            ["DELETE FROM score", "CREATE UNIQUE INDEX i ON score (metric_id)"],
+            "constraint of the table score 'UNIQUE metric_id'",  # INSERT OR REPLACE would obey it
+        ),
+        (
+            ["ALTER TABLE flagged ADD COLUMN x TEXT NOT NULL DEFAULT ''"],
+            "constraint of the table flagged 'NOT NULL x'",
+        ),
         (["CREATE VIEW 'a\x1b[2Jb' AS SELECT 1"], r"view 'a"),
     ],
 )
@@ -352,6 +371,15 @@ def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path) -> 
     db = sqlite3.connect(":memory:", factory=Connection)
     with pytest.raises(StoreError, match=r"is damaged \(malformed JSON\)"):
         db.execute("SELECT value FROM json_each('[')").fetchall()
+
+
+def test_ctrl_c_ends_a_query_that_does_not_end(file: Path) -> None:
+    with (
+        open_store(str(file), create=False) as store,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        store.select(ENDLESS.replace("SELECT x FROM n", "SELECT max(x) FROM n"))
 
 
 def test_a_traceback_that_a_value_led_to_names_it(file: Path) -> None:

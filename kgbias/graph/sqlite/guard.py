@@ -77,7 +77,8 @@ class Cursor(sqlite3.Cursor):
 
 @contextmanager
 def guarded(path: str) -> Iterator[None]:
-    """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes."""
+    """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes;
+    the one that Ctrl-C causes into KeyboardInterrupt."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
@@ -87,6 +88,8 @@ def guarded(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         lost = _LOST.match(str(error))
+        if name == "SQLITE_INTERRUPT":
+            raise KeyboardInterrupt from error
         if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)

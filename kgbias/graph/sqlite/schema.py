@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import PROPERTIES as DECISION
@@ -20,7 +21,7 @@ from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
 from kgbias.graph.recorded import Heard, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
-from kgbias.graph.sqlite.file import APPLICATION
+from kgbias.graph.sqlite.file import APPLICATION, acts
 from kgbias.graph.types import (
     About,
     Answer,
@@ -438,10 +439,40 @@ def tables() -> dict[str, tuple[str, ...]]:
     return list(_versions())[-1]
 
 
+class Expected(NamedTuple):
+    """What a store of the latest version has: the names of its indexes; for each column, by table
+    and name, its type and whether it must have a value; and its constraints."""
+
+    indexes: frozenset[str]
+    columns: dict[tuple[str, str], tuple[str, bool]]
+    constraints: frozenset[tuple[str, str]]
+
+
+def only_our_constraints(connection: sqlite3.Connection, path: str) -> None:
+    """Raise StoreError for a file in which a table of ours demands more of its rows than it should:
+    it would refuse what is written, or lose what was written before."""
+    for table, what in sorted(_constraints(connection) - expected().constraints):
+        if table in tables():
+            raise acts(path, f"constraint of the table {table}", what)
+
+
+def _constraints(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
+    """What each table demands of its rows: the table, and which column must have a value or which
+    columns are unique."""
+    return frozenset(
+        connection.execute(
+            "SELECT t.name, 'NOT NULL ' || c.name "
+            "FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
+            """WHERE t.type = 'table' AND (c."notnull" OR c.pk) UNION """
+            "SELECT t.name, 'UNIQUE ' || (SELECT group_concat(name) FROM pragma_index_info(i.name))"
+            " FROM sqlite_master AS t, pragma_index_list(t.name) AS i "
+            """WHERE t.type = 'table' AND i."unique" """
+        )
+    )
+
+
 @cache
-def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
-    """The names of the indexes in a store of the latest version; and for each column, by table and
-    name, its type and whether it must have a value."""
+def expected() -> Expected:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         indexes = db.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
@@ -450,7 +481,8 @@ def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]
             "pragma_table_info(t.name) AS c WHERE t.type = 'table' ORDER BY t.name, c.cid"
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
-        return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+        columns = {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+        return Expected(names, columns, _constraints(db))
 
 
 def _statements(script: str) -> Iterator[str]:
