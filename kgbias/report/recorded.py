@@ -56,8 +56,8 @@ def _note(held: Held) -> str:
         "annotators of that table recorded it, which makes it neither true nor common.",
         "A model that says something of every group also says it of the one it is recorded of: "
         "only the difference tells whether it is tied to the group.",
-        "The rules miss more matches than they find wrongly: read what is said and what is recorded "
-        "as lower bounds. Intervals are over groups.",
+        "The rules miss more matches than they find wrongly: read the shares said and recorded as "
+        "lower bounds. Intervals are over groups.",
     ]
     if record["model"]:
         asked = sum(each.believed is not None for each in held.heard)
