@@ -57,7 +57,7 @@ _SHOWN = 10
 @setting(
     "offensiveness-column",
     metavar="NAME",
-    help="The column of how offensive they are (default: offensiveness or offensiveness_score).",
+    help="The column of how offensive they are (default: offensiveness, or that of SeeGULL).",
 )
 @click.option(
     "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/word-sets.md)."

@@ -25,7 +25,8 @@ _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
 _GROUP = ("group", "identity")
 _ATTRIBUTE = ("attribute",)
-_OFFENSIVENESS = ("offensiveness", "offensiveness_score")
+# The last is the name in SeeGULL's file of nations.
+_OFFENSIVENESS = ("offensiveness", "offensiveness_score", "mean offensiveness_score")
 _ANNOTATORS = ("stereotype", "region_stereo")
 _RATINGS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
 _LONGEST = 200  # characters of a group or an attribute

@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kgbias.crawl import merge
 from kgbias.graph.between import Named
 from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted
@@ -21,6 +20,7 @@ from kgbias.graph.types import (
     statement_id,
 )
 from kgbias.io.progress import Progress, Silent
+from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Filters:
     """Which triples to keep: those about `groups`, with `predicate`, on a topic whose name contains
     `topic`, said at least `min_count` times; from what remains, the `per_group` most frequent of
     each group, then the `limit` most frequent of all. Ties are shared evenly among the groups.
-    With `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
+    With `merged`, near-duplicates count as one (`kgbias.measure.merge`)."""
 
     groups: tuple[str, ...] = ()
     predicate: str | None = None

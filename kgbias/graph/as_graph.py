@@ -73,12 +73,10 @@ def places(run_id: str, found: Sequence[NodePlace]) -> Iterator[Edges]:
         yield "PLACED", "Run", LABELS[kind], own
 
 
-def near_duplicates(run: str, links: Sequence[NearDuplicate]) -> Iterator[Edges]:
+def near_duplicates(run: str, links: Sequence[NearDuplicate]) -> Edges:
     """Here `run` is the name of a run, as in edges that name theirs."""
-    for kind in ("object", "predicate"):
-        of = [x for x in links if x.kind == kind]
-        own = [(x.node_id, x.head_id, values("NEAR", x, run=run)) for x in of]
-        yield "NEAR", LABELS[kind], LABELS[kind], own
+    own = [(x.statement_id, x.head_id, values("NEAR", x, run=run)) for x in links]
+    return "NEAR", "Statement", "Statement", own
 
 
 def topic_models(run_id: str, found: Sequence[TopicModel]) -> Iterator[Nodes]:

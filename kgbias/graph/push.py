@@ -11,6 +11,7 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import spoken
 
 _CHUNK = 5_000
 _T = TypeVar("_T")
@@ -51,7 +52,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_scores(run.id, metric, list(apart.values()))
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
-        progress.stage(measure, len(scores))
+        progress.stage(spoken(measure), len(scores))
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
     said = {t.id for t in triples}

@@ -520,7 +520,7 @@ EDGES: tuple[Edge, ...] = (
     Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
-        (("Object", "Object"), ("Predicate", "Predicate")),
+        (("Statement", "Statement"),),
         (*_RUN, *properties(NearDuplicate)),
         ("run",),
     ),

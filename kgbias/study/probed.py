@@ -471,7 +471,7 @@ class Probed(OfRun):
         category the statements, the names of each group, and the groups with `too_few_names`."""
         from kgbias.evidence import planned, price
 
-        given, _ = _asking(asking)
+        given, _ = asking_of(asking)
         plans, carriers = planned(
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
@@ -562,7 +562,7 @@ def _joint(
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
             raise DoesNotApply(name, ("model",))
-    given, (executor, processes) = _asking(asking)
+    given, (executor, processes) = asking_of(asking)
     declared, counts = _declared(indicators), Selection(**selection)
     own: str | None = None
     with (
@@ -602,7 +602,7 @@ def _declared(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def _asking(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
+def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
     """How to ask a model, and where it runs."""
     from kgbias.evidence import Asking
     from kgbias.probe.sets import read_statements

@@ -34,7 +34,6 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     Triple,
-    node_id,
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
@@ -214,11 +213,9 @@ def test_probes(store: Store, run: Run) -> None:
 
 
 def links() -> list[NearDuplicate]:
-    ids = {text: node_id("object", text) for text in ("song", "songs")}
-    verbs = {text: node_id("predicate", text) for text in ("love", "adore")}
     return [
-        NearDuplicate("object", ids["song"], ids["songs"], "song", "songs", 0.97, "m@1"),
-        NearDuplicate("predicate", verbs["adore"], verbs["love"], "adore", "love", 0.9, "m@1"),
+        NearDuplicate(("adore", "smoke"), ("love", "song"), 0.9, "m@1"),
+        NearDuplicate(("love", "songs"), ("love", "song"), 0.97, "m@1"),
     ]
 
 
@@ -254,8 +251,13 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
     for _ in range(2):
         store.save_near_duplicates(run.id, links())
     assert store.near_duplicates(run.id) == links()
-    text = "MATCH (n:Object)-[x:NEAR {run: 'middle'}]->(h:Object) RETURN n.text AS n, h.text AS h"
-    assert store.query(text).rows == [("song", "songs")]
+    text = (
+        "MATCH (n:Statement)-[x:NEAR {run: 'middle'}]->(h:Statement) "
+        "RETURN n.text AS n, h.text AS h, x.similarity AS s ORDER BY n"
+    )
+    assert store.query(text).rows == [
+        ("adore smoke", "love song", 0.9), ("love songs", "love song", 0.97),
+    ]  # fmt: skip
     store.save_near_duplicates(run.id, [])
     assert store.near_duplicates(run.id) == []
 

@@ -21,6 +21,7 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     NameProbe,
+    NearDuplicate,
     NodePlace,
     ProbedEdge,
     Run,
@@ -101,6 +102,9 @@ def overlapping(store: Store) -> None:
     figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
     store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
     store.save_believing(OTHER.id, BELIEVING)
+    store.save_near_duplicates(
+        OTHER.id, [NearDuplicate(("sing", "songs"), ("love", "songs"), 0.9, "m@1")]
+    )
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     store.save_flags(FLAGGED)
     of_elves = [h for h in HELD.heard if h.group == "Elves"]
@@ -130,7 +134,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert told == {
         "Category": 1, "SocialGroup": 1, "Predicate": 3, "Object": 3, "Triple": 3, "Run": 1,
         "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 2,
+        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 3,
         "Answer": 2, "Name": 1, "Rater": 1, "Stereotype": 1,
     }  # fmt: skip
     assert store.faults() == []

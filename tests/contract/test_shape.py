@@ -243,12 +243,7 @@ def everything(store: Store) -> None:
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(
         RUN.id,
-        [
-            NearDuplicate("object", SONG.object_id, SONGS.object_id, "song", "songs", 0.97, "m@1"),
-            NearDuplicate(
-                "predicate", SONG.predicate_id, SONGS.predicate_id, "adore", "love", 0.9, "m@1"
-            ),
-        ],
+        [NearDuplicate(("adore", "song"), ("love", "songs"), 0.97, "m@1")],
     )
     places = [
         NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1),

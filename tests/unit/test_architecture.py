@@ -37,7 +37,7 @@ HOUSE = house()
 
 def imports(path: Path, package: str = "kgbias") -> Iterator[str]:
     """The modules of a package that a file imports, those inside functions too."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(HOUSE.parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
             if node.module == package:

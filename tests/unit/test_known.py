@@ -208,11 +208,13 @@ def test_the_shipped_table() -> None:
     assert {g for seed in seeds for g in seed.groups} == {entry.group for entry in table}
 
 
-def test_seegull_as_published(tmp_path: Path) -> None:
-    """What nobody rated has no rating, though the file gives 0."""
+@pytest.mark.parametrize("column", ["offensiveness_score", "mean offensiveness_score"])
+def test_seegull_as_published(column: str, tmp_path: Path) -> None:
+    """Its files of states and of nations. What nobody rated has no rating, though the file gives
+    0."""
     path = tmp_path / "states.csv"
     path.write_text(
-        "identity,attribute,region_stereo,Annotation1,Annotation2,Annotation3,offensiveness_score\n"
+        f"identity,attribute,region_stereo,Annotation1,Annotation2,Annotation3,{column}\n"
         ".Texan,blue_collar,2,NA,NA,NA,0\nTexan,rude,1,1,3,1,1.67\nTexan,rude,1,1,3,1,1.67\n"
     )
     first, second = read_stereotypes(path)

@@ -173,11 +173,13 @@ RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
 _FORGET_LINKS = "MATCH ()-[near:NEAR {run: $name}]->() DELETE near"
 _READ_LINKS = """
-MATCH (run:Run {{uid: $run}})
-MATCH (n:{label})-[near:NEAR {{run: run.name}}]->(head:{label})
-RETURN '{kind}' AS kind, n.uid AS node_id, head.uid AS head_id, n.text AS text,
-       head.text AS head_text, properties(near) AS near
-ORDER BY head_text, text, node_id"""
+MATCH (run:Run {uid: $run})
+MATCH (said:Statement)-[near:NEAR {run: run.name}]->(head:Statement)
+MATCH (p:Predicate {uid: said.predicate_uid}), (o:Object {uid: said.object_uid})
+MATCH (hp:Predicate {uid: head.predicate_uid}), (ho:Object {uid: head.object_uid})
+RETURN p.text AS p, o.text AS o, hp.text AS head_p, ho.text AS head_o,
+       near.similarity AS similarity, near.method AS method
+ORDER BY head_p, head_o, head.uid, p, o, said.uid"""
 
 _FORGET_HELD = (
     "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
@@ -432,19 +434,18 @@ class Findings(Neo4jSession):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
-        statements: list[Statement] = [(_FORGET_LINKS, {"name": name})]
-        for table in as_graph.near_duplicates(name, links):
-            statements += of_edges(table, new=True)
-        self.write(*statements)
+        self._add_statements([end for x in links for end in x.ends])
+        made = of_edges(as_graph.near_duplicates(name, links), new=True)
+        self.write((_FORGET_LINKS, {"name": name}), *made)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
-            link
-            for kind in ("object", "predicate")
-            for link in self.records(
-                NearDuplicate, _READ_LINKS.format(label=LABELS[kind], kind=kind), run=run_id
+            NearDuplicate(
+                (row["p"], row["o"]), (row["head_p"], row["head_o"]), row["similarity"],
+                row["method"],
             )
-        ]
+            for row in self.read(_READ_LINKS, run=run_id)
+        ]  # fmt: skip
 
     def save_held(self, run_id: str, held: Held) -> None:
         name = self.run_name(run_id)

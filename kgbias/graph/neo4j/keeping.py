@@ -27,11 +27,11 @@ _ASKED = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TE
 def _statement_stays(variable: str) -> str:
     return f"""({_ASKED.replace("(n)", f"({variable})")}
     OR EXISTS {{ ({variable})-[p:PROBED|CHOSEN|BELIEVED]->() WHERE p.run <> run.name }}
-    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }})"""
+    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ ({variable})-[p:NEAR]-() WHERE p.run <> run.name }})"""
 
 
 _OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
-_NEAR = "EXISTS { (n)-[e:NEAR]-() WHERE e.run <> run.name }"
 
 _SAID = """
 MATCH (run:Run {uid: $run})
@@ -50,7 +50,7 @@ CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:
        UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
        UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held} OR {_NEAR}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
 
 
@@ -81,6 +81,7 @@ WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
        UNION WITH run MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
+       UNION WITH run MATCH (n:Statement)-[:NEAR {{run: run.name}}]-() RETURN n
        UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""

@@ -85,6 +85,13 @@ SELECT stereotype.*, heard.* FROM heard JOIN stereotype ON id = stereotype_id
 WHERE run_id = ? AND stereotype_table_id = ? ORDER BY id"""
 _MARKS = """
 SELECT recorded.* FROM recorded WHERE run_id = ? AND stereotype_table_id = ? ORDER BY triple_id"""
+_LINKS = """
+SELECT p.text, o.text, head_p.text, head_o.text, similarity, method FROM near_duplicate
+JOIN statement AS said ON said.id = statement_id JOIN statement AS head ON head.id = head_id
+JOIN predicate AS p ON p.id = said.predicate_id JOIN object AS o ON o.id = said.object_id
+JOIN predicate AS head_p ON head_p.id = head.predicate_id
+JOIN object AS head_o ON head_o.id = head.object_id
+WHERE run_id = ? ORDER BY head_p.text, head_o.text, head_id, p.text, o.text, statement_id"""
 
 
 class Findings(Database):
@@ -253,20 +260,14 @@ class Findings(Database):
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
+            self._add_statements([end for x in links for end in x.ends])
             self._put("near_duplicate", links, "INSERT", run_id=run_id)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
-        found: list[NearDuplicate] = []
-        for kind in ("object", "predicate"):
-            found += self._records(
-                NearDuplicate,
-                "SELECT near_duplicate.*, said.text AS text, head.text AS head_text "
-                f"FROM near_duplicate JOIN {kind} AS said ON said.id = node_id "
-                f"JOIN {kind} AS head ON head.id = head_id WHERE run_id = ? AND kind = ? "
-                "ORDER BY head.text, said.text, node_id",
-                (run_id, kind),
-            )
-        return found
+        return [
+            NearDuplicate((p, o), (head_p, head_o), similarity, method)
+            for p, o, head_p, head_o, similarity, method in self._db.execute(_LINKS, (run_id,))
+        ]
 
     def save_held(self, run_id: str, held: Held) -> None:
         table = held.table.id

@@ -123,8 +123,9 @@ _EDGE_OF_TEST = """
     SELECT test_id AS a, node_id AS b, side FROM association_edge
     JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
 _NEAR = f"""
-    SELECT node_id AS a, head_id AS b, run.name AS run, {_own("NEAR", "run", of="near_duplicate")}
-    FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = '{{kind}}'"""
+    SELECT statement_id AS a, head_id AS b, run.name AS run,
+           {_own("NEAR", "run", of="near_duplicate")}
+    FROM near_duplicate JOIN run ON run.id = run_id"""
 _PLACE = f"""
     SELECT run_id AS a, node_id AS b, {_own("PLACED")} FROM place WHERE kind = '{{kind}}'"""
 
@@ -267,8 +268,7 @@ EDGES = {
         FROM passage_relation JOIN run ON run.id = run_id""",
     ("READ_BY", "BenchmarkItem", "Model"): f"""
         SELECT item_id AS a, model_id AS b, {_own("READ_BY")} FROM item_score""",
-    ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
-    ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
+    ("NEAR", "Statement", "Statement"): _NEAR,
     ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,
     **{
         (tone.upper(), "SocialGroup", "Object"): f"{_STEREOTYPE} WHERE regard.label = '{tone}'"

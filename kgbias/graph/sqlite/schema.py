@@ -344,6 +344,15 @@ MIGRATIONS = [
         stereotype_id TEXT, {columns_of(Mark)},
         PRIMARY KEY (run_id, stereotype_table_id, triple_id)) WITHOUT ROWID;
     """,
+    f"""
+    -- Links between statements, and no longer between objects or predicates: those are dropped, and
+    -- `merge` finds the new ones.
+    DROP TABLE near_duplicate;
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, statement_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        {columns_of(NearDuplicate)},
+        PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
@@ -535,6 +544,7 @@ _PARTS = (
 )
 _NAMED_OTHERWISE = (
     ("run_association", "test_id", "association_test"),
+    ("near_duplicate", "head_id", "statement"),
     ("passage_relation", "source_uid", "passage"),
     ("passage_relation", "target_uid", "passage"),
     ("profile", "name_id", "given_name"),
@@ -542,8 +552,6 @@ _NAMED_OTHERWISE = (
 )
 _OF_SEVERAL = (  # by the `kind` of the row
     ("association_edge", "node_id", ("group", "object", "topic")),
-    ("near_duplicate", "node_id", ("object", "predicate")),
-    ("near_duplicate", "head_id", ("object", "predicate")),
     ("place", "node_id", ("group", "object")),
 )
 _LOOSE = (
