@@ -61,7 +61,11 @@ def _note(held: Held) -> str:
     ]
     if record["model"]:
         asked = sum(each.believed is not None for each in held.heard)
-        parts.append(f"Believed: by {record['model']}, which was asked about {asked} of them.")
+        some = ", and which is no random choice" if asked < len(held.heard) else ""
+        parts.append(
+            f"Believed: by {record['model']}, which was asked about {asked} of the "
+            f"{len(held.heard)}{some}."
+        )
     if (floor := record["floor"]).get("tested"):
         parts.append(
             "Of made-up names, the same test finds "
