@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kgbias
+from kgbias.errors import StoreError
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
 from kgbias.export import write_export
@@ -77,6 +78,21 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         table.write_text("group,attribute\nOhioans,hat\n", "utf-8")
         run.known(table)
         assert {mark.mark for mark in marks(run).values()} == {"new"}
+
+
+def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
+    files: tuple[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refused(*_: object) -> None:
+        raise StoreError("it is read-only")
+
+    db, table = files
+    with kgbias.open(db) as study:
+        monkeypatch.setattr(type(study.run("said").stored.store), "save_held", refused)
+        assert study.run("said").known(table).rows
+    assert "the marks are not kept: it is read-only" in caplog.text
 
 
 def test_of_several_tables_the_strongest_mark_counts() -> None:
