@@ -141,6 +141,10 @@ def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None
         for path in tmp_path.glob("a*"):
             if path.is_file() and "manifest" not in path.name and "nodes" not in path.name:
                 assert "recorded_as" in path.read_text("utf-8"), path
+        run.publish(tmp_path / "set")
+        card = (tmp_path / "set" / "README.md").read_text("utf-8")
+        assert "whose text is from these tables: own (licence not known)" in card
+        assert all(f"`{name}`" in card for name in COLUMNS)
         frame = run.evidence().to_frame()
         assert set(frame["recorded"]) == {"known", "related", "new", ""}
         assert list(frame.columns[-3:]) == list(COLUMNS)
