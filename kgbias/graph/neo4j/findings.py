@@ -168,7 +168,12 @@ WITH DISTINCT p.uid AS predicate, o.uid AS object
 MATCH (v:StatementVector {predicate_uid: predicate, object_uid: object, encoder: $encoder})
 RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
-_FORGET_LINKS = "MATCH ()-[near:NEAR {run: $name}]->() DELETE near"
+_FORGET_LINKS = """
+MATCH (said:Statement)-[near:NEAR {run: $name}]->(head:Statement)
+DELETE near
+WITH said, head UNWIND [said, head] AS n
+WITH DISTINCT n WHERE NOT EXISTS { (n)-[e]-() WHERE type(e) <> 'STATES' }
+DETACH DELETE n"""
 _READ_LINKS = """
 MATCH (run:Run {uid: $run})
 MATCH (said:Statement)-[near:NEAR {run: run.name}]->(head:Statement)
@@ -402,9 +407,9 @@ class Findings(Neo4jSession):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
+        self.write((_FORGET_LINKS, {"name": name}))
         self._add_statements([end for x in links for end in x.ends])
-        made = of_edges(as_graph.near_duplicates(name, links), new=True)
-        self.write((_FORGET_LINKS, {"name": name}), *made)
+        self.write(*of_edges(as_graph.near_duplicates(name, links), new=True))
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [

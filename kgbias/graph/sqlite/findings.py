@@ -9,6 +9,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.labels import Label, label_of
 from kgbias.graph.record import in_graph, read_settings
 from kgbias.graph.sqlite.database import Database
+from kgbias.graph.sqlite.schema import references
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -65,6 +66,9 @@ JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.m
 WHERE r.run_id = :run AND triple_id IN (SELECT triple_id FROM generation WHERE run_id = :run)
 ORDER BY m.measure, triple_id, a.method"""
 
+_LINKED = """
+SELECT statement_id FROM near_duplicate WHERE run_id = ?1
+UNION SELECT head_id FROM near_duplicate WHERE run_id = ?1"""
 _LINKS = """
 SELECT p.text, o.text, head_p.text, head_o.text, similarity, method FROM near_duplicate
 JOIN statement AS said ON said.id = statement_id JOIN statement AS head ON head.id = head_id
@@ -239,9 +243,14 @@ class Findings(Database):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
+            old = self._db.execute(_LINKED, (run_id,)).fetchall()
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
             self._add_statements([end for x in links for end in x.ends])
             self._put("near_duplicate", links, "INSERT", run_id=run_id)
+            held = " UNION ".join(
+                f'SELECT {r.column} FROM "{r.table}"' for r in references() if r.to == "statement"
+            )
+            self._db.executemany(f"DELETE FROM statement WHERE id = ? AND id NOT IN ({held})", old)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
