@@ -243,14 +243,18 @@ class Findings(Database):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
-            old = self._db.execute(_LINKED, (run_id,)).fetchall()
+            old = [id for (id,) in self._db.execute(_LINKED, (run_id,))]
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
             self._add_statements([end for x in links for end in x.ends])
             self._put("near_duplicate", links, "INSERT", run_id=run_id)
             held = " UNION ".join(
                 f'SELECT {r.column} FROM "{r.table}"' for r in references() if r.to == "statement"
             )
-            self._db.executemany(f"DELETE FROM statement WHERE id = ? AND id NOT IN ({held})", old)
+            self._db.execute(
+                "DELETE FROM statement WHERE id IN (SELECT value FROM json_each(?)) "
+                f"AND id NOT IN ({held})",
+                (canonical_json(old),),
+            )
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
