@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.between import Named
+from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
@@ -144,6 +145,12 @@ class Content:
         }
 
     @cached_property
+    def recorded(self) -> dict[str, Recorded]:
+        """What tables of recorded stereotypes have about the triples, by the triple's id; empty if
+        the run was held against none."""
+        return recorded(self.run.held())
+
+    @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:
         """By a triple's id, the rank of its group before the statement and the number of groups
         ranked; from the probing of the run's own model or, if it has none, from the first."""
@@ -173,5 +180,9 @@ class Content:
 
     @cached_property
     def graph(self) -> Any:
-        """The triples as a networkx graph."""
-        return to_networkx(self.triples, self.category)
+        """The triples as a networkx graph, its edges with what was recorded."""
+        graph = to_networkx(self.triples, self.category)
+        for _, _, key, data in graph.edges(keys=True, data=True):
+            if (mark := self.recorded.get(key.partition(" ")[0])) is not None:
+                data |= mark.cells
+        return graph

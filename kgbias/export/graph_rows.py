@@ -21,6 +21,7 @@ class GraphRows(Passes):
         self.corpus = run.corpus()
         self.sofa = run.sofa()
         self.labels = run.store.labels()
+        self.held = run.held()
         of_results = {r.probe_set for r in self.sofa}
         self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
 
@@ -47,6 +48,7 @@ class GraphRows(Passes):
         yield from as_graph.topic_models(run.id, self.topic_models)
         yield "Statement", self._statements_stated()
         yield as_graph.passages(run.id, self.corpus)
+        yield from as_graph.stereotypes(self.held)
         yield from as_graph.profiles(self.profiles)
         yield as_graph.names(self.names)
         yield as_graph.descriptors(self.flags)
@@ -87,6 +89,7 @@ class GraphRows(Passes):
         yield from as_graph.of_sofa(self.sofa)
         yield from as_graph.of_passages(run.id, run.name, self.corpus)
         yield as_graph.near_duplicates(run.name, self.near)
+        yield from as_graph.of_held(run.id, run.name, self.held)
 
     def _within(self, start: str, end: str, rows: Iterable[Ends]) -> Iterator[Ends]:
         return (

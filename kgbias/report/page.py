@@ -138,6 +138,13 @@ _SECTIONS = {
         "This is a different kind of evidence from a probability, and no verdict rests on it.",
         ("choices",),
     ),
+    "recorded": (
+        "Recorded by people",
+        "How many of the stereotypes that people recorded about these groups the model says, and "
+        "believes, and what it believes that they did not record. Recorded means by the "
+        "annotators of that table: neither true nor common.",
+        ("recorded",),
+    ),
     "in-stories": (
         "Said when asked, told in stories",
         "What the crawl said of a group that the same model's stories about this group also say "

@@ -16,7 +16,7 @@ from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
-from kgbias.evidence.asked import stem
+from kgbias.evidence.asked import most_probes, stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.beside import _rank_correlations
 from kgbias.evidence.joint import verdict
@@ -110,6 +110,14 @@ def run(store: SQLiteStore) -> StoredRun:
 def of(rows: Sequence[Any], group: str, thing: str) -> Any:
     (row,) = [r for r in rows if (r.group, r.object) == (group, thing)]
     return row
+
+
+def test_how_many_probes_a_crawl_may_lead_to() -> None:
+    """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each."""
+    assert most_probes(GROUPS, 10, Asking()) == 3 * (18 * 30 + 18 * 6)
+    assert most_probes(GROUPS, 10, Asking(probes=1000)) == 1000
+    given = Asking(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
+    assert most_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1)
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:

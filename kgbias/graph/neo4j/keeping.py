@@ -125,6 +125,12 @@ WITH DISTINCT run, n""",
 MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
 WITH DISTINCT run, n
 WHERE NOT EXISTS { (n)<-[:GIVEN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }""",
+    "Stereotype": """
+MATCH (run:Run {uid: $run})-[:HEARD]->(n:Stereotype)
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HEARD]-(o:Run) WHERE o <> run }""",
+    "StereotypeTable": """
+MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",
     "Triple": f"""{_SAID}
 WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",
@@ -201,6 +207,8 @@ _REFERENCES = {
     "Statement whose object is missing": "MATCH (n:Statement) "
     "WHERE n.object_uid IS NOT NULL AND NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
     "Passage without a run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
+    "Stereotype without its table": "MATCH (n:Stereotype) "
+    "WHERE NOT EXISTS { (n)<-[:LISTS]-(:StereotypeTable) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
 _SPEC = "coalesce(x.spec, m.name), m.revision"
@@ -232,6 +240,11 @@ _CONTENT = {
     "Label": (
         "(r:Rater)-[n:LABELLED]->(t:Triple)",
         f"t.uid, r.uid, {', '.join(f'n.{name}' for name in CONTENT)}",
+    ),
+    "StereotypeTable": ("(n:StereotypeTable)", "n.name, n.checksum"),
+    "Stereotype": (
+        "(n:Stereotype)<-[:LISTS]-(table:StereotypeTable)",
+        "table.uid, n.people, n.attribute",
     ),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
 }

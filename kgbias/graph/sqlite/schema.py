@@ -18,6 +18,7 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import PROPERTIES as DECISION
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
+from kgbias.graph.recorded import Heard, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file import APPLICATION
 from kgbias.graph.types import (
@@ -326,6 +327,24 @@ MIGRATIONS = [
     ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
     """,
     f"""
+    -- Stereotypes that people recorded, and what a table has about a run's statements.
+    CREATE TABLE stereotype_table (
+        id TEXT PRIMARY KEY, {columns_of(StereotypeTable)}) WITHOUT ROWID;
+    CREATE TABLE stereotype (
+        id TEXT PRIMARY KEY, stereotype_table_id TEXT NOT NULL,
+        {columns_of(Stereotype)}) WITHOUT ROWID;
+    CREATE TABLE held_against (
+        run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, record TEXT NOT NULL,
+        PRIMARY KEY (run_id, stereotype_table_id)) WITHOUT ROWID;
+    CREATE TABLE heard (
+        run_id TEXT NOT NULL, stereotype_id TEXT NOT NULL, {columns_of(Heard)},
+        PRIMARY KEY (run_id, stereotype_id)) WITHOUT ROWID;
+    CREATE TABLE recorded (  -- stereotype_id is NULL for a triple that is new to the table
+        run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, triple_id TEXT NOT NULL,
+        stereotype_id TEXT, {columns_of(Mark)},
+        PRIMARY KEY (run_id, stereotype_table_id, triple_id)) WITHOUT ROWID;
+    """,
+    f"""
     -- Links between statements, and no longer between objects or predicates: those are dropped, and
     -- `merge` finds the new ones.
     DROP TABLE near_duplicate;
@@ -469,8 +488,9 @@ KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"
 # The nodes that runs share, each before those that it refers to (names last: a name that only a
 # group holds goes with it), and the labels of all nodes.
 SHARED = (
-    "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
-    "group", "category", "metric", "model", "given_name", "descriptor", "name", "rater",
+    "association_test", "sofa", "probe_set", "stereotype", "stereotype_table", "triple",
+    "statement", "topic", "predicate", "object", "group", "category", "metric", "model",
+    "given_name", "descriptor", "name", "rater",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -497,6 +517,8 @@ LABELS = {
     "probe_set": "ProbeSet",
     "sofa": "SofaResult",
     "name": "Name",
+    "stereotype_table": "StereotypeTable",
+    "stereotype": "Stereotype",
 }
 
 
