@@ -258,8 +258,11 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
     assert store.query(text).rows == [
         ("adore smoke", "love song", 0.9), ("love songs", "love song", 0.97),
     ]  # fmt: skip
+    store.save_probes(run.id, PROBED, edges(1))
     store.save_near_duplicates(run.id, [])
     assert store.near_duplicates(run.id) == []
+    rows = store.query("MATCH (s:Statement) RETURN s.text AS text").rows
+    assert rows == [("adore smoke",)]  # which was asked about
 
 
 def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -> None:
