@@ -124,7 +124,7 @@ HEAVY: Writers = {  # those that load a model
 }
 
 
-def prepare(folder: Path, argv: Sequence[str]) -> None:
+def prepare(folder: Path, argv: Sequence[str] = ()) -> None:
     """The files that the writers read, beside those of a world."""
     if OLD in argv:
         _write_old(folder / "kgbias.db", folder / OLD)
