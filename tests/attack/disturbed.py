@@ -124,7 +124,7 @@ HEAVY: Writers = {  # those that load a model
 }
 
 
-def prepare(folder: Path, argv: Sequence[str]) -> None:
+def prepare(folder: Path, argv: Sequence[str] = ()) -> None:
     """The files that the writers read, beside those of a world."""
     if OLD in argv:
         _write_old(folder / "kgbias.db", folder / OLD)
@@ -140,12 +140,15 @@ def prepare(folder: Path, argv: Sequence[str]) -> None:
 
 def _write_old(store: Path, old: Path) -> None:
     """Write a store as the first version, with the rows of another."""
+    now = schema.tables()
     with pytest.MonkeyPatch.context() as patched, closing(sqlite3.connect(old)) as db:
         db.isolation_level = None
         patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
         schema.migrate(db)
         db.execute("ATTACH ? AS new", (str(store),))
         for table, columns in schema.columns(db).items():
+            if not set(columns) <= set(now.get(table, ())):
+                continue  # a later version has no such rows
             listed = ", ".join(columns)
             db.execute(f'DELETE FROM main."{table}"')
             db.execute(f'INSERT INTO main."{table}" ({listed}) SELECT {listed} FROM new."{table}"')

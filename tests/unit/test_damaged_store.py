@@ -230,6 +230,14 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
         db.execute("SELECT ?", ())
 
 
+def test_a_log_that_cannot_be_mapped_is_not_put_down_to_the_disk() -> None:
+    """SQLite calls it a disk I/O error; `ulimit -v` causes it."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMMAP"
+    with pytest.raises(StoreError, match=r"not enough memory to open x\.db"), guarded("x.db"):
+        raise error
+
+
 def changed(file: Path, *statements: str) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         for statement in statements:

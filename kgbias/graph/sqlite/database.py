@@ -111,7 +111,7 @@ class Database:
             db.execute("PRAGMA trusted_schema = OFF")
             only_tables(db, self.url)
             version = version_of(db)
-            only_our_constraints(db, self.url)
+            only_our_constraints(db, self.url, version)
             return db, version
         except BaseException:
             db.close()

@@ -16,6 +16,7 @@ _ADVICE = {
     "SQLITE_PERM": "{path} cannot be written: the file or its folder is read-only",
     "SQLITE_BUSY": "another program is writing to {path}: wait until it is done, then try again",
     "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
+    "SQLITE_IOERR_SHMMAP": "not enough memory to open {path}: free some, or allow more (ulimit -v)",
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }

@@ -250,14 +250,14 @@ class Keeping(Crawls):
 def _missing(db: Connection) -> Iterator[Fault]:
     """The indexes that the file lacks, without which seconds become hours."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'index'")}
-    for name in sorted(expected().indexes - there):
+    for name in sorted(expected()[0] - there):
         yield Fault("file", f"the index {name} is missing")
 
 
 def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
     """The columns of a table with values that kgbias never writes there: of the wrong type, not
     finite, or out of range."""
-    kinds = {c: kind for (t, c), kind in expected().columns.items() if t == table}
+    kinds = {c: kind for (t, c), kind in expected()[1].items() if t == table}
     key = next(iter(kinds))
     tests = {c: _sound(table, c, kind, full) for c, (kind, full) in kinds.items()}
     checks = ", ".join(

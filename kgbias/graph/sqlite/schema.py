@@ -13,7 +13,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import PROPERTIES as DECISION
@@ -439,40 +438,10 @@ def tables() -> dict[str, tuple[str, ...]]:
     return list(_versions())[-1]
 
 
-class Expected(NamedTuple):
-    """What a store of the latest version has: the names of its indexes; for each column, by table
-    and name, its type and whether it must have a value; and its constraints."""
-
-    indexes: frozenset[str]
-    columns: dict[tuple[str, str], tuple[str, bool]]
-    constraints: frozenset[tuple[str, str]]
-
-
-def only_our_constraints(connection: sqlite3.Connection, path: str) -> None:
-    """Raise StoreError for a file in which a table of ours demands more of its rows than it should:
-    it would refuse what is written, or lose what was written before."""
-    for table, what in sorted(_constraints(connection) - expected().constraints):
-        if table in tables():
-            raise acts(path, f"constraint of the table {table}", what)
-
-
-def _constraints(connection: sqlite3.Connection) -> frozenset[tuple[str, str]]:
-    """What each table demands of its rows: the table, and which column must have a value or which
-    columns are unique."""
-    return frozenset(
-        connection.execute(
-            "SELECT t.name, 'NOT NULL ' || c.name "
-            "FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
-            """WHERE t.type = 'table' AND (c."notnull" OR c.pk) UNION """
-            "SELECT t.name, 'UNIQUE ' || (SELECT group_concat(name) FROM pragma_index_info(i.name))"
-            " FROM sqlite_master AS t, pragma_index_list(t.name) AS i "
-            """WHERE t.type = 'table' AND i."unique" """
-        )
-    )
-
-
 @cache
-def expected() -> Expected:
+def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
+    """The names of the indexes in a store of the latest version; and for each column, by table and
+    name, its type and whether it must have a value."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         indexes = db.execute("SELECT name FROM sqlite_master WHERE type = 'index'").fetchall()
@@ -481,8 +450,37 @@ def expected() -> Expected:
             "pragma_table_info(t.name) AS c WHERE t.type = 'table' ORDER BY t.name, c.cid"
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
-        columns = {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
-        return Expected(names, columns, _constraints(db))
+        return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+
+
+def only_our_constraints(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Raise StoreError for a file in which a table of ours demands more of its rows than it should
+    in this version: it would refuse what is written, or lose what was written before."""
+    ours = _demanded(version)
+    for table in ours:
+        for what in sorted(_constraints(connection, table) - ours[table]):
+            raise acts(path, f"constraint of the table {table}", what)
+
+
+@cache
+def _demanded(version: int) -> dict[str, frozenset[str]]:
+    """What each table of a version demands of its rows."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for migration in MIGRATIONS[: max(version - _BEFORE, 0)]:
+            for statement in _statements(migration):
+                db.execute(statement)
+        return {table: _constraints(db, table) for table in columns(db)}
+
+
+def _constraints(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Which columns of a table must have a value, and which are unique together."""
+    rows = connection.execute(
+        "SELECT 'NOT NULL ' || name FROM pragma_table_info(?1) WHERE \"notnull\" OR pk UNION "
+        "SELECT 'UNIQUE ' || (SELECT group_concat(name) FROM pragma_index_info(i.name)) "
+        'FROM pragma_index_list(?1) AS i WHERE "unique"',
+        (table,),
+    )
+    return frozenset(what for (what,) in rows)
 
 
 def _statements(script: str) -> Iterator[str]:
