@@ -69,7 +69,7 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 6  # of the data in the page and in a server's cache: raise it when either changes
+FORMAT = 7  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
     "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
@@ -121,6 +121,7 @@ def render(
     core = statements.block(found)
     never = beliefs.add(found, core, progress)
     beliefs.add_told(found, core)
+    beliefs.add_recorded(found, core)
     blocks = {
         "core": core,
         "maps": units.block(maps),

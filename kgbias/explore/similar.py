@@ -12,7 +12,7 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
-from kgbias.language.words import negations
+from kgbias.language.words import negated
 from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings
 
 MOST = 10  # statements near one, or near a text
@@ -34,9 +34,7 @@ def block(found: Statements, progress: Progress) -> Block:
                 vectors.setdefault(place, vector)
     places = sorted(vectors)
     rows = np.array([vectors[place] for place in places], dtype=np.float32)
-    negated = [
-        negations(f"{found.predicates.texts[p]} {found.objects.texts[o]}") % 2 for p, o in places
-    ]
+    denies = [negated(f"{found.predicates.texts[p]} {found.objects.texts[o]}") for p, o in places]
     told = (found.predicate, found.object, found.count)
     said: Counter[tuple[int, int]] = Counter()
     for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
@@ -48,7 +46,7 @@ def block(found: Statements, progress: Progress) -> Block:
     block.numbers("object", [o for _, o in places])
     block.lists("to", [[other for other, _ in own] for own in near])
     block.numbers("cosine", [
-        round(100 * cosine) + _OPPOSED * (negated[n] != negated[other])
+        round(100 * cosine) + _OPPOSED * (denies[n] != denies[other])
         for n, own in enumerate(near)
         for other, cosine in own
     ])  # fmt: skip
@@ -93,12 +91,12 @@ class Nearby:
         if own not in meanings.ids:
             return []
         n = meanings.ids.index(own)
-        sides = negations(meanings.texts[n])
+        denies = negated(meanings.texts[n])
         return [
             {
                 "row": rows[meanings.ids[other]],
                 "cosine": cosine,
-                "opposed": bool((sides - negations(meanings.texts[other])) % 2),
+                "opposed": negated(meanings.texts[other]) != denies,
             }
             for other, cosine in nearest(meanings.rows, meanings.rows[n], MOST + 1, SIMILAR)
             if other != n and meanings.ids[other] in rows

@@ -14,7 +14,6 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
-from kgbias.crawl import merge
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
 from kgbias.evidence.asked import most_probes, stem
@@ -28,6 +27,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Silent
+from kgbias.measure import merge
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
@@ -600,7 +600,7 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(merge, "open_texts", no_model)
+    monkeypatch.setattr(merge, "vectors_of", no_model)
     other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
     run.store.begin(other.record)
     run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
@@ -699,8 +699,8 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     assert ("elves", "love the thing300") in [found.words(key) for key in found.keys]
 
 
-def no_model(spec: str) -> None:
-    raise MissingExtra("sentence-transformers", extra="topics")
+def no_model(run: StoredRun, device: str) -> None:
+    raise MissingExtra("torch", extra="scorers")
 
 
 def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:
