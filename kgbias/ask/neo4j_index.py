@@ -1,10 +1,12 @@
 """The index of statements in Neo4j: the vectors that the server keeps of them, through the
 retrievers of neo4j-graphrag.
 
-Vectors that are missing are written when a question needs them. `VectorCypherRetriever` finds the
-nearest and follows them to the triples of the run. Its hybrid sibling is not used: it divides every
-score by that of the best hit, so it could never say that nothing matches; instead,
-`kgbias.ask.retrieve` counts shared words on either store.
+Vectors that are missing are written when a question needs them. `VectorCypherRetriever` compares
+the question with those of the statements that are asked about, and follows them to their triples.
+It gets these statements as filters, so it compares each of them exactly, like an index in memory:
+the nearest of all that the server holds would mostly be other runs', if those are larger. Its
+hybrid sibling is not used: it divides every score by that of the best hit, so it could never say
+that nothing matches; instead, `kgbias.ask.retrieve` counts shared words on either store.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +22,6 @@ from kgbias.graph.types import TripleView, node_id
 from kgbias.graph.vectors import StatementVectors
 from kgbias.models.embed import SentenceVectors
 
-MOST = 1_000  # statements fetched from the server for one question
 _TRIPLES = """
 MATCH (:Predicate {uid: node.predicate_uid})<-[:PREDICATE]-(t:Triple)-[:OBJECT]->
       (:Object {uid: node.object_uid})
@@ -39,7 +40,7 @@ class InNeo4j:
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j-graphrag", extra="graphrag") from error
         self._store, self._run, self._embed, self._encoder = store, run, embed, encoder
-        self.method = f"cosine of {embed.name} embeddings, in a vector index of the server"
+        self.method = f"cosine of {embed.name} embeddings, on the server"
 
     def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
         from neo4j_graphrag.retrievers import VectorCypherRetriever
@@ -56,10 +57,16 @@ class InNeo4j:
             result_formatter=None,
             neo4j_database=self._store.database,
         )
-        question = self._embed([topic])[0].tolist()
-        ids = [t.id for t in triples]
+        predicates = {node_id("predicate", t.predicate) for t in triples}
+        objects = {node_id("object", t.object) for t in triples}
         found = retriever.get_search_results(
-            query_vector=question, top_k=min(held["n"], MOST), query_params={"triples": ids}
+            query_vector=self._embed([topic])[0].tolist(),
+            top_k=held["n"],  # none is cut off
+            query_params={"triples": [t.id for t in triples]},
+            filters={
+                "predicate_uid": {"$in": sorted(predicates)},
+                "object_uid": {"$in": sorted(objects)},
+            },
         )
         # The server gives (1 + cosine) / 2.
         return {row["uid"]: 2 * row["score"] - 1 for row in found.records}

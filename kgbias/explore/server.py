@@ -31,10 +31,9 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -222,13 +221,14 @@ _SENT = {
 class Application:
     """The application: until it has something to show, it says that this is being read."""
 
-    def __init__(self, read: Read[object], *, token: str | None = None) -> None:
+    def __init__(self, read: Read[Any], apart: Read[Any], *, token: str | None = None) -> None:
         """
         Args:
             read: calls a function that reads the store, in a thread that may read it.
+            apart: calls one that takes its time and reads no store, in another thread.
             token: what a request must show; None: answer requests addressed to this machine.
         """
-        self._read = read
+        self._read, self._apart = read, apart
         self._token = token
         self._session = secrets.token_urlsafe(32)
         self._labels = False
@@ -251,7 +251,7 @@ class Application:
         async def live(_: Request) -> Response:
             return JSONResponse({"version": view.version, "running": list(self._running)})
 
-        self._app = _pages(view, self._read, [Route("/live", live), *extra])
+        self._app = _pages(view, self._read, self._apart, [Route("/live", live), *extra])
         self._shows = True
 
     def tell(self, running: Sequence[str]) -> None:
@@ -309,7 +309,7 @@ def _waiting(why: str) -> Response:
     )
 
 
-def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) -> ASGIApp:
+def _pages(view: ServedPage, read: Read[Any], apart: Read[Any], extra: Sequence[Route]) -> ASGIApp:
     """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
@@ -348,7 +348,7 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
 
     routes = [
         Route("/", whole),
-        Route("/near", _near(view, read, check)),
+        Route("/near", _near(view, read, apart, check)),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
@@ -357,20 +357,30 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
 
 
 def _near(
-    view: ServedPage, read: Read[object], check: Callable[[Request], None]
+    view: ServedPage, read: Read[Any], apart: Read[Any], check: Callable[[Request], None]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that says what is near a row's statement, or a text."""
-    nearby = Nearby(view.placed)
+    placed, nearby = view.placed, dict[str, Nearby]()  # by run
+
+    def of(source: int) -> Nearby:
+        run = placed.sources[source].run.id
+        if run not in nearby:
+            nearby[run] = Nearby(placed, source)
+        return nearby[run]
 
     async def near(request: Request) -> Response:
         check(request)
         row, text = request.query_params.get("row"), request.query_params.get("text", "")
-        number = _number(row or request.query_params.get("source", "0"))
-        if number >= (len(view.placed.sources) if row is None else view.placed.rows):
+        number = _number(request.query_params.get("source", "0") if row is None else row)
+        if number >= (len(placed.sources) if row is None else placed.rows):
             raise HTTPException(404)
-        by_text = partial(nearby.text, text[:_LONGEST], number)
+        source = number if row is None else placed.sources.index(placed.source(number))
         try:
-            found = await read(by_text if row is None else partial(nearby.statement, number))
+            own = await read(lambda: of(source))
+            if row is None:
+                found = await apart(lambda: own.text(text[:_LONGEST]))
+            else:
+                found = await apart(lambda: own.statement(placed.triple_id(number)))
             return JSONResponse({"found": found})
         except MissingExtra as error:
             return JSONResponse({"problem": str(error)})
@@ -429,7 +439,9 @@ class Server:
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "starlette", "serve") from error
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-        self._app = Application(self._read, token=checked_token(host, token))
+        # One thread: the encoder is not made for several, and nothing gains by them.
+        self._reader = ThreadPoolExecutor(1, "reader")
+        self._app = Application(self._read, self._apart, token=checked_token(host, token))
         self._socket = _listening(host, port)
         name, port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
@@ -458,6 +470,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join(2 * _STOP)
+        self._reader.shutdown(wait=False, cancel_futures=True)
         self._socket.close()
 
     def show(
@@ -516,6 +529,9 @@ class Server:
         answer: Future[Any] = Future()
         self._jobs.put((read, answer))
         return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
+
+    def _apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
+        return asyncio.wait_for(asyncio.wrap_future(self._reader.submit(think)), _WAIT)
 
 
 class _Connections:

@@ -50,8 +50,11 @@ const nearList = (found, rows, most) => {
   return list;
 };
 const similarOf = async (n) => {
-  const list = nearList(await similarTo(n), passing(sourceOf(n)).rows, 10);
-  return list.children.length ? [group("Similar statements", make("p", `${STANCE}${among()} Those that pass the filters.`, "soft"), list)] : [];
+  const found = await similarTo(n), list = nearList(found, passing(sourceOf(n)).rows, 10);
+  if (!found.length) return [];
+  const many = found.length > 1 ? `The ${number(found.length)} that are most similar do` : "The one that is similar does";
+  const told = list.children.length ? `${STANCE}${among()} Those that pass the filters.` : `${many} not pass the filters.${among()}`;
+  return [group("Similar statements", make("p", told, "soft"), list)];
 };
 
 // Under the table, what is near the words of the search but does not hold them.
@@ -63,9 +66,10 @@ const drawMeaning = async () => {
   try {
     const found = await nearWords();
     const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
-    const list = nearList(found.filter(({ pair }) => !holds.has(pair)), passing(state.source, ["words"]).rows, 10);
+    const others = found.filter(({ pair }) => !holds.has(pair)), list = nearList(others, passing(state.source, ["words"]).rows, 10);
     const what = about.served ? "near them" : "similar to statements that have them";
-    inside = list.children.length ? [make("p", `Without these words, but ${what}. ${STANCE}${among()}`, "soft"), list] : [];
+    const told = list.children.length ? `Without these words, but ${what}. ${STANCE}` : `What is ${what} does not pass the filters.`;
+    inside = others.length ? [make("p", `${told}${among()}`, "soft"), list] : [];
   } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
   if (asked !== lastMeant) return;
   part.hidden = !inside.length;
