@@ -14,24 +14,32 @@ highest class-based TF-IDF (Grootendorst 2022).
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.explore import units
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
+from kgbias.graph.derived import Place
+from kgbias.graph.store import StoredRun
+from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
 
 FEWEST = 30  # objects of a map: fewer have no regions to speak of
+LARGEST = 100_000  # statements: of more, no map is made
 ANCHORS = 10_000  # objects that UMAP places, those said most often; others go to those near them
 _SAME = 1e-3  # what half precision may add between equal coordinates
 _NEAREST = 5  # anchors
 _NEIGHBOURS = 15
+_HOW = {"min_dist": 0.25, "metric": "cosine"}
+_ON_DISK = 64 << 20  # bytes of all layouts that are kept
 _WORDS = 3  # of the name of a region
 _REGIONS = (4, 36)  # at least, at most
 _BLOCK = 2048  # objects compared with all anchors at once
@@ -46,14 +54,16 @@ def maps(found: Statements, *, seed: int, progress: Progress, search: bool = Tru
 
 def by_meaning(found: Statements, *, seed: int) -> Map | None:
     """The map of the objects of all statements that have vectors in their store; None if they are
-    too few, or all in one place."""
+    too few, or all in one place, and of more than `LARGEST` statements."""
+    if found.rows > LARGEST:
+        return None
     rows, things = _of_objects(found)
     if len(things) < FEWEST or np.ptp(rows, axis=0).max() < _SAME:
         return None
     said = np.bincount(found.object, found.count, minlength=len(found.objects))[things]
     first = np.argsort(-said, kind="stable")
     anchors = np.sort(first[:ANCHORS])
-    places, how = _placed(rows[anchors], seed)
+    places, how = _placed(rows[anchors], seed, found.runs)
     places = _with_others(rows, anchors, places)
     region = _regions(places, seed)
     names = _names([found.objects.texts[int(n)] for n in things], region)
@@ -98,30 +108,62 @@ def _of_objects(found: Statements) -> tuple[NDArray[np.float32], Ints]:
     return total[things] / length[things, None], things
 
 
-def _placed(rows: NDArray[np.float32], seed: int) -> tuple[Floats, str]:
-    """A place for each row, [n, 2], and how it was found."""
-    import warnings
-
+def _placed(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> tuple[Floats, str]:
+    """A place for each row, [n, 2], and how it was found. What UMAP found for the same rows is kept
+    in the cache folder: to import it takes some seconds, and to lay out thousands of rows more."""
     centred = rows - rows.mean(axis=0)
     _, _, axes = np.linalg.svd(centred.T @ centred)  # the principal components, heaviest first
     axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True))
     start = (centred @ axes.T).astype(np.float64)
     try:
-        umap = load_umap()
-    except (MissingExtra, UsageError):  # not installed, or not safe in this folder
+        umap = version("umap-learn")
+    except PackageNotFoundError:
         return start, "pca"
+    digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
+    which = " ".join(f"{run.store.url} {run.id}" for run in runs)
+    place = Place(("layouts", "f8"), which, digest, f"{umap} {_HOW} {seed}")
+    if (kept := _kept(place, len(rows))) is not None:
+        return kept, "umap"
+    try:
+        places = _by_umap(rows, start, seed)
+    except (MissingExtra, UsageError):  # not whole, or not safe in this folder
+        return start, "pca"
+    _keep(places, place)
+    return places, "umap"
+
+
+def _by_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:
+    import warnings
+
+    umap = load_umap()
     spread = start / start.std(axis=0).max() * 1e-4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed means one thread; deprecations within it
-        model = umap(
-            n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
-            min_dist=0.25,
-            metric="cosine",
-            random_state=seed,
-            init=spread,
-            n_jobs=1,
-        )
-        return np.asarray(model.fit_transform(rows), dtype=np.float64), "umap"
+        model = umap(**_HOW, n_neighbors=min(_NEIGHBOURS, len(rows) - 1), random_state=seed,
+                     init=spread, n_jobs=1)  # fmt: skip
+        return np.asarray(model.fit_transform(rows), dtype=np.float64)
+
+
+def _kept(place: Place, number: int) -> Floats | None:
+    """What was kept there, or None if nothing was kept whole."""
+    try:
+        found = np.frombuffer(place.file.read_bytes(), "<f8")
+        place.used()
+    except (OSError, ValueError):
+        return None
+    whole = found.size == 2 * number and np.isfinite(found).all()
+    return found.reshape(number, 2).copy() if whole else None
+
+
+def _keep(places: Floats, place: Place) -> None:
+    """Keep it; if it cannot be written, it is simply not kept."""
+    try:
+        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with whole_file(place.file) as partial:
+            partial.write_bytes(places.astype("<f8").tobytes())
+        place.make_room(lambda: True, _ON_DISK)
+    except (DataError, OSError):
+        return
 
 
 def _with_others(rows: NDArray[np.float32], anchors: Ints, places: Floats) -> Floats:
