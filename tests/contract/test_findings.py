@@ -180,10 +180,8 @@ def test_what_is_near_is_served_from_either_store(
             return np.array([[1.0, 0.0]])
 
     monkeypatch.setattr("kgbias.explore.similar.load_vectors", lambda _: Axes())
-    placed, object = (
-        render_served([StoredRun(store, run)]).placed,
-        {t.id: t.object for t in TRIPLES},
-    )
+    placed = render_served([StoredRun(store, run)]).placed
+    object = {t.id: t.object for t in TRIPLES}
 
     def found(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
         return [(object[placed.triple_id(hit["row"])], hit["cosine"]) for hit in hits]
