@@ -41,6 +41,10 @@ _NEIGHBOURS = 15
 _HOW = {"min_dist": 0.25, "metric": "cosine"}
 _ON_DISK = 64 << 20  # bytes of all layouts that are kept
 _WORDS = 3  # of the name of a region
+_VAGUE = FUNCTION_WORDS | set(
+    """another anyone anything else everybody everyone everything likely nobody none nothing
+    somebody someone something thing things way ways""".split()
+)
 _REGIONS = (4, 36)  # at least, at most
 _BLOCK = 2048  # objects compared with all anchors at once
 
@@ -213,7 +217,7 @@ def _names(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     held: list[Counter[str]] = [Counter() for _ in range(int(region.max()) + 1)]
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, n in zip(texts, region.tolist(), strict=True):
-        for word in {w for w in words(text) if w not in FUNCTION_WORDS and len(w) > 2}:
+        for word in {w for w in words(text) if w.isalpha() and w not in _VAGUE and len(w) > 2}:
             held[n][lemma(word)] += 1
             forms[lemma(word)][word] += 1
     of_all = sum(held, Counter())

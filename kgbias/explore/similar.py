@@ -67,7 +67,7 @@ class Nearby:
     the thread that opened it; to ask it reads nothing there.
 
     Its methods give {"row": a row of the run that says it, "cosine": ..., "opposed": whether only
-    one of the two is negated}, the nearest first, at most `SENT`.
+    one of the two is negated}, the nearest first: at most `SENT`, of a text twice as many.
 
     Raises MissingExtra if the encoder is not installed."""
 
@@ -89,13 +89,15 @@ class Nearby:
                 self._row[id], self._said[triple] = rows[triple], id
 
     def text(self, text: str) -> list[dict[str, Any]]:
-        """The statements that a text finds by meaning."""
+        """The statements that a text finds, by a form of its words or by meaning: the page knows
+        which of them hold the words as they were typed."""
         if not self._meanings.ids:
             return []
+        hits = sorted(self._meanings.search(text, SENT), key=lambda hit: -hit.cosine)
         return [
             {"row": self._row[hit.id], "cosine": hit.cosine, "opposed": hit.opposed}
-            for hit in self._meanings.search(text, SENT)
-            if not hit.words and hit.id in self._row
+            for hit in hits
+            if hit.id in self._row
         ]
 
     def statement(self, triple: str) -> list[dict[str, Any]]:
