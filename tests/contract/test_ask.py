@@ -38,7 +38,7 @@ class Axes:
 def test_both_stores_answer_alike(
     tmp_path: Path, empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs("neo4j", "neo4j_graphrag")
+    needs("neo4j")
     if not find_spec("kglite"):  # imported in a process of its own, never beside PyTorch
         pytest.skip("kglite is not installed")
     monkeypatch.setattr("kgbias.models.embed.SentenceVectors", Axes)
