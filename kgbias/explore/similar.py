@@ -15,7 +15,7 @@ from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import negations
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings
+from kgbias.measure.meaning import NEAR, SHIPPED, SIMILAR, Meanings
 
 MOST = 10  # statements that a file holds as near one
 SENT = (
@@ -89,15 +89,15 @@ class Nearby:
                 self._row[id], self._said[triple] = rows[triple], id
 
     def text(self, text: str) -> list[dict[str, Any]]:
-        """The statements that a text finds, by a form of its words or by meaning: the page knows
-        which of them hold the words as they were typed."""
+        """The statements that are about the same as a text (`NEAR`), those that share its words
+        too: the page knows which of them hold the words as they were typed."""
         if not self._meanings.ids:
             return []
         hits = sorted(self._meanings.search(text, SENT), key=lambda hit: -hit.cosine)
         return [
             {"row": self._row[hit.id], "cosine": hit.cosine, "opposed": hit.opposed}
             for hit in hits
-            if hit.id in self._row
+            if hit.cosine >= NEAR and hit.id in self._row
         ]
 
     def statement(self, triple: str) -> list[dict[str, Any]]:
