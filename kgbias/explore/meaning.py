@@ -20,13 +20,12 @@ from importlib.metadata import PackageNotFoundError, version
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import DataError, MissingExtra, UsageError
+from kgbias.errors import MissingExtra, UsageError
 from kgbias.explore import units
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
 from kgbias.graph.derived import Place
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
 from kgbias.measure.meaning import SHIPPED
@@ -126,13 +125,13 @@ def _placed(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> 
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     which = " ".join(f"{run.store.url} {run.id}" for run in runs)
     place = Place(("layouts", "f8"), which, digest, f"{umap} {_HOW} {seed}")
-    if (kept := _kept(place, len(rows))) is not None:
-        return kept, "umap"
+    if (kept := place.read()) is not None:
+        return np.frombuffer(kept, "<f8").reshape(len(rows), 2).copy(), "umap"
     try:
         places = _by_umap(rows, start, seed)
     except (MissingExtra, UsageError):  # not whole, or not safe in this folder
         return start, "pca"
-    _keep(places, place)
+    place.keep(places.astype("<f8").tobytes(), lambda: True, _ON_DISK)
     return places, "umap"
 
 
@@ -146,28 +145,6 @@ def _by_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:
         model = umap(**_HOW, n_neighbors=min(_NEIGHBOURS, len(rows) - 1), random_state=seed,
                      init=spread, n_jobs=1)  # fmt: skip
         return np.asarray(model.fit_transform(rows), dtype=np.float64)
-
-
-def _kept(place: Place, number: int) -> Floats | None:
-    """What was kept there, or None if nothing was kept whole."""
-    try:
-        found = np.frombuffer(place.file.read_bytes(), "<f8")
-        place.used()
-    except (OSError, ValueError):
-        return None
-    whole = found.size == 2 * number and np.isfinite(found).all()
-    return found.reshape(number, 2).copy() if whole else None
-
-
-def _keep(places: Floats, place: Place) -> None:
-    """Keep it; if it cannot be written, it is simply not kept."""
-    try:
-        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with whole_file(place.file) as partial:
-            partial.write_bytes(places.astype("<f8").tobytes())
-        place.make_room(lambda: True, _ON_DISK)
-    except (DataError, OSError):
-        return
 
 
 def _with_others(rows: NDArray[np.float32], anchors: Ints, places: Floats) -> Floats:

@@ -15,8 +15,8 @@ While it runs, it looks whether the store has changed (`kgbias.explore.live`), r
 if they have, and tells the page so, which then loads them.
 
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
-the next server of the same runs need not read them again. The file is a digest of 32 bytes followed
-by what it is a digest of: a line of JSON, and the blocks of columns as the page gets them.
+the next server of the same runs need not read them again: a line of JSON, and the blocks of columns
+as the page gets them.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.explore import beliefs, labelling, meaning, statements, units
 from kgbias.explore.labelling import Desk
 from kgbias.explore.live import Live
@@ -59,7 +59,6 @@ from kgbias.explore.statements import Placed, Source
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
 from kgbias.measure.labelling import Labelling
@@ -67,7 +66,6 @@ from kgbias.measure.labelling import Labelling
 AT_ONCE = 50_000  # statements; more than this are not processed all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
 _ON_DISK = 1 << 30  # bytes of all that is kept
-_DIGEST = 32
 _LONGEST = 200  # characters of a text that something may be near
 
 
@@ -164,31 +162,18 @@ def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place 
 
 
 def _keep(packed: _Packed, place: Place, run: StoredRun) -> None:
-    """Keep what was read, unless the store changed meanwhile. If it cannot be written, it is simply
-    not kept."""
+    """Keep what was read, unless the store changed meanwhile."""
     if run.store.state() != place.state:
         return
     sizes = {name: len(block) for name, block in packed.blocks.items()}
     head = json.dumps({"about": packed.about, "groups": packed.groups, "blocks": sizes})
     body = b"".join([head.encode(), b"\n", *packed.blocks.values()])
-    try:
-        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with whole_file(place.file) as partial:
-            partial.write_bytes(_digest(body) + body)
-        place.make_room(lambda: run.store.state() == place.state, _ON_DISK)
-    except (DataError, OSError):
-        return
+    place.keep(body, lambda: run.store.state() == place.state, _ON_DISK)
 
 
 def _kept(place: Place) -> _Packed | None:
     """What was kept, or None if nothing was kept whole."""
-    try:
-        with place.file.open("rb") as file:
-            digest, body = file.read(_DIGEST), file.read()
-        if digest != _digest(body):
-            return None
-        place.used()
-    except OSError:
+    if (body := place.read()) is None:
         return None
     head, _, rest = body.partition(b"\n")
     told, blocks, start = json.loads(head), {}, 0
@@ -196,10 +181,6 @@ def _kept(place: Place) -> _Packed | None:
         blocks[name] = rest[start : start + size]
         start += size
     return _Packed(told["about"], blocks, told["groups"])
-
-
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=_DIGEST).digest()
 
 
 T = TypeVar("T")
