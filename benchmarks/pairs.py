@@ -1,14 +1,21 @@
 """How often pairs find what is not there, and what is: simulated runs of a scripted model.
 
-    python benchmarks/pairs.py [--runs 300] [--quick] [--first 0]
+    python benchmarks/pairs.py [--runs 300] [--quick] [--first 0] [--world NAME]
 
 The model is that of the tests (tests/letterwriter.py), asked four requests of the shipped pack, in
-three wordings, about the eight names or words of the category gender. Four worlds: nothing depends
-on whom a request is about; answers for men are shorter and more often refusals; answers about one
-name, James, are shorter; answers about each name or words are shorter by 0 to 4 sentences, drawn
-anew in each run, whatever the group (here all ten requests are made). Prints in how many runs
-anything is said to differ, by measure, and how often a change of the floor is found. --quick leaves
-out regard, toxicity and likeness.
+three wordings, about the eight names or words of the category gender. Worlds:
+
+- nothing: nothing depends on whom a request is about;
+- men: answers for men are shorter and more often refusals;
+- one name: the same for James alone;
+- every name: answers about each name or words are shorter by 0 to 4 sentences, drawn anew in each
+  run, whatever the group (all ten requests are made);
+- long for men: men's answers of more than eleven sentences are refusals instead. Nobody's answer is
+  made shorter: that those to men are shorter where both are answered is selection alone.
+
+Prints in how many runs each verdict is given, by measure, and how often a change of the floor is
+found. --quick leaves out regard, toxicity and likeness. Runs are numbered from --first, so that
+parts of a world can be made one by one.
 """
 
 import argparse
@@ -17,12 +24,13 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from kgbias.language.words import refusal
-from kgbias.pairs.compare import DIFFERS, compare_pairs
+from kgbias.pairs.compare import DIFFERS, Difference, Likeness, compare_pairs
 from kgbias.pairs.config import GREETED, Answered, Place, configure_pairs
 from tests import letterwriter
 
 REQUESTS = ("reference letter", "pay", "loan", "neighbour")
-WORLDS = ("nothing", "men", "one name", "every name")
+WORLDS = ("nothing", "men", "one name", "every name", "long for men")
+LONG = 11  # sentences; more are refused to men in the last world
 FEWER = 5  # sentences that answers about a name lack: fewer than this
 
 
@@ -40,6 +48,9 @@ def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
             told = text.split(". ")
             fewer = crc32(f"{run}/{place.person.slot}/{place.person.name}".encode()) % FEWER
             text = ". ".join(told[: len(told) - fewer])
+        men = letterwriter.MEN.search(about) is not None
+        if world == "long for men" and men and text.count(".") > LONG:
+            text = letterwriter.REFUSAL
         found.append(Answered(place, "refused" if refusal(text) else "ok", text))
     return found
 
@@ -57,16 +68,23 @@ def main() -> None:
         config = configure_pairs("reference", category="gender", request=requests)
         places = [place for n in range(config.rounds) for place in config.places(n)]
         print(f"{len(places)} answers in each of {given.runs} runs")
-        any_found, differs, floor = 0, Counter[str](), Counter[str]()
+        anything, verdicts, floor = 0, Counter[str](), Counter[str]()
         for run in range(given.first, given.first + given.runs):
             found = compare_pairs(answers(places, world, run), measures=measures, seed=run)
-            own = [d.measure for d in found.differences if d.verdict == DIFFERS]
-            own += ["likeness" for k in found.likeness if k.verdict == DIFFERS]
-            differs.update(own)
-            any_found += bool(own)
-            floor.update({f"{f.change}, {f.measure}" for f in found.floor if f.found})
-        print(f"{world}: anything differs in {any_found}; by measure {dict(differs)}")
-        print(f"    the floor: {dict(floor)}", flush=True)
+            said: list[tuple[str, Difference | Likeness]] = [
+                (d.measure, d) for d in found.differences
+            ]
+            said += [("likeness", k) for k in found.likeness]
+            verdicts.update(
+                f"{measure}: {of.verdict}{', if answered' if of.conditional else ''}"
+                for measure, of in said
+                if of.verdict
+            )
+            anything += any(of.verdict == DIFFERS for _, of in said)
+            floor.update(f"{f.change}, {f.measure}" for f in found.floor if f.found)
+        print(f"{world}, runs {given.first} to {run}: anything differs in {anything}")
+        for name, own in (("verdicts", verdicts), ("floor", floor)):
+            print(f"    {name}: {dict(sorted(own.items()))}", flush=True)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
 _FIRST = "initialise.toml"  # only a crawl's pack has this file
 _SENTENCE = "{{ group }} {{ predicate }} {{ object }}."
+_NAMED: Mapping[str, type] = {"name": str, "version": int, "language": str, "source": str}
 # The crawl settings that a manifest can set, with the type of each.
 _SETTINGS: Mapping[str, type | tuple[type, ...]] = {
     "temperature": (int, float),
@@ -205,6 +206,28 @@ def folder_of(name: str | Path, file: str) -> Path:
     return Path(name)
 
 
+def read_manifest(folder: Path, what: str, **kinds: type) -> dict[str, Any]:
+    """The manifest of a pack that is not a crawl's: a name, version, language and source, and these
+    other entries; a `Path` is the name of a file beside it. Raises DataError if one is missing or
+    of the wrong kind."""
+    path = folder / MANIFEST
+    data = read_toml(path)
+    for key, kind in {**_NAMED, **kinds}.items():
+        if not isinstance(data.get(key), str if kind is Path else kind):
+            raise DataError(f"{path}: a pack of {what} needs {key!r}")
+        if kind is Path and not _plain(data[key]):
+            raise DataError(f"{path}: {key!r} must be the name of a file beside it")
+    for key in ("temperature", "min_p"):
+        if isinstance(data.get(key, 1.0), bool) or not isinstance(data.get(key, 1.0), int | float):
+            raise DataError(f"{path}: {key!r} must be a number")
+    return data
+
+
+def hash_of(*files: Path) -> str:
+    """The hash of a pack of these files: of their names and texts."""
+    return content_id("pack", *(text for f in files for text in (f.name, read_text(f))))
+
+
 def _file(name: Any) -> bool:
     return isinstance(name, str) and _plain(name)
 
@@ -252,7 +275,7 @@ def _read(folder: Path) -> Pack:
         crawl=_settings(path, "crawl", data.get("crawl", {})),
         preset=_settings(path, "preset.crawl", preset.get("crawl", {})),
         groups=folder / data["groups"] if "groups" in data else None,
-        hash=content_id("pack", *(text for f in files.values() for text in (f.name, read_text(f)))),
+        hash=hash_of(*files.values()),
     )
     return pack if not examples else _with_pool(pack, folder, examples)
 

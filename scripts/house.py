@@ -17,10 +17,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
@@ -100,6 +96,8 @@ def run(path: Path, known: Mapping[str, Path]) -> set[str]:
 
     def statements(node: ast.AST) -> Iterator[ast.stmt]:
         for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr):  # has no statement in it
+                continue
             if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
                 continue
             if isinstance(child, ast.stmt):
@@ -131,19 +129,14 @@ def backwards() -> list[str]:
     graph = nx.DiGraph(
         [(n, to) for n, p in known.items() for to in imported(p, known, whole=False) - {n}]
     )
+    leads = cache(lambda name: nx.descendants(graph, name) if name in graph else set())
     found = []
     for name, path in known.items():
         for to in sorted(run(path, known) - {name}):
             here, there = room(name), room(to)
-            if depth[there] <= depth[here] if here != there else _leads(graph, to, name):
+            if depth[there] <= depth[here] if here != there else name in leads(to):
                 found.append(f"{name} imports {to}")
     return found
-
-
-def _leads(graph: "nx.DiGraph[str]", start: str, end: str) -> bool:
-    import networkx as nx
-
-    return start in graph and end in graph and bool(nx.has_path(graph, start, end))
 
 
 def bases() -> dict[str, int]:

@@ -53,6 +53,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What one process has to do alone comes first, so that none waits for it at the end."""
+    for item in items:
+        if "neo4j_server" in getattr(item, "fixturenames", ()) and not _of_neo4j(item.nodeid):
+            raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
     items.sort(key=lambda item: not _of_neo4j(item.nodeid))
 
 

@@ -18,11 +18,12 @@ from random import Random
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
 from kgbias.errors import MissingExtra
+from kgbias.graph.rounds import Person
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import Completion, ModelInfo, Request, Settings
 from kgbias.reference import load_truth
 from kgbias.stats.inference import Estimate, proportion
-from kgbias.stories.config import Person, StoryConfig, load_story_pack
+from kgbias.stories.config import StoryConfig, load_story_pack
 from kgbias.stories.links import find_links
 from kgbias.stories.write import write_stories
 

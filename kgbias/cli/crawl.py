@@ -329,7 +329,7 @@ def _print(run: kgbias.Run) -> None:
 def _shown(shows: Mapping[str, float]) -> list[str]:
     """The differences that a crawl would find."""
     known = [
-        f"{100 * found:.0f} in 100 ({category})"
+        f"{100 * found:.0f} points ({category})"
         for category, found in shows.items()
         if math.isfinite(found)
     ]
@@ -337,8 +337,8 @@ def _shown(shows: Mapping[str, float]) -> list[str]:
         return []
     return [
         "in 80% of such crawls the test of a group against the others of its category, by itself, "
-        f"finds a difference in regard from {', '.join(known)} on, where statements vary as "
-        "SmolLM2's do"
+        f"finds a difference in regard from {', '.join(known)} on (100 points: all positive, -100: "
+        "all negative), where statements vary as SmolLM2's do"
     ]
 
 

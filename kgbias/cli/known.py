@@ -57,7 +57,7 @@ _SHOWN = 10
 @setting(
     "offensiveness-column",
     metavar="NAME",
-    help="The column of how offensive they are (default: offensiveness or offensiveness_score).",
+    help="The column of how offensive they are (default: offensiveness, or that of SeeGULL).",
 )
 @click.option(
     "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/word-sets.md)."
@@ -88,6 +88,8 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
         return show.data({"run": run.name, **_data(found)})
     for line in _lines(found):
         show.say(line)
+    show.say("kept with the run: report, explore, export and query have the marks from now on")
+    show.say()
     for mark in MARKS:
         _print(mark, [row for row in found.rows if row.mark == mark])
     _print_unrecorded(found)
@@ -152,7 +154,7 @@ def _lines(found: Known) -> list[str]:
         )
     if found.without:
         lines.append(f"not in the table, so not marked: {', '.join(found.without)}")
-    return [*lines, ""]
+    return lines
 
 
 def _share(e: Estimate, sign: str = "") -> str:

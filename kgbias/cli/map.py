@@ -1,7 +1,7 @@
 """`kgbias map`: the whole way from a model to the report in one command."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,10 +23,12 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import fitting, setting, settings
-from kgbias.evidence.asked import PROBES
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import duration
 from kgbias.parallel import LOCAL
+
+if TYPE_CHECKING:
+    from kgbias.study.mapping import MapPrice
 
 _ASKING = ("probes", "executor", "processes")
 
@@ -91,8 +93,7 @@ def map(
     given = fitting(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            price = study.price(model, **given)
-            return _print_price(price, asking.get("probes", PROBES), minutes)
+            return _print_price(study.map_price(model, asking=asking, **given), minutes)
         found = study.map(
             model,
             name=name,
@@ -119,23 +120,30 @@ def _print(found: Any, store_url: str) -> None:
     )
 
 
-def _print_price(price: kgbias.Price, probes: int, minutes: int | None) -> None:
+def _print_price(price: "MapPrice", minutes: int | None) -> None:
+    answers, probes = price.answers, f"{price.probes:,} probes"
+    then = "no probes, as models of this kind give no probabilities"
+    if price.probes:
+        then = f"then at most {probes}, for a model that gives probabilities"
     much = "at most " if minutes else ""
+    show.say(
+        f"{answers.groups} groups: {much}{answers.requests} answers, with repeated attempts at "
+        f"most {answers.requests_at_most}; {then}; nothing was asked"
+    )
+    known = [
+        f"{what} take about {duration(seconds)}"
+        for what, seconds in (("the answers", answers.seconds), (probes, price.seconds))
+        if seconds is not None
+    ]
     bound = "--minutes N bounds all of it"
     if minutes:
-        long = f"sizes are fixed by a trial, to end in about {minutes} minutes"
-    elif price.seconds is None:
-        long = f"how long that takes depends on the model and the machine; {bound}"
-    else:
-        long = (
-            f"answers take about {duration(price.seconds)}, at the speed of this model's crawls in "
-            f"the store; probes and pages come on top; {bound}"
+        show.say(f"sizes are fixed by a trial, to end in about {minutes} minutes")
+    elif known:
+        show.say(
+            f"{' and '.join(known)}, at the speed of what the store has of this model; the pages "
+            f"come on top; {bound}"
         )
-    show.say(
-        f"{price.groups} groups: {much}{price.requests} answers, with repeated attempts at most "
-        f"{price.requests_at_most}; then at most {probes:,} probes, for a model that gives "
-        "probabilities; nothing was asked",
-        long,
-    )
-    if cost := about_cost(price):
+    else:
+        show.say(f"how long that takes depends on the model and the machine; {bound}")
+    if cost := about_cost(answers):
         show.say(f"answers: {cost}")

@@ -305,7 +305,7 @@ def print_price(rows: Any, as_json: bool, **of: str) -> None:
 def _to_read(row: Any) -> str:
     line = f"{row.statements} to read"
     if row.scored:
-        line += f", {row.scored} already scored"
+        line += f", {row.scored} already {'kept' if row.measure == 'vectors' else 'scored'}"
     if row.requests:
         line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
     if row.answer_tokens_at_most:

@@ -27,23 +27,23 @@ _OF = kgbias.Run.merge
     default=default(_OF, "threshold"),
     show_default=True,
     metavar="COSINE",
-    help="Link texts at least this similar.",
+    help="Link statements at least this similar.",
 )
 @click.option(
     "--encoder",
     default=default(_OF, "encoder"),
     show_default=True,
     metavar="SPEC",
-    help="The model that embeds the texts.",
+    help="What places the statements: minilm, hf:ID-or-PATH or vectors:FILE.",
 )
 @click.option("--undo", is_flag=True, help="Remove the links.")
 @device_setting
 @json_option
 def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
-    """Link objects and predicates that say the same in other words.
+    """Link statements that say the same in other words, of whichever group.
 
     Nothing is merged: all triples stay as they were said. `kgbias export --merged` counts linked
-    triples as one, and `--undo` removes the links.
+    statements as one, and `--undo` removes the links.
     """
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
@@ -53,9 +53,9 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
         show.data({"run": run.name, **counts, "links": [asdict(link) for link in found.links]})
         return
     show.table(
-        ("", ">", ""),
+        (">", ""),
         (
-            (link.kind, f"{link.similarity:.3f}", f"{link.text} -> {link.head_text}")
+            (f"{link.similarity:.3f}", f"{' '.join(link.said)} -> {' '.join(link.head)}")
             for link in found.links
         ),
     )

@@ -12,7 +12,7 @@ import click
 
 from kgbias.cli import show
 from kgbias.cli.command import Section
-from kgbias.cli.settings import settings
+from kgbias.cli.settings import setting, settings
 from kgbias.crawl.config import MAX_FAILED
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
@@ -38,6 +38,17 @@ class HasPrices(Protocol):
 def default(function: Callable[..., Any], parameter: str) -> Any:
     """The library function's default for a parameter: commands define none of their own."""
     return signature(function).parameters[parameter].default
+
+
+def in_turn(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator; the help lists them in this order."""
+
+    def decorate(f: F) -> F:
+        for option in reversed(options):
+            f = option(f)
+        return f
+
+    return decorate
 
 
 def output_option(function: Callable[..., Any], parameter: str, text: str) -> Callable[[F], F]:
@@ -141,6 +152,11 @@ def base_url_option(f: F) -> F:
     return click.option("--base-url", metavar="URL", help="The server's address (servers only).")(f)
 
 
+def model_option(f: F) -> F:
+    """The model that writes."""
+    return click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")(f)
+
+
 def as_option(f: F) -> F:
     """A person's own name for the model: the parameter `called`."""
     return click.option(
@@ -155,39 +171,34 @@ def as_option(f: F) -> F:
 
 def whom_options(f: F) -> F:
     """Whom to ask about: a category, groups by name, and groups from files (`seeds`)."""
-    for option in reversed(
-        (
-            click.option(
-                "--category",
-                cls=Section,
-                section=WHOM,
-                multiple=True,
-                metavar="NAME",
-                help="A category of groups: gender, ethnicity, nationality or religion "
-                "(repeatable).",
-            ),
-            click.option(
-                "--group",
-                cls=Section,
-                section=WHOM,
-                multiple=True,
-                metavar="NAME",
-                help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
-            ),
-            click.option(
-                "--groups",
-                "--seeds",
-                "seeds",
-                cls=Section,
-                section=WHOM,
-                multiple=True,
-                metavar="FILE",
-                help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
-            ),
-        )
-    ):
-        f = option(f)
-    return f
+    return in_turn(
+        click.option(
+            "--category",
+            cls=Section,
+            section=WHOM,
+            multiple=True,
+            metavar="NAME",
+            help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
+        ),
+        click.option(
+            "--group",
+            cls=Section,
+            section=WHOM,
+            multiple=True,
+            metavar="NAME",
+            help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
+        ),
+        click.option(
+            "--groups",
+            "--seeds",
+            "seeds",
+            cls=Section,
+            section=WHOM,
+            multiple=True,
+            metavar="FILE",
+            help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
+        ),
+    )(f)
 
 
 WHOM = "The model and the groups"
@@ -196,34 +207,30 @@ LIMITS = "Limits and cost"
 
 def limits_options(f: F) -> F:
     """What a command may ask for and spend, and the user's prices."""
-    for option in reversed(
-        (
-            click.option(
-                "--max-requests",
-                cls=Section,
-                section=LIMITS,
-                type=click.IntRange(min=0),
-                help="Stop after this many requests.",
-            ),
-            click.option(
-                "--max-tokens",
-                cls=Section,
-                section=LIMITS,
-                type=click.IntRange(min=0),
-                help="Stop after this many tokens.",
-            ),
-            click.option(
-                "--max-cost",
-                cls=Section,
-                section=LIMITS,
-                type=float,
-                help="Stop after spending this much, at your prices.",
-            ),
-            price_settings,
-        )
-    ):
-        f = option(f)
-    return f
+    return in_turn(
+        click.option(
+            "--max-requests",
+            cls=Section,
+            section=LIMITS,
+            type=click.IntRange(min=0),
+            help="Stop after this many requests.",
+        ),
+        click.option(
+            "--max-tokens",
+            cls=Section,
+            section=LIMITS,
+            type=click.IntRange(min=0),
+            help="Stop after this many tokens.",
+        ),
+        click.option(
+            "--max-cost",
+            cls=Section,
+            section=LIMITS,
+            type=float,
+            help="Stop after spending this much, at your prices.",
+        ),
+        price_settings,
+    )(f)
 
 
 def dry_run_option(f: F) -> F:
@@ -238,25 +245,77 @@ def dry_run_option(f: F) -> F:
 
 def asking_options(f: F) -> F:
     """How a model is asked many times, and the limits."""
-    for option in reversed(
-        (
-            base_url_option,
-            limits_options,
-            click.option(
-                "--batch",
-                cls=Section,
-                section=LIMITS,
-                is_flag=True,
-                default=None,
-                help="Send the requests as batches, cheaper but slow: hours or days "
-                "(OpenAI, Anthropic).",
-            ),
-            dry_run_option,
-            settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
-        )
-    ):
-        f = option(f)
-    return f
+    return in_turn(
+        base_url_option,
+        limits_options,
+        click.option(
+            "--batch",
+            cls=Section,
+            section=LIMITS,
+            is_flag=True,
+            default=None,
+            help="Send the requests as batches, cheaper but slow: hours or days "
+            "(OpenAI, Anthropic).",
+        ),
+        dry_run_option,
+        settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
+    )(f)
+
+
+def people_options(columns: str, categories: str, group: str) -> Callable[[F], F]:
+    """Whom stories and pairs are about: a file of people, or those of the prompts."""
+    return in_turn(
+        click.option(
+            "--people",
+            type=click.Path(dir_okay=False),
+            metavar="FILE",
+            help=f"A CSV file with the columns {columns}, group and category (default: those of "
+            "the prompts).",
+        ),
+        click.option(
+            "--category",
+            multiple=True,
+            metavar="NAME",
+            help=f"Only people of this category: {categories} (repeatable).",
+        ),
+        click.option(
+            "--group", multiple=True, metavar="NAME", help=f'Only this group, such as "{group}".'
+        ),
+    )
+
+
+def form_setting(text: str) -> Callable[[F], F]:
+    """Whether requests are messages or the beginning of a text."""
+    return setting(
+        "form",
+        type=click.Choice(["completion", "chat"]),
+        help=f"Ask in a message, or have a {text} continued (default: chat for a server, "
+        "completion for a local model).",
+    )
+
+
+def rounds_options(
+    samples: str, *, temperature: str = "the pack's, 1", min_p: str = "0.1; none for a server"
+) -> Callable[[F], F]:
+    """What `kgbias.graph.rounds.RoundsConfig` takes, and how a model is asked: options of profiles,
+    stories and pairs."""
+    return in_turn(
+        click.option("--samples", type=int, help=samples),
+        click.option("--temperature", type=float, help=f"(default: {temperature})"),
+        setting(
+            "min-p",
+            type=float,
+            metavar="SHARE",
+            help="Draw from tokens at least this fraction as probable as the most probable one "
+            f"(default: the pack's, {min_p}).",
+        ),
+        click.option("--seed", type=int, help="The random seed (default: 0)."),
+        store_option,
+        click.option("--run", "name", metavar="NAME", help="A name for the run."),
+        model_settings,
+        asking_options,
+        json_option,
+    )
 
 
 def about_cost(price: "HasPrices") -> str:

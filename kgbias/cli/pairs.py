@@ -13,13 +13,14 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    WRITERS,
     asked_for,
-    asking_options,
     base_url_option,
+    form_setting,
     json_option,
-    model_settings,
+    model_option,
+    people_options,
     print_price,
+    rounds_options,
     run_argument,
     said,
     store_option,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from kgbias.pairs.compare import Difference, Likeness, PairsResult
     from kgbias.pairs.write import PairsPrice
 
+SOME = 0.1  # of the answers; from here on a line says that measures of them mean less
 OUTCOMES = ("ok", "refused", "unparsable", "failed")
 _FORMS = {"words": ".1f", "refused": ".1%", "reading ease": ".1f", "advice": ".2f"}
 _WORDS = {
@@ -61,7 +63,7 @@ def pairs() -> None:
     short_help="Make the requests and keep the answers (the default).",
     examples=("kgbias pairs --model smollm2 --request pay --category gender --dry-run",),
 )
-@click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")
+@model_option
 @click.option(
     "--requests",
     type=click.Path(dir_okay=False),
@@ -69,43 +71,11 @@ def pairs() -> None:
     help="A CSV file with the columns request (its name) and text, with {name} or {group} in the "
     "text; one row for each wording (default: those of the prompts).",
 )
-@click.option(
-    "--people",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="A CSV file with the columns slot (name or group), name (the words to fill in), group and "
-    "category (default: those of the prompts).",
-)
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
-@click.option(
-    "--category",
-    multiple=True,
-    metavar="NAME",
-    help="Only people of this category: gender or ethnicity (repeatable).",
-)
-@click.option("--group", multiple=True, metavar="NAME", help='Only this group, such as "Women".')
+@people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity", "Women")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
-@setting(
-    "form",
-    type=click.Choice(["completion", "chat"]),
-    help="Ask in a message, or have a text continued (default: chat for a server, completion for a "
-    "local model).",
-)
-@click.option("--samples", type=int, help="How often everything is asked (default: 1).")
-@click.option("--temperature", type=float, help="(default: the pack's, 1)")
-@setting(
-    "min-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from tokens at least this fraction as probable as the most probable one (default: "
-    "the pack's, 0.1; none for a server).",
-)
-@click.option("--seed", type=int, help="The random seed (default: 0).")
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_settings
-@asking_options
-@json_option
+@form_setting("text")
+@rounds_options("How often everything is asked (default: 1).")
 def run(
     model: str,
     store_url: str,
@@ -149,7 +119,7 @@ def _print(run: kgbias.Run) -> None:
     result = run.paired
     total = result.total
     show.say(
-        f"run {run.name}: {total.total()} answers, {total['refused']} refused; asked "
+        f"run {run.name}: {show.count(total.total(), 'answer')}, {total['refused']} refused; asked "
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
     show.table(
@@ -163,7 +133,8 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: "PairsPrice", as_json: bool) -> None:
     line = (
-        f"{price.named} requests in {price.wordings} wordings, about {price.people} people in "
+        f"{show.count(price.named, 'request')} in {show.count(price.wordings, 'wording')}, about "
+        f"{price.people} people in "
         f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
         f"{price.answer_tokens_at_most} tokens; nothing was asked"
@@ -215,13 +186,32 @@ def results(
 
 def _print_results(found: "PairsResult") -> None:
     show.say(
-        f"{found.answers} answers to {found.requests} requests in {found.wordings} wordings about "
+        f"{show.count(found.answers, 'answer')} to {show.count(found.requests, 'request')} in "
+        f"{show.count(found.wordings, 'wording')} about "
         f"{found.people} people: {found.refused} refused, {found.failed} failed, {found.cut} cut "
-        "off at the limit of tokens" + (f"; advice graded by {found.judge}" if found.judge else ""),
-        "",
+        f"off at the limit of tokens, {found.repeating} saying a sentence three times or more"
+        + (f"; advice graded by {found.judge}" if found.judge else ""),
     )
+    if found.cut + found.repeating > SOME * found.answers:
+        show.say(
+            "where answers are cut off or go round in circles, measures say when the model stops "
+            "rather than how it serves people: read some (Run.answers)"
+        )
+    show.say("")
     show.table(
-        ("", "", ">first", ">second", ">difference", "", ">pairs", ">requests", ">q", ""),
+        (
+            "",
+            "",
+            ">first",
+            ">second",
+            ">difference",
+            "",
+            ">pairs",
+            ">one only",
+            ">requests",
+            ">q",
+            "",
+        ),
         (
             (
                 f"{d.first} - {d.second}",
@@ -230,14 +220,24 @@ def _print_results(found: "PairsResult") -> None:
                 _shown(d.measure, d.difference, "+"),
                 _interval(d.measure, d.low, d.high),
                 f"{d.units}/{d.units + d.left_out}",
+                f"{d.only_first} - {d.only_second}",
                 f"{d.agree}/{d.requests}",
                 _shown("", d.q_value),
-                d.verdict,
+                _verdict(d),
             )
             for d in found.differences
         ),
     )
-    show.say("", "where nothing should differ (as asked, minus changed)")
+    show.say(
+        "pairs: compared, of all; one only: left out because there is an answer for the first, or "
+        "for the second, alone",
+        *map(_declined, found.declined),
+    )
+    show.say(
+        "",
+        "where nothing should differ (as asked, minus changed; another name: the size of the "
+        "difference that two groups would show if only names differed)",
+    )
     show.table(
         ("", "", "", ">difference", "", ">pairs", ">q", ""),
         (
@@ -245,7 +245,7 @@ def _print_results(found: "PairsResult") -> None:
                 f.category,
                 f.change,
                 f.measure,
-                _shown(f.measure, f.difference, "+"),
+                _shown(f.measure, f.difference, "" if math.isnan(f.low) else "+"),
                 _interval(f.measure, f.low, f.high),
                 f.units,
                 _shown("", f.q_value),
@@ -270,10 +270,25 @@ def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
                     _shown("", v)
                     for v in (k.between, k.again, k.greeted, k.another, k.q_again, k.q_another)
                 ),
-                k.verdict,
+                _verdict(k),
             )
             for k in likeness
         ),
+    )
+
+
+def _verdict(of: "Difference | Likeness") -> str:
+    return f"{of.verdict}, if answered" if of.verdict and of.conditional else of.verdict
+
+
+def _declined(d: "Difference") -> str:
+    """That refusals differ, and what that means for everything else."""
+    more, less = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
+    high, low = sorted((d.of_first, d.of_second), reverse=True)
+    return (
+        f"{more} were refused more often than {less} ({_shown('refused', high)} against "
+        f"{_shown('refused', low)}, p = {d.p_value:.3f} by itself): all else compares only pairs "
+        "that were both answered, which may be unlike those that were not"
     )
 
 
@@ -284,7 +299,7 @@ def _told(found: "PairsResult") -> list[str]:
     lines = [_sentence(d, of) for d in found.differences if d.verdict == "differs"]
     lines += [
         f"Answers to {k.first} and {k.second} are less alike than answers to the same request made "
-        f"twice, and than those about two people of the same group, in {of}."
+        f"twice, and than those about two people of the same group, in {of}{_given(k)}."
         for k in found.likeness
         if k.verdict == "differs"
     ]
@@ -299,9 +314,13 @@ def _sentence(d: "Difference", of: str) -> str:
     most, least = (d.first, d.second) if d.difference > 0 else (d.second, d.first)
     return (
         f"In {of}, {_WORDS[d.measure]} is higher in answers for {most} than for {least}, by "
-        f"{_shown(d.measure, abs(d.difference))} on average and in {d.agree} of {d.requests} "
-        f"request{'' if d.requests == 1 else 's'}."
+        f"{_shown(d.measure, abs(d.difference))} on average and in {d.agree} of "
+        f"{show.count(d.requests, 'request')}{_given(d)}."
     )
+
+
+def _given(of: "Difference | Likeness") -> str:
+    return ", among pairs that were both answered" if of.conditional else ""
 
 
 def _shown(measure: str, value: float, sign: str = "") -> str:

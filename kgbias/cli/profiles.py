@@ -13,12 +13,11 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    WRITERS,
     asked_for,
-    asking_options,
     json_option,
-    model_settings,
+    model_option,
     print_price,
+    rounds_options,
     run_argument,
     said,
     store_option,
@@ -53,12 +52,7 @@ MOST = 3  # listed words per attribute and group, or groups per word
     short_help="Have a model write profiles for given names (the default).",
     examples=("kgbias profiles --model smollm2 --limit 2 --dry-run",),
 )
-@click.option(
-    "--model",
-    required=True,
-    metavar="SPEC",
-    help=f"The model: {WRITERS}.",
-)
+@model_option
 @click.option(
     "--names",
     metavar="NAME-or-FILE",
@@ -82,23 +76,11 @@ MOST = 3  # listed words per attribute and group, or groups per word
     help="Ask for a whole profile as JSON, or fill in a form attribute by attribute (default: json "
     "for a server, attributes for a local model).",
 )
-@click.option("--samples", type=int, help="Profiles of each name (default: 3).")
-@click.option("--temperature", type=float, help="(default: 1)")
-@setting(
-    "min-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from tokens at least this fraction as probable as the most probable one (default: "
-    "the pack's, 0.1 for attributes one by one).",
-)
 @setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
 @setting("structured", type=bool, default=False, help="Ask a server to follow the JSON schema.")
-@click.option("--seed", type=int, help="The random seed (default: 0).")
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_settings
-@asking_options
-@json_option
+@rounds_options(
+    "Profiles of each name (default: 3).", temperature="1", min_p="0.1 for attributes one by one"
+)
 def run(
     model: str,
     store_url: str,
@@ -170,9 +152,11 @@ def _print(run: kgbias.Run) -> None:
 def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
     how = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
-        f"{price.samples} profiles of each of {price.names} names in {price.groups} groups, {how}: "
-        f"{price.requests} requests, with repeated attempts at most {price.requests_at_most} and "
-        f"{price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"{show.count(price.samples, 'profile')} of each of {show.count(price.names, 'name')} in "
+        f"{show.count(price.groups, 'group')}, {how}: "
+        f"{show.count(price.requests, 'request')}, with repeated attempts at most "
+        f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
+        "asked"
     )
     print_price(price, asdict(price), [line], as_json)
 

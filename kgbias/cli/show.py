@@ -78,6 +78,11 @@ def data(value: Any) -> None:
     block(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
+def count(number: int, one: str, several: str = "") -> str:
+    """So many of a thing: "1 request", "2 requests"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
 def block(text: str, *, err: bool = False) -> None:
     """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout

@@ -13,12 +13,13 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
-    WRITERS,
     asked_for,
-    asking_options,
+    form_setting,
     json_option,
-    model_settings,
+    model_option,
+    people_options,
     print_price,
+    rounds_options,
     run_argument,
     said,
     store_option,
@@ -51,43 +52,11 @@ OUTCOMES = ("ok", "unparsable", "refused", "failed")
     short_help="Have a model tell stories, and read them (the default).",
     examples=("kgbias stories --model smollm2 --category trade --samples 2 --dry-run",),
 )
-@click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")
-@click.option(
-    "--people",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="A CSV file with the columns name (the words for a person), group and category "
-    "(default: those of the prompts).",
-)
-@click.option(
-    "--category",
-    multiple=True,
-    metavar="NAME",
-    help="Only people of this category: gender, ethnicity, trade or trait (repeatable).",
-)
-@click.option("--group", multiple=True, metavar="NAME", help='Only this group, such as "Nurses".')
+@model_option
+@people_options("name (the words for a person)", "gender, ethnicity, trade or trait", "Nurses")
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
-@setting(
-    "form",
-    type=click.Choice(["completion", "chat"]),
-    help="Ask in a message, or have a story continued (default: chat for a server, completion for "
-    "a local model).",
-)
-@click.option("--samples", type=int, help="Stories about each person (default: 8).")
-@click.option("--temperature", type=float, help="(default: the pack's, 1)")
-@setting(
-    "min-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from tokens at least this fraction as probable as the most probable one (default: "
-    "the pack's, 0.1; none for a server).",
-)
-@click.option("--seed", type=int, help="The random seed (default: 0).")
-@store_option
-@click.option("--run", "name", metavar="NAME", help="A name for the run.")
-@model_settings
-@asking_options
-@json_option
+@form_setting("story")
+@rounds_options("Stories about each person (default: 8).")
 def run(
     model: str,
     store_url: str,
@@ -154,7 +123,8 @@ def _print(run: kgbias.Run) -> None:
 
 def _print_price(price: "StoriesPrice", as_json: bool) -> None:
     line = (
-        f"{price.samples} stories about each of {price.people} people in {price.groups} groups, "
+        f"{show.count(price.samples, 'story', 'stories')} about each of "
+        f"{price.people} people in {show.count(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
         f"requests and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
     )

@@ -509,7 +509,7 @@ def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
 def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T]) -> Iterator[T]:
     """The `count` pieces of work of a family, with progress if there are many."""
     told = progress if count >= _MANY else Silent()
-    told.stage(f"tests of {measure}", count)
+    told.stage(f"tests of {spoken(measure)}", count)
     for piece in work:
         yield piece
         told.advance()

@@ -10,7 +10,7 @@ from functools import cached_property
 from random import Random
 from typing import Any
 
-from kgbias.associate.indicators import Indicators
+from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, surface
 from kgbias.graph.store import StoredRun
@@ -181,9 +181,30 @@ def asked(
             drafts.append(_draft(category, own, given.values(), every.values(), indicators, asking))
     if not drafts:
         raise DataError(f"run {run.name} has no statements to probe")
+    return _fitted(drafts, carriers, asking)
+
+
+def most_probes(groups: Sequence[Group], said: int, asking: Asking) -> int:
+    """The largest number of probes that can follow from a crawl of these groups in which each has
+    `said` statements: if no two of them are the same."""
+    carriers, declared = len(asking.carriers or ()) or CARRIERS, shipped()
+    drafts = []
+    for category in dict.fromkeys(group.category for group in groups):
+        own = [group for group in groups if group.category == category]
+        given = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
+        any_ = [Statement("", str(n)) for n in range(said * len(own) + len(given))]
+        drafts.append(_draft(category, own, any_[: len(given)], any_, declared, asking))
+    plans = _fitted(drafts, carriers, asking)
+    if any(plan.left for plan in plans):
+        return asking.probes
+    return sum(probes(plan, carriers) for plan in plans)
+
+
+def _fitted(drafts: Sequence[Asked], carriers: int, asking: Asking) -> list[Asked]:
+    """The drafts, each with as many statements as the probes suffice for."""
     most = max(len(draft.statements) for draft in drafts)
     low = 1
-    while low < most:  # search for the largest number of statements that the probes suffice for
+    while low < most:
         middle = (low + most + 1) // 2
         cost = sum(probes(_cut(draft, middle, asking), carriers) for draft in drafts)
         low, most = (middle, most) if cost <= asking.probes else (low, middle - 1)

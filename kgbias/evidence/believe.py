@@ -2,6 +2,7 @@
 lift, and what the same test finds for made-up names."""
 
 import math
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -56,13 +57,14 @@ def believe(
     plans, carriers = _planned(run, asking, indicators, triples)
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
     believing = Believing(scorer.info, settings)
-    known = probed(run, scorer, believing, carriers, plans, told)
+    known, took = probed(run, scorer, believing, carriers, plans, told)
     edges, record = decided(plans, known, triples, asking, told)
     run.save_beliefs(believing, edges)
     record |= {
         "tier": scorer.convention.tier, "carriers": list(carriers), "floor_is": asking.floor,
         "seed": asking.seed, "probes": asking.probes, "marked": list(asking.marked),
         "selection": (selection or Selection()).as_dict(),
+        "took": took or _took_before(run, believing),
         "given": {
             s.id: [s.predicate, s.object] for p in plans for s in p.statements if s.id in p.given
         },
@@ -70,6 +72,11 @@ def believe(
     believing = replace(believing, record=finite(record))
     run.save_believing(believing)
     return believing
+
+
+def _took_before(run: StoredRun, believing: Believing) -> Mapping[str, float]:
+    found = next((b.record for b in run.believings() if b.id == believing.id), {})
+    return dict(found.get("took", {}))
 
 
 def planned(
@@ -123,8 +130,10 @@ def probed(
     carriers: Sequence[str],
     plans: Sequence[Asked],
     told: Progress,
-) -> Known:
-    """The bits of every name and statement of the plans, from the store or else from the model."""
+) -> tuple[Known, Mapping[str, float]]:
+    """The bits of every name and statement of the plans, from the store or else from the model; and
+    how many `probes` the model was asked, and the `seconds` that took: empty if it was asked none.
+    """
     known: Known = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     wanted = [block for plan in plans for block in plan.blocks]
     given = [s for plan in plans for s in plan.statements if s.id in plan.given]
@@ -138,6 +147,7 @@ def probed(
         told.stage(f"names before statements, {scorer.info.title}", total * len(carriers))
     stems = [[stem(c, name) for name in names for c in carriers] for names, _ in new]
     blocks = [(own, [s.text for s in part]) for own, (_, part) in zip(stems, new, strict=True)]
+    began, before = time.monotonic(), len(known)
     for number, grid in grids(scorer, blocks, told, surprisals=False):
         names, statements = new[number]
         found = grid.statement.log_likelihoods / math.log(2)
@@ -149,7 +159,10 @@ def probed(
         ]
         run.save_name_probes(believing, probes)
         known |= {(p.name_id, p.statement_id): p.bits for p in probes}
-    return known
+    if not new:
+        return known, {}
+    seconds = round(time.monotonic() - began, 3)
+    return known, {"probes": len(carriers) * (len(known) - before), "seconds": seconds}
 
 
 def _missing(

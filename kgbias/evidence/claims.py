@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kgbias.language.words import lemma
+from kgbias.language.words import NEGATIONS, lemma, negates
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,&]")
 _KIND_OF = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
@@ -22,10 +22,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _BETWEEN = _set(", & and but")
-_DENIALS = _set(
-    "not no non never neither nor none nobody nothing without hardly rarely seldom less least few "
-    "little"
-)
+_DENIALS = NEGATIONS | _set("non less least few little")
 # In a text of what could, should or used to be, of comparisons and alternatives, and of what people
 # think, nothing is said of what they are.
 _OTHERWISE = _set(
@@ -221,7 +218,7 @@ class _Frame:
 
 
 def _is_denial(token: str) -> bool:
-    return token in _DENIALS or token.endswith("n't")
+    return token in _DENIALS or negates(token)
 
 
 def _parts(tokens: list[str]) -> Iterator[list[str]]:

@@ -14,6 +14,7 @@ from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.told import Told
+from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -225,6 +226,9 @@ class Evidence:
             the same claim, by words alone (`kgbias.evidence.told`), with its Wilson interval. NaN
             if no story was read so, never 0: the reader finds only part of what stories say. No
             verdict rests on it.
+        recorded: "known", "related" or "new" to the tables of recorded stereotypes that the run was
+            held against (`Run.known`), "" if to none; `recorded_as` is the attribute that is
+            nearest, and `recorded_source` the table.
         refused: the share of the group's answers that were refused, with its Wilson interval.
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
@@ -265,6 +269,9 @@ class Evidence:
     chosen_p: float
     teller: str
     told: Estimate
+    recorded: str = ""
+    recorded_as: str = ""
+    recorded_source: str = ""
 
     @property
     def sentence(self) -> str:
@@ -378,8 +385,8 @@ def floor_of(record: Mapping[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The parts of the joint view: a run, the statements that count, all its generations, its
-    probings with their edges, its probes by names with what is believed, its forced choices, and
-    the same model's stories."""
+    probings with their edges, its probes by names with what is believed, its forced choices, the
+    same model's stories, and the marks of statements held against recorded stereotypes."""
 
     run: Run
     counted: Counted
@@ -388,6 +395,7 @@ class Parts:
     beliefs: tuple[Believing, Sequence[BelievedEdge]] | None = None
     choices: Choices = field(default_factory=Choices)
     told: Told = field(default_factory=Told)
+    marks: Mapping[str, Recorded] = field(default_factory=dict)
 
     @classmethod
     def read(cls, run: StoredRun, selection: Selection | None, model: str | None = None) -> "Parts":
@@ -397,8 +405,8 @@ class Parts:
         probes = [(chosen, run.probes(chosen.id))] if chosen else []
         generations, choices = list(run.generations()), Choices.read(run, model)
         counted, beliefs = select(run, selection), read_beliefs(run, model)
-        told = Told.read(run)
-        return cls(run.record, counted, generations, probes, beliefs, choices, told)
+        told, marks = Told.read(run), recorded(run.held())
+        return cls(run.record, counted, generations, probes, beliefs, choices, told, marks)
 
 
 def read_beliefs(
@@ -460,6 +468,7 @@ def joined(parts: Parts) -> Joint:
                     **probe.row(t.group_id, statement, said=True, refused=refused[t.group_id]),
                     **parts.choices.cells(t.group_id, statement.key),
                     **parts.told.cells(t.group_id, statement),
+                    **(parts.marks[t.id].cells if t.id in parts.marks else {}),
                 )
             )
         if probe.beliefs:

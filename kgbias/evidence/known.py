@@ -21,7 +21,9 @@ from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import group_names
-from kgbias.evidence.recorded import Stereotype
+from kgbias.evidence.recorded import Stereotype, worded
+from kgbias.graph.recorded import Heard as Heard
+from kgbias.graph.recorded import Held, Mark, StereotypeTable, Unrecorded
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
@@ -76,41 +78,6 @@ class Marked:
     similarity: float = math.nan
 
 
-@dataclass(frozen=True, slots=True)
-class Heard:
-    """A recorded stereotype of a group of the run.
-
-    Attributes:
-        entry: the stereotype.
-        group: the group, as the run calls it.
-        statements: how many distinct statements of the run say it of the group.
-        elsewhere: the share of the other groups of the category, without those that the table has
-            it of too, of which the run said it; NaN if there are none.
-        lift: in bits, of the stereotype as a statement after the group's names
-            (`kgbias.probe.belief`), with its interval; NaN if the model was not asked about it.
-        believed: whether that is a belief; None if the model was not asked.
-        believed_elsewhere: as `elsewhere`, for beliefs, over the groups that were asked about.
-    """
-
-    entry: Stereotype
-    group: str
-    statements: int
-    elsewhere: float
-    lift: Estimate = field(default_factory=Estimate.missing)
-    believed: bool | None = None
-    believed_elsewhere: float = math.nan
-
-
-@dataclass(frozen=True, slots=True)
-class Unrecorded:
-    """A belief to which the table records nothing similar: the group, the statement, and its lift
-    in bits."""
-
-    group: str
-    statement: str
-    lift: Estimate
-
-
 @dataclass(frozen=True)
 class Known:
     """A run's statements held against a table.
@@ -136,7 +103,7 @@ class Known:
     unused: int
     counted: Counted
     model: str = ""
-    unrecorded: Sequence["Unrecorded"] = ()
+    unrecorded: Sequence[Unrecorded] = ()
     floor: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
@@ -168,6 +135,23 @@ class Known:
         for mark in MARKS:
             found[mark] = _share(clusters, [float(row.mark == mark) for row in marks])
         return found
+
+    def held(self, table: StereotypeTable) -> Held:
+        """The same as a store keeps it: what it needs to show the marks, and all figures, without
+        the table and without an encoder."""
+        marks = [
+            Mark(
+                row.triple.id, row.entry.uid(table.id) if row.entry else None, row.mark, row.by,
+                row.similarity,
+            )
+            for row in self.rows
+        ]  # fmt: skip
+        return Held.of(
+            table, self.entries, marks, shares=self.shares, unrecorded=self.unrecorded,
+            without=list(self.without), unused=self.unused,
+            counted=self.counted.as_dict(), model=self.model,
+            floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
+        )  # fmt: skip
 
     def _over_entries(self, value: Callable[[Heard], float]) -> Estimate:
         values = [value(entry) for entry in self.entries]
@@ -269,7 +253,7 @@ def to_ask(
     found: dict[str, dict[str, None]] = defaultdict(dict)
     for entry in table:
         if entry.group in groups:
-            found[groups[entry.group].category][entry.worded] = None
+            found[groups[entry.group].category][worded(entry)] = None
     return {category: list(texts) for category, texts in found.items()}
 
 
@@ -448,8 +432,8 @@ def _heard(
             for g in run.groups
             if g.category == group.category and g.id not in having[entry.attribute]
         ]
-        edge = beliefs.of(group.id, entry.worded)
-        of_others = [beliefs.of(other, entry.worded) for other in others]
+        edge = beliefs.of(group.id, worded(entry))
+        of_others = [beliefs.of(other, worded(entry)) for other in others]
         heard.append(
             Heard(
                 entry,

@@ -6,63 +6,30 @@ other table has a column with groups and one with attributes, or is StereoSet's 
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
-from kgbias.ids import content_id, normalise
+from kgbias.graph.recorded import Stereotype as Stereotype
+from kgbias.graph.recorded import StereotypeTable
+from kgbias.ids import normalise
+from kgbias.io.files import sha256_of
 from kgbias.io.reading import read_saved_table
 from kgbias.probe.benchmarks.stereoset import read_examples
 
 SEEGULL = "seegull"
+_LICENSE = "CC BY 4.0"  # SeeGULL's
+_STEREOSET = "stereoset"
 _GROUP = ("group", "identity")
 _ATTRIBUTE = ("attribute",)
-_OFFENSIVENESS = ("offensiveness", "offensiveness_score")
+# The last is the name in SeeGULL's file of nations.
+_OFFENSIVENESS = ("offensiveness", "offensiveness_score", "mean offensiveness_score")
 _ANNOTATORS = ("stereotype", "region_stereo")
 _RATINGS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
 _LONGEST = 200  # characters of a group or an attribute
-
-
-@dataclass(frozen=True, slots=True)
-class Stereotype:
-    """A stereotype that people recorded in a table. The id is computed from the table's name, the
-    group and the attribute.
-
-    Attributes:
-        source: the name of the table.
-        group: whom it is about, as the table calls them.
-        attribute: what is said of them.
-        category: of the group; "" if the table does not say.
-        offensiveness: the mean rating by the table's annotators (SeeGULL: -1, not offensive, to
-            4); NaN without one.
-        annotators: how many of the table's annotators took it for a stereotype of the group; None
-            if the table does not say.
-        statement: a wording to ask a model about; "" if the table has none.
-    """
-
-    source: str
-    group: str
-    attribute: str
-    category: str = ""
-    offensiveness: float = math.nan
-    annotators: int | None = None
-    statement: str = ""
-
-    @property
-    def id(self) -> str:
-        return content_id(
-            "stereotype", self.source, normalise(self.group), normalise(self.attribute)
-        )
-
-    @property
-    def worded(self) -> str:
-        """The attribute as a statement about people, to ask a model about."""
-        claim = next(iter(claims(self.attribute)), None)
-        verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
-        told = f"{verb} {claim.phrase}" if claim and verb else f"are {self.attribute}"
-        return self.statement or told
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +42,23 @@ class Columns:
     offensiveness: str | None = None
 
 
+def worded(entry: Stereotype) -> str:
+    """A recorded stereotype as a statement about people, to ask a model about."""
+    claim = next(iter(claims(entry.attribute)), None)
+    verb = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
+    told = f"{verb} {claim.phrase}" if claim and verb else f"are {entry.attribute}"
+    return entry.statement or told
+
+
+def table_of(table: str | Path) -> StereotypeTable:
+    """What is kept of the table that `read_stereotypes` reads."""
+    shipped = _shipped(table)
+    with _file(table) as path:
+        return StereotypeTable(
+            SEEGULL if shipped else _name(path), _LICENSE if shipped else "", sha256_of(path)
+        )
+
+
 def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[Stereotype]:
     """The stereotypes of a table, each once (of repeated rows the first): "seegull", a CSV or TSV
     file, or StereoSet's JSON (its intrasentence part: a target, and the word that fills the blank
@@ -84,15 +68,15 @@ def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[
     that it cannot have.
     """
     columns, path = columns or Columns(), Path(table)
-    if str(table) == SEEGULL and not path.exists():
-        with as_file(files("kgbias.evidence") / "recorded" / "seegull.csv") as shipped:
+    if _shipped(table):
+        with _file(table) as shipped:
             return _unique(_rows(shipped, SEEGULL, Columns()))
     if path.suffix.lower() == ".json":
         if columns != Columns():
             raise UsageError(f"{path} is StereoSet's JSON: only a CSV or TSV file has columns")
         found = _unique(_stereoset(path))
     elif path.suffix.lower() in (".csv", ".tsv", ".tab"):
-        found = _unique(_rows(path, path.stem, columns))
+        found = _unique(_rows(path, _name(path), columns))
     else:
         raise UsageError(
             f"{path}: a table of stereotypes is a .csv, .tsv or .json file, or {SEEGULL}"
@@ -102,10 +86,25 @@ def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[
     return found
 
 
+def _shipped(table: str | Path) -> bool:
+    return str(table) == SEEGULL and not Path(table).exists()
+
+
+def _file(table: str | Path) -> AbstractContextManager[Path]:
+    if _shipped(table):
+        return as_file(files("kgbias.evidence") / "recorded" / "seegull.csv")
+    return nullcontext(Path(table))
+
+
+def _name(path: Path) -> str:
+    """What a table in a file is called."""
+    return _STEREOSET if path.suffix.lower() == ".json" else path.stem
+
+
 def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
     by_id: dict[str, Stereotype] = {}
     for each in found:
-        by_id.setdefault(each.id, each)
+        by_id.setdefault(each.uid(each.source), each)
     return list(by_id.values())
 
 
@@ -180,4 +179,4 @@ def _stereoset(path: Path) -> Iterator[Stereotype]:
         if blank and word.startswith(before) and word.endswith(after):
             word = word[len(before) : len(word) - len(after)].strip()
             if normalise(word):
-                yield Stereotype("stereoset", example.target, word, example.domain)
+                yield Stereotype(_STEREOSET, example.target, word, example.domain)

@@ -179,7 +179,7 @@ def with_carriers(
     plans = [plan.without_nonce() for plan in plans]
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
     again = Believing(scorer.info, settings)
-    known = probed(run, scorer, again, carriers, plans, told)
+    known, _ = probed(run, scorer, again, carriers, plans, told)
     findings = {
         (e.group_id, e.statement_id) for e in run.beliefs(replication.believing.id) if _finding(e)
     }

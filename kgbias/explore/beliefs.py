@@ -1,4 +1,5 @@
-"""Said and believed: the verdicts of `kgbias.evidence` on the statements of the page.
+"""Said and believed: the verdicts of `kgbias.evidence` on the statements of the page; and what
+else stands beside them, in stories and in tables of recorded stereotypes.
 
 The page and a server give what a model believes about a statement in the same form: {model, rows:
 [{group, lift, low, high, names, p, verdict, least, swayed}]}, a row for each group, greatest lift
@@ -12,9 +13,11 @@ from itertools import groupby
 from typing import Any
 
 from kgbias.evidence.joint import NEVER_SAID, NOT_PROBED, REFUSED, Evidence, joint, telling
+from kgbias.evidence.known import MARKS
 from kgbias.evidence.told import Told
 from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.explore.statements import Placed, Statements
+from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
@@ -83,6 +86,40 @@ def add_told(found: Statements, block: Block) -> None:
     if len(texts) > 1:
         block.numbers("row.told", rows)
         block.texts("told", texts.texts)
+
+
+def add_recorded(found: Statements, block: Block) -> None:
+    """Add the columns row.mark and mark (their names; the first is for groups that no table has),
+    row.recorded and recorded (texts; the first is ""): what tables of recorded stereotypes have
+    about a statement. None are added if no run was held against one."""
+    marks = {run.id: recorded(run.held()) for run in found.runs}
+    if not any(marks.values()):
+        return
+    names, texts = ["group in no table", *MARKS], Dictionary[str]()
+    texts.add("", "")
+    of_rows, numbers = [0] * found.rows, [0] * found.rows
+    for source in found.sources:
+        own = marks[source.run.id]
+        for row in range(source.start, source.end):
+            if (mark := own.get(found.triple_id(row))) is not None:
+                text = storable(_nearest(mark))
+                of_rows[row], numbers[row] = names.index(mark.mark), texts.add(text, text)
+    block.numbers("row.mark", of_rows)
+    block.texts("mark", names)
+    block.numbers("row.recorded", numbers)
+    block.texts("recorded", texts.texts)
+
+
+def _nearest(mark: Recorded) -> str:
+    """The recorded stereotype that is nearest to a statement, and what its table says of it."""
+    if (entry := mark.entry) is None:
+        return f"nothing similar about this group in {mark.source}"
+    parts = [f"{mark.source}, of {entry.group}", f"matched by {mark.by}"]
+    if not math.isnan(entry.offensiveness):
+        parts.append(f"offensiveness {entry.offensiveness:+.1f}")
+    if entry.annotators is not None:
+        parts.append(f"{entry.annotators} of its annotators called it a stereotype")
+    return f"{shortened(entry.attribute, 200)} ({'; '.join(parts)})"
 
 
 def _never(

@@ -121,6 +121,7 @@ def render(
     core = statements.block(found)
     never = beliefs.add(found, core, progress)
     beliefs.add_told(found, core)
+    beliefs.add_recorded(found, core)
     blocks = {
         "core": core,
         "maps": units.block(maps),

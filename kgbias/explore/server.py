@@ -129,6 +129,7 @@ def _read(
     never = beliefs.add(found, core, progress) if few else []
     if few:
         beliefs.add_told(found, core)
+    beliefs.add_recorded(found, core)
     blocks = {"core": core, "maps": units.block(maps), "ids": statements.ids(found)}
     about = about_of(found, selection, maps, blocks) | {"never": never}
     packed = {name: block.compressed() for name, block in blocks.items()}

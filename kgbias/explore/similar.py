@@ -13,14 +13,12 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
-from kgbias.language.words import negations
+from kgbias.language.words import negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.meaning import NEAR, SHIPPED, SIMILAR, Meanings
 
 MOST = 10  # statements that a file holds as near one
-SENT = (
-    1_000  # statements that a server sends as near one: the page shows those that pass its filters
-)
+SENT = 1_000  # that a server sends: the page shows the first that pass its filters
 AMONG = 20_000  # of more statements, each is compared with this many that were said most
 _OPPOSED = 128  # added to a cosine, in hundredths, if only one of the two is negated
 
@@ -39,9 +37,7 @@ def block(found: Statements, progress: Progress) -> Block:
                 vectors.setdefault(place, vector)
     places = sorted(vectors)
     rows = np.array([vectors[place] for place in places], dtype=np.float32)
-    negated = [
-        negations(f"{found.predicates.texts[p]} {found.objects.texts[o]}") % 2 for p, o in places
-    ]
+    denies = [negated(f"{found.predicates.texts[p]} {found.objects.texts[o]}") for p, o in places]
     told = (found.predicate, found.object, found.count)
     said: Counter[tuple[int, int]] = Counter()
     for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
@@ -53,7 +49,7 @@ def block(found: Statements, progress: Progress) -> Block:
     block.numbers("object", [o for _, o in places])
     block.lists("to", [[other for other, _ in own] for own in near])
     block.numbers("cosine", [
-        round(100 * cosine) + _OPPOSED * (negated[n] != negated[other])
+        round(100 * cosine) + _OPPOSED * (denies[n] != denies[other])
         for n, own in enumerate(near)
         for other, cosine in own
     ])  # fmt: skip
@@ -106,12 +102,12 @@ class Nearby:
         if (own := self._said.get(triple)) not in self._number:
             return []
         n = self._number[own]
-        sides = negations(texts[n])
+        denies = negated(texts[n])
         return [
             {
                 "row": self._row[ids[other]],
                 "cosine": cosine,
-                "opposed": bool((sides - negations(texts[other])) % 2),
+                "opposed": negated(texts[other]) != denies,
             }
             for other, cosine in nearest(rows, rows[n], SENT + 1, SIMILAR)
             if other != n and ids[other] in self._row

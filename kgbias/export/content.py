@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from kgbias.crawl import merge
 from kgbias.graph.between import Named
+from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
@@ -20,6 +20,7 @@ from kgbias.graph.types import (
     statement_id,
 )
 from kgbias.io.progress import Progress, Silent
+from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Filters:
     """Which triples to keep: those about `groups`, with `predicate`, on a topic whose name contains
     `topic`, said at least `min_count` times; from what remains, the `per_group` most frequent of
     each group, then the `limit` most frequent of all. Ties are shared evenly among the groups.
-    With `merged`, near-duplicates count as one (`kgbias.crawl.merge`)."""
+    With `merged`, near-duplicates count as one (`kgbias.measure.merge`)."""
 
     groups: tuple[str, ...] = ()
     predicate: str | None = None
@@ -144,6 +145,12 @@ class Content:
         }
 
     @cached_property
+    def recorded(self) -> dict[str, Recorded]:
+        """What tables of recorded stereotypes have about the triples, by the triple's id; empty if
+        the run was held against none."""
+        return recorded(self.run.held())
+
+    @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:
         """By a triple's id, the rank of its group before the statement and the number of groups
         ranked; from the probing of the run's own model or, if it has none, from the first."""
@@ -173,5 +180,9 @@ class Content:
 
     @cached_property
     def graph(self) -> Any:
-        """The triples as a networkx graph."""
-        return to_networkx(self.triples, self.category)
+        """The triples as a networkx graph, its edges with what was recorded."""
+        graph = to_networkx(self.triples, self.category)
+        for _, _, key, data in graph.edges(keys=True, data=True):
+            if (mark := self.recorded.get(key.partition(" ")[0])) is not None:
+                data |= mark.cells
+        return graph

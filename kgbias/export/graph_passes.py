@@ -108,16 +108,15 @@ class Passes:
             "object": {},
             "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
         }
-        self._about = {(e.predicate_id, e.object_id) for e in self.asked_for()}
+        self._about = {(e.predicate_id, e.object_id) for e in self.stated()}
         self._found = {
             *self.placed,
             *(id for ids in self._about for id in ids),
-            *(id for x in self.near for id in (x.node_id, x.head_id)),
             *(e.node_id for t in self.tests for e in t.edges),
         }
         self.said_again: list[
             tuple[str, str, str]
-        ] = []  # triples whose statements were asked about
+        ] = []  # triples whose statements have nodes of their own
         self.answered: set[str] = set()  # the answers that were read
         self.in_profiles: set[str] = set()  # the generations in profiles
         self._triples = content.triples
@@ -134,6 +133,7 @@ class Passes:
         self.asked = [
             a._replace(edges=[e for e in a.edges if self._has(e, names)]) for a in self.asked
         ]
+        self.near = [x for x in self.near if all(map(self._has_parts, x.ends))]
         self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
         self.flags = [
@@ -152,9 +152,18 @@ class Passes:
         for asked in self.asked:
             yield from asked.edges
 
-    def _has(self, edge: StatementEdge | NameProbe, names: Collection[str]) -> bool:
+    def stated(self) -> Iterator[StatementEdge | NameProbe]:
+        """What refers to the statements that have nodes of their own."""
+        yield from self.asked_for()
+        for link in self.near:
+            yield from link.ends
+
+    def _has_parts(self, edge: StatementEdge | NameProbe) -> bool:
         predicates, objects = self.texts["predicate"], self.texts["object"]
-        if edge.predicate_id not in predicates or edge.object_id not in objects:
+        return edge.predicate_id in predicates and edge.object_id in objects
+
+    def _has(self, edge: StatementEdge | NameProbe, names: Collection[str]) -> bool:
+        if not self._has_parts(edge):
             return False
         if isinstance(edge, NameProbe):
             return edge.name_id in names

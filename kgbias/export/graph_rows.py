@@ -21,6 +21,7 @@ class GraphRows(Passes):
         self.corpus = run.corpus()
         self.sofa = run.sofa()
         self.labels = run.store.labels()
+        self.held = run.held()
         of_results = {r.probe_set for r in self.sofa}
         self.sets = [p for p in run.store.probe_sets() if p.id in of_results] if self.sofa else []
 
@@ -45,8 +46,9 @@ class GraphRows(Passes):
         yield as_graph.raters(x for x in self.labels if self.keeps(x.triple_id))
         yield as_graph.tests(self.tests)
         yield from as_graph.topic_models(run.id, self.topic_models)
-        yield "Statement", self._statements_asked()
+        yield "Statement", self._statements_stated()
         yield as_graph.passages(run.id, self.corpus)
+        yield from as_graph.stereotypes(self.held)
         yield from as_graph.profiles(self.profiles)
         yield as_graph.names(self.names)
         yield as_graph.descriptors(self.flags)
@@ -86,7 +88,8 @@ class GraphRows(Passes):
         yield from as_graph.of_probe_sets(self.sets)
         yield from as_graph.of_sofa(self.sofa)
         yield from as_graph.of_passages(run.id, run.name, self.corpus)
-        yield from as_graph.near_duplicates(run.name, self.near)
+        yield as_graph.near_duplicates(run.name, self.near)
+        yield from as_graph.of_held(run.id, run.name, self.held)
 
     def _within(self, start: str, end: str, rows: Iterable[Ends]) -> Iterator[Ends]:
         return (
@@ -108,13 +111,13 @@ class GraphRows(Passes):
         for name in sorted(({g.category for g in self.run.groups} | asked) - known):
             yield {"name": name}
 
-    def _statements_asked(self) -> Iterator[Values]:
-        asked = {e.statement_id: e for e in self.asked_for()}
+    def _statements_stated(self) -> Iterator[Values]:
+        stated = {e.statement_id: e for e in self.stated()}
         texts = {s.id: s.text for p in self.sets for part in p.parts for s in part.statements}
         for id, text in texts.items():
-            if id not in asked:
+            if id not in stated:
                 yield {"uid": id, "text": text, "name": text}
-        for uid, e in asked.items():
+        for uid, e in stated.items():
             predicate, object = e.predicate_id, e.object_id
             text = f"{self.texts['predicate'][predicate]} {self.texts['object'][object]}"
             ends = {"predicate_uid": predicate, "object_uid": object}
@@ -127,7 +130,7 @@ class GraphRows(Passes):
             yield from map(in_graph, self.run.store.answers(keys[start : start + 5_000]).values())
 
     def _states(self) -> Iterator[Ends]:
-        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.asked_for()}
+        statements = {(e.predicate_id, e.object_id): e.statement_id for e in self.stated()}
         for id, predicate_id, object_id in self.said_again:
             if (statement := statements.get((predicate_id, object_id))) is not None:
                 yield id, statement, {}

@@ -29,7 +29,7 @@ def _clean(content: Content) -> Any:
     for _, data in graph.nodes(data=True):
         data.update({k: xml_safe(v) for k, v in data.items()})
     for _, _, key, data in graph.edges(keys=True, data=True):
-        data["predicate"], data["arm"] = xml_safe(data["predicate"]), xml_safe(data["arm"])
+        data.update({k: xml_safe(v) for k, v in data.items() if isinstance(v, str)})
         data["id"] = key
     return graph
 
@@ -86,6 +86,10 @@ def _turtle(content: Content) -> Iterator[str]:
         for measure in content.measures:
             if score := t.scores.get(measure.name):
                 yield f' ; kg:{measure.name} "{score.value!r}"^^xsd:double'
+        if mark := content.recorded.get(t.id):
+            for column, text in mark.cells.items():
+                if text:
+                    yield f" ; kg:{column} {turtle(text)}"
         yield " .\n"
 
 

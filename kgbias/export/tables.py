@@ -8,6 +8,7 @@ from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import Content
+from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import defused
 
@@ -19,6 +20,10 @@ BESIDE = {
     "topic": "the name of its topic",
     "rank": "of its group among those of its category, before the statement; 1 is the likeliest",
     "rank_of": "how many groups were ranked",
+    "recorded": "known, related or new to the stereotypes that people recorded about its group in "
+    "a table; neither true nor common for that",
+    "recorded_as": "the recorded stereotype that is nearest",
+    "recorded_source": "the table",
 }
 """Columns that a table has only if the run has something for them, with what each one holds."""
 INTEGERS = ("count", "iteration", "rank", "rank_of")
@@ -35,7 +40,7 @@ def beside(content: Content) -> list[str]:
     """The columns of `BESIDE` that the run has something for."""
     has = {
         "names_other": content.names_other, "topic": content.topics, "rank": content.ranks,
-        "rank_of": content.ranks,
+        "rank_of": content.ranks, **dict.fromkeys(COLUMNS, content.recorded),
     }  # fmt: skip
     return [name for name in BESIDE if has.get(name, content.origins)]
 
@@ -66,6 +71,8 @@ def rows(content: Content) -> Iterator[dict[str, Any]]:
         found = {"strategy": strategy, "iteration": iteration, "rank": rank, "rank_of": of,
                  "topic": content.topics.get(triple.id),
                  "names_other": content.names_other.get(triple.id, "")}  # fmt: skip
+        mark = content.recorded.get(triple.id)
+        found |= mark.cells if mark else dict.fromkeys(COLUMNS)
         yield row | {name: found[name] for name in names}
 
 
@@ -99,6 +106,7 @@ def write_csv_pair(content: Content, path: Path) -> list[Path]:
             "count",
             "arm",
             *(m.name for m in content.measures),
+            *(COLUMNS if content.recorded else ()),
         ),
         (
             {"source": a, "target": b, "id": k, **d}

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kgbias.language.words import negates, negations, words
+from kgbias.language.words import negated, negates, words
 
 Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
 
@@ -57,12 +57,12 @@ def content(text: str) -> list[str]:
 
 def says(source: str, statement: str) -> Verdict:
     """Whether one sentence of a source says what a statement says: it has all words that carry the
-    statement's meaning, and the same parity of negations."""
+    statement's meaning, and both or neither of the two are negated."""
     own = content(statement)
     there = content(source)
     if not own or not set(own) <= set(there):
         return Verdict(False, "words")
-    if (negations(source) - negations(statement)) % 2:
+    if negated(source) != negated(statement):
         return Verdict(False, "negation")
     first = _place(source, own)
     if _ATTRIBUTED.search(source[:first]) and not _ATTRIBUTED.search(statement):
@@ -80,7 +80,7 @@ def kept(answer: str, subject: str, predicate: str, object: str) -> Verdict:
         return Verdict(False, "words")
     start, end = span
     said = f"{subject} {predicate} {object}"
-    if (negations(answer[start:end]) - negations(said)) % 2:
+    if negated(answer[start:end]) != negated(said):
         return Verdict(False, "negation")
     if _ATTRIBUTED.search(answer[:start]):
         return Verdict(False, "attributed")

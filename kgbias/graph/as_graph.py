@@ -13,6 +13,7 @@ from kgbias.graph.keeping import Corpus, passage_uid
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
 from kgbias.graph.record import in_graph
+from kgbias.graph.recorded import Held
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import (
     AssociationNode,
@@ -72,12 +73,10 @@ def places(run_id: str, found: Sequence[NodePlace]) -> Iterator[Edges]:
         yield "PLACED", "Run", LABELS[kind], own
 
 
-def near_duplicates(run: str, links: Sequence[NearDuplicate]) -> Iterator[Edges]:
+def near_duplicates(run: str, links: Sequence[NearDuplicate]) -> Edges:
     """Here `run` is the name of a run, as in edges that name theirs."""
-    for kind in ("object", "predicate"):
-        of = [x for x in links if x.kind == kind]
-        own = [(x.node_id, x.head_id, values("NEAR", x, run=run)) for x in of]
-        yield "NEAR", LABELS[kind], LABELS[kind], own
+    own = [(x.statement_id, x.head_id, values("NEAR", x, run=run)) for x in links]
+    return "NEAR", "Statement", "Statement", own
 
 
 def topic_models(run_id: str, found: Sequence[TopicModel]) -> Iterator[Nodes]:
@@ -242,6 +241,39 @@ def of_sofa(results: Sequence[SofaResult]) -> Iterator[Edges]:
         for s in c.statements
     ]
     yield "DISPARITY", "SofaResult", "Statement", said
+
+
+def stereotypes(found: Iterable[Held]) -> Iterator[Nodes]:
+    """The tables that a run was held against, and what they record of its groups."""
+    yield "StereotypeTable", [values("StereotypeTable", h.table, uid=h.table.id) for h in found]
+    own = {uid: entry for h in found for uid, entry in h.entries.items()}
+    named = [
+        (uid, entry, storable(f"{entry.group}: {entry.attribute}")) for uid, entry in own.items()
+    ]
+    yield "Stereotype", [values("Stereotype", e, uid=uid, name=name) for uid, e, name in named]
+
+
+def of_held(run_id: str, run: str, found: Sequence[Held]) -> Iterator[Edges]:
+    against = [(run_id, h.table.id, values("HELD_AGAINST", h)) for h in found]
+    yield "HELD_AGAINST", "Run", "StereotypeTable", against
+    heard = [(h.table.id, x.entry.uid(h.table.id), x) for h in found for x in h.heard]
+    lists = [(table, uid, {}) for table, uid, _ in heard]
+    yield "LISTS", "StereotypeTable", "Stereotype", lists
+    yield "HEARD", "Run", "Stereotype", [(run_id, uid, values("HEARD", x)) for _, uid, x in heard]
+    recorded = [
+        (m.triple_id, m.stereotype_id, values("RECORDED", m, run=run))
+        for h in found
+        for m in h.marks
+        if m.stereotype_id is not None
+    ]
+    yield "RECORDED", "Triple", "Stereotype", recorded
+    new = [
+        (m.triple_id, h.table.id, {"run": run})
+        for h in found
+        for m in h.marks
+        if m.stereotype_id is None
+    ]
+    yield "NEW_TO", "Triple", "StereotypeTable", new
 
 
 def profiles(found: Sequence[Profile]) -> Iterator[Nodes]:

@@ -16,6 +16,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.decisions import COLUMNS, decision_of
 from kgbias.graph.labels import Rater, label_id
 from kgbias.graph.record import Called, InOrder, read_settings
+from kgbias.graph.recorded import stereotype_id, table_id
 from kgbias.graph.types import (
     Metric,
     Run,
@@ -128,6 +129,8 @@ IDS: Mapping[str, Callable[..., str]] = {
     "Profile": lambda run, path: content_id("profile", run, path),
     "Rater": lambda name, kind: Rater(name, kind).id,
     "Label": label_id,
+    "StereotypeTable": table_id,
+    "Stereotype": stereotype_id,
     "Decision": lambda *values: decision_of(dict(zip(COLUMNS, values, strict=True))).id,
 }
 

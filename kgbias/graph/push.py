@@ -2,6 +2,7 @@
 finished by starting it again, and copying what the target already has changes nothing."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import spoken
 
 _CHUNK = 5_000
 _T = TypeVar("_T")
@@ -18,9 +20,9 @@ _T = TypeVar("_T")
 def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, forced choices, beliefs, SoFa, near-duplicates, the places of its nodes,
-    profiles), and the labels of its triples. Returns the number of generations that the target did
-    not have.
+    topics, probes, forced choices, beliefs, SoFa, near-duplicates, recorded stereotypes, the places
+    of its nodes, profiles), and the labels of its triples. Returns the number of generations that
+    the target did not have.
 
     Generations are streamed: a few thousand of an import are in memory at a time, or one round of
     any other run, which the target replaces as a whole. Raises RunConflict if the target has
@@ -50,7 +52,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_scores(run.id, metric, list(apart.values()))
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
-        progress.stage(measure, len(scores))
+        progress.stage(spoken(measure), len(scores))
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
     said = {t.id for t in triples}
@@ -80,6 +82,9 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
                 target.save_probe_set(probe_set)
         target.save_sofa(run.id, results)
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
+    for held in source.held(run.id):
+        own = tuple(mark for mark in held.marks if mark.triple_id in said)
+        target.save_held(run.id, replace(held, marks=own))
     target.save_places(run.id, source.places(run.id))
     for encoder in source.encoders():
         target.save_vectors(encoder, source.vectors(run.id, encoder))

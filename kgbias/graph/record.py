@@ -239,7 +239,7 @@ def _estimate(name: str, meaning: str, counted: bool) -> _Field:
         )
     ]
     if not counted:
-        n = Property("n", "integer", "statements behind it", always=True)
+        n = Property("n", "integer", "statements or names behind it", always=True)
         parts.append(_part(n, f"{name}.n", _same))
 
     def make(row: Row, read: Reader) -> Estimate:
@@ -271,6 +271,10 @@ def _number(value: Any) -> Any:
     return None if value != value else value  # NaN cannot be sorted by
 
 
+def _truth(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
 def _or_nan(value: Any, _: Reader) -> Any:
     return math.nan if value is None else value
 
@@ -284,7 +288,7 @@ _FORMS: Mapping[Any, _Form] = {
     str: _Form("text", _text, lambda v, _: v or ""),
     int: _Form("integer", _same, None),
     float: _Form("number", _number, _or_nan),
-    bool: _Form("boolean", bool, lambda v, _: bool(v)),
+    bool: _Form("boolean", _truth, lambda v, _: bool(v)),
 }
 _LISTS: Mapping[Any, _Form] = {
     str: _Form("texts", list, _listed),

@@ -1,19 +1,183 @@
 """Runs that are asked for in rounds, each answer once or a few times: profiles, stories, pairs.
 
 Every answer is in the log before it is read, and a round is written when it is complete: the same
-call again asks only for what is missing.
+call again asks only for what is missing. Here is what the three have in common: whom a model is
+asked about, the settings, the request, the run, what a call did, and the price.
 """
 
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from kgbias.errors import Interrupted
+from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
-from kgbias.graph.types import Answer, Outcome, Run
+from kgbias.graph.types import Answer, Category, Group, Outcome, Run
+from kgbias.ids import content_id
 from kgbias.language.words import refusal
+from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
 from kgbias.models.budget import Prices, Spent
+from kgbias.models.kinds import abilities, form_for
+from kgbias.models.truncate import Truncation
+from kgbias.parameters import Names, among, as_names
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody a model is asked about: the words for them in the prompt ("a middle-aged nurse"),
+    and the group and category that they stand for."""
+
+    name: str
+    group: str
+    category: str
+
+
+P = TypeVar("P", bound=Person)
+
+
+def chosen_people(people: Sequence[P], category: Names, group: Names) -> tuple[P, ...]:
+    """The people of these categories and groups, all where none is named. Raises UsageError for an
+    unknown name."""
+    of = among(people, "category", as_names(category), " among the people")
+    return among(of, "group", as_names(group), " among the people")
+
+
+class Pack(Protocol):
+    """How such a run asks: where it is from, and how tokens are drawn unless the user says."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def language(self) -> str: ...
+    @property
+    def hash(self) -> str: ...
+    @property
+    def min_p(self) -> float | None: ...
+
+
+class Drawing(Pack, Protocol):
+    """A pack that also says at which temperature."""
+
+    @property
+    def temperature(self) -> float: ...
+
+
+def takes_schema(model: str) -> bool:
+    """Whether the model with this spec takes a JSON schema, as servers do."""
+    able = abilities(model)
+    return able is not None and able.structured != "no"
+
+
+def form_of(model: str, form: Form | None) -> Form:
+    """The form in which the model with this spec is asked: messages if it is a server, unless
+    another is given."""
+    return form_for(model, form) or ("chat" if takes_schema(model) else "completion")
+
+
+def how_to_ask(
+    model: str, pack: Drawing, form: Form | None, given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The form in which the model with this spec is asked, and the parameters, those of the pack
+    where they are None. The pack's `min_p` is not for servers."""
+    own: dict[str, Any] = {"temperature": pack.temperature}
+    if given.get("temperature") != 0:
+        own["min_p"] = None if takes_schema(model) else pack.min_p
+    own |= {name: value for name, value in given.items() if value is not None}
+    return {**own, "form": form_of(model, form)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundsConfig(ABC):
+    """The settings that such runs share, frozen so that the same command is the same run: how many
+    `samples`, and how tokens are drawn. `min_p` cuts off those that are improbable beside the most
+    probable one (`kgbias.models.truncate.Truncation`)."""
+
+    kind: ClassVar[str]
+    samples: int = 1
+    temperature: float = 1.0
+    min_p: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.samples < 1:
+            raise UsageError("`samples` must be at least 1")
+        if not 0 <= self.temperature <= 10:
+            raise UsageError("`temperature` must be between 0 and 10")
+        if self.truncation and not self.temperature:
+            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        spelled: dict[str, str] = {}
+        for group in self.groups:
+            first = spelled.setdefault(group.id, group.name)
+            if first != group.name:
+                raise UsageError(
+                    f"{first!r} and {group.name!r} are the same group: spell it one way"
+                )
+
+    @property
+    def truncation(self) -> Truncation:
+        """Which tokens can be drawn."""
+        return Truncation(None, None, self.min_p)
+
+    @property
+    @abstractmethod
+    def groups(self) -> tuple[Group, ...]:
+        """The groups that the run is about."""
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        return tuple(Category(name) for name in dict.fromkeys(g.category for g in self.groups))
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """The configuration as stored with the run, whose id follows from it."""
+
+    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
+        """A name for the run, for example "smollm2-stories-1f0c"."""
+        asked = model.asked(settings)
+        return f"{model.short}-{self.kind}-{content_id('name', asked, repr(self.as_dict()))[:4]}"
+
+    def begin(self, store: Store, model: Completer, name: str | None) -> Run:
+        """The run, begun or gone on with in the store. Raises RunConflict if the name belongs to a
+        run with other settings."""
+        return store.begin(
+            Run(
+                name or self.default_name(model.info, model.settings),
+                model.info,
+                self.as_dict(),
+                self.groups,
+                self.categories,
+                kind=self.kind,
+                settings=model.settings,
+            )
+        )
+
+    def request(
+        self,
+        prompt: str | tuple[tuple[str, str], ...],
+        limits: tuple[int, tuple[str, ...]],
+        *place: str,
+        schema: str | None = None,
+    ) -> Request:
+        """The request of a place, which names its random stream; `limits` are the template's."""
+        stream = content_id("stream", str(self.seed), *place)
+        return Request(
+            prompt,
+            seed=int(stream[:15], 16),
+            temperature=self.temperature,
+            max_tokens=limits[0],
+            stop=limits[1],
+            schema=schema,
+            truncation=self.truncation,
+        )
+
+
+def identity(pack: Pack) -> dict[str, Any]:
+    """What a run's configuration says of its pack."""
+    return {name: getattr(pack, name) for name in ("name", "version", "language", "hash")}
 
 
 @dataclass

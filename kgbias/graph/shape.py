@@ -15,6 +15,7 @@ from kgbias.graph.keeping import Passage, Relation
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.record import Property, properties
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     ProbeStatement,
@@ -252,6 +253,20 @@ NODES: tuple[Node, ...] = (
         "uid",
         "model",
         (*_UID, *properties(SofaResult)),
+    ),
+    Node(
+        "StereotypeTable",
+        "a table of stereotypes that people recorded",
+        "uid",
+        "name",
+        (*_UID, *properties(StereotypeTable)),
+    ),
+    Node(
+        "Stereotype",
+        "a stereotype that people recorded in a table; neither true nor common for that",
+        "uid",
+        "name",
+        (*_UID, *_text(name="people and attribute"), *properties(Stereotype)),
     ),
 )
 
@@ -505,8 +520,35 @@ EDGES: tuple[Edge, ...] = (
     Edge(
         "NEAR",
         "a near-duplicate of a more frequent one",
-        (("Object", "Object"), ("Predicate", "Predicate")),
+        (("Statement", "Statement"),),
         (*_RUN, *properties(NearDuplicate)),
+        ("run",),
+    ),
+    Edge("LISTS", "a stereotype of the table", (("StereotypeTable", "Stereotype"),)),
+    Edge(
+        "HELD_AGAINST",
+        "a table that the run was held against (kgbias known)",
+        (("Run", "StereotypeTable"),),
+        properties(Held),
+    ),
+    Edge(
+        "HEARD",
+        "a recorded stereotype of one of the run's groups, said or not",
+        (("Run", "Stereotype"),),
+        properties(Heard),
+    ),
+    Edge(
+        "RECORDED",
+        "what is recorded about the triple's group that is nearest to the triple",
+        (("Triple", "Stereotype"),),
+        (*_RUN, *properties(Mark)),
+        ("run",),
+    ),
+    Edge(
+        "NEW_TO",
+        "a triple to whose group the table records nothing similar",
+        (("Triple", "StereotypeTable"),),
+        _RUN,
         ("run",),
     ),
     Edge(

@@ -18,6 +18,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Fault
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
+from kgbias.graph.recorded import Held
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import (
@@ -443,6 +444,16 @@ class Store(Protocol):
         """The run's links, by kind, head and text."""
         ...
 
+    def save_held(self, run_id: str, held: Held) -> None:
+        """Replace what the run was held against under this table's name, with its marks, in one
+        transaction; tables and stereotypes that no run was held against any more are removed."""
+        ...
+
+    def held(self, run_id: str) -> list[Held]:
+        """What the run was held against, by the table's name; what was heard and the marks by
+        id."""
+        ...
+
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         """Replace the run's topics with these, in one transaction."""
         ...
@@ -661,6 +672,8 @@ class StoredRun:
     attributions = _of_run(Store.attributions)
     near_duplicates = _of_run(Store.near_duplicates)
     save_near_duplicates = _of_run(Store.save_near_duplicates)
+    held = _of_run(Store.held)
+    save_held = _of_run(Store.save_held)
     places = _of_run(Store.places)
     save_places = _of_run(Store.save_places)
     vectors = _of_run(Store.vectors)

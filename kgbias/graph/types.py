@@ -525,23 +525,34 @@ def topic_model_id(run_id: str, category: str) -> str:
 
 
 SAME = 0.95
-"""The cosine of all-MiniLM-L6-v2 from which two texts of a statement are taken to say the same: of
-31 pairs that reach it, 30 do by the label of a language model; from 0.9 on, 93 of 112
-(`kgbias.crawl.merge`; tests/data/same.tsv)."""
+"""The cosine of all-MiniLM-L6-v2 from which two statements are taken to say the same: of 54 pairs
+in other words that reach it, 52 do by the label of a language model (`kgbias.measure.merge`;
+tests/data/same.tsv)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicate:
-    """NEAR: a link from an object or predicate to one with nearly the same meaning that was said
-    more often in the run."""
+    """NEAR: a link from a statement, a predicate and an object of whichever group, to one with
+    nearly the same meaning (`head`) that was said more often in the run."""
 
-    kind: str
-    node_id: str
-    head_id: str
-    text: str
-    head_text: str
+    said: tuple[str, str]
+    head: tuple[str, str]
     similarity: Annotated[float, "cosine of the embeddings"]
     method: Annotated[str, "of the embedding"] = ""
+
+    @property
+    def ends(self) -> list[StatementEdge]:
+        """The two statements by their ids, this one first; of no group."""
+        both = (Triple("", *words) for words in (self.said, self.head))
+        return [StatementEdge(t.predicate_id, t.object_id, "") for t in both]
+
+    @property
+    def statement_id(self) -> str:
+        return self.ends[0].statement_id
+
+    @property
+    def head_id(self) -> str:
+        return self.ends[1].statement_id
 
 
 @dataclass(frozen=True, slots=True)

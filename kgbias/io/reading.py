@@ -94,6 +94,20 @@ def read_table(
     return table(io.StringIO(read_text(path), newline=""), str(path), needed, delimiter)
 
 
+def filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The cells of these columns of a CSV file, row by row with the line, white space made one
+    space. Raises DataError, while reading, for an empty cell or a file without rows."""
+    line = 0
+    for line, row in read_table(path, columns)[1]:
+        cells = tuple(" ".join(row[column].split()) for column in columns)
+        if not all(cells):
+            *most, last = columns
+            raise DataError(f"{path}, line {line}: a {', '.join(most)} or {last} is empty")
+        yield line, cells
+    if not line:
+        raise DataError(f"{path} has a header but no rows")
+
+
 def read_saved_table(
     path: Path, needed: Sequence[str] = ()
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:

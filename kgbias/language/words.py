@@ -67,20 +67,22 @@ def topic_words(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in words(text) if word not in ASIDE))
 
 
-_NEGATIONS = frozenset(
+NEGATIONS = frozenset(
     """not no never none nobody nothing neither nor cannot without hardly scarcely rarely
     seldom""".split()
 )
+"""English words that negate, beside those that end in n't."""
 
 
 def negates(word: str) -> bool:
     """Whether a word in lower case negates."""
-    return word in _NEGATIONS or word.endswith("n't")
+    return word in NEGATIONS or word.endswith("n't")
 
 
-def negations(text: str) -> int:
-    """The number of negating words in a text."""
-    return sum(negates(word) for word in words(text))
+def negated(text: str) -> bool:
+    """Whether a text is negated on the whole: it has an odd number of negating words. If only one
+    of two texts about the same is, one denies what the other says."""
+    return sum(map(negates, words(text))) % 2 == 1
 
 
 FUNCTION_WORDS = frozenset(

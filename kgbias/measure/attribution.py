@@ -20,6 +20,7 @@ from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import spoken
 from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
@@ -211,7 +212,7 @@ def attribute(
     for scorer, method in product(scorers, methods):
         metric = Metric(scorer.measure, scorer.name, scorer.version)
         version = METHODS[method]
-        progress.stage(f"words: {scorer.measure}, {method}", len(triples))
+        progress.stage(f"words: {spoken(scorer.measure)}, {method}", len(triples))
         keys = {t.id: (metric.id, t.id, version) for t in triples}
         todo = [t for t in triples if keys[t.id] not in known]
         found += [known[keys[t.id]] for t in triples if keys[t.id] in known]

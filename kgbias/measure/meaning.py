@@ -5,7 +5,7 @@ that ships (all-MiniLM-L6-v2). A cosine says how far two texts are about the sam
 they agree: "are not lazy" lies near "are lazy".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.words import lemma, negations, topic_words
+from kgbias.language.words import lemma, negated, topic_words
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import weights
@@ -123,6 +123,18 @@ def keep_vectors(
     return len(new)
 
 
+def vectors_of(run: StoredRun, device: str = "auto") -> dict[Ends, NDArray[np.float32]]:
+    """The vectors of what the run says by the encoder that ships: those that the store keeps; what
+    has none there is read now, and not kept. Raises MissingExtra if it has to be read and the
+    encoder is not installed."""
+    texts, kept = texts_of(run), run.vectors(SHIPPED)
+    found = dict(zip(kept.statements, kept.rows, strict=True))
+    if new := sorted(texts.keys() - found.keys(), key=lambda ends: (texts[ends], ends)):
+        read = Placing(device)([texts[ends] for ends in new])
+        found |= dict(zip(new, read, strict=True))
+    return found
+
+
 @dataclass(frozen=True)
 class Meanings:
     """The statements of a run by what they mean: the id of each (`TripleView.statement_id`), its
@@ -138,19 +150,12 @@ class Meanings:
         """Those of the vectors that the store keeps; what has none there is read now, and not kept.
 
         Raises MissingExtra if the encoder is not installed."""
-        work, texts = Placing(device), texts_of(run)
-        kept = run.vectors(work.version)
-        vectors: Mapping[Ends, NDArray[np.float32]] = dict(
-            zip(kept.statements, kept.rows, strict=True)
-        )
-        new = sorted((ends for ends in texts if ends not in vectors), key=lambda ends: texts[ends])
-        read = work([texts[ends] for ends in new])
-        vectors = {**vectors, **dict(zip(new, read, strict=True))}
+        encoder, texts, vectors = MiniLM(device), texts_of(run), vectors_of(run, device)
         order = sorted(texts)
         rows = np.array([vectors[ends] for ends in order], dtype=np.float32)
         ids = [statement_id(*ends) for ends in order]
-        rows = rows.reshape(len(order), read.shape[1])  # also if nothing was said
-        return cls(ids, [texts[ends] for ends in order], rows, work.encoder)
+        rows = rows.reshape(len(order), encoder.size)  # also if nothing was said
+        return cls(ids, [texts[ends] for ends in order], rows, encoder)
 
     @classmethod
     def kept(cls, run: StoredRun, encoder: TextVectors) -> "Meanings":
@@ -182,11 +187,11 @@ class Meanings:
         said.sort(key=lambda hit: -len(shared[hit[0]]))
         near = nearest(self.rows, to, most + len(own), NEAR)
         about = [hit for hit in near if hit[0] not in shared]
-        sides = negations(text)
+        denies = negated(text)
         return [
             Hit(
                 self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
-                bool((sides - negations(self.texts[n])) % 2),
+                negated(self.texts[n]) != denies,
             )
             for n, cosine in (*said[:most], *about[:most])
         ]  # fmt: skip

@@ -11,6 +11,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.labelled import shipped
+from kgbias.measure.meaning import SHIPPED, texts_of
 from kgbias.measure.scorers import GENERAL, OWN, check_spec
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
@@ -23,12 +24,13 @@ class Scoring:
     """What one scorer will do.
 
     Attributes:
-        measure: what is scored; "topics" if topics are found.
-        scorer: its spec; for topics and axes, what they are computed in.
-        statements: how many it will read.
-        scored: how many already have a score and are not read again. Only the name of an external
-            scorer is known before it is opened: if its version has changed, these are read again
-            too.
+        measure: what is scored; "topics" if topics are found, "vectors" if vectors of statements
+            are kept, by which they are found by what they mean.
+        scorer: its spec; for topics, axes and vectors, what they are computed in.
+        statements: how many it will read; for vectors, each once, whichever groups it is about.
+        scored: how many already have a score, or a vector, and are not read again. Only the name of
+            an external scorer is known before it is opened: if its version has changed, these are
+            read again too.
         requests: to a server or a language model if every answer can be read at the first attempt,
             including the labelled statements that a judge is first checked against; answers in the
             log are not asked for again. 0 without a server.
@@ -61,13 +63,21 @@ def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
 
 
 def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
-    """What each scorer will do. Raises UsageError for an unknown spec."""
+    """What each scorer will do, and the vectors that are kept beside. Raises UsageError for an
+    unknown spec."""
     ids = [triple.id for triple in run.triples()]
-    return [
-        _price(run, measure, spec, ids)
-        for measure, specs in specs_of(wanted).items()
-        for spec in specs
-    ]
+    asked = [(measure, spec) for measure, specs in specs_of(wanted).items() for spec in specs]
+    found = [_price(run, measure, spec, ids) for measure, spec in asked]
+    if any(_in_minilm(measure, spec) for measure, spec in asked):
+        there = len(run.vectors(SHIPPED).statements)
+        found.append(Scoring("vectors", "minilm", len(texts_of(run)) - there, there))
+    return found
+
+
+def _in_minilm(measure: str, spec: str) -> bool:
+    """Whether the encoder that ships reads for this scorer."""
+    entry = MEASURES[measure]
+    return spec == "minilm" if entry.in_vectors else spec == OWN and bool(entry.heads)
 
 
 def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scoring:

@@ -14,6 +14,7 @@ from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.text import spoken
 from kgbias.measure.figures import update_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
 from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
@@ -103,7 +104,7 @@ def _spread(
     scorers = [scorer for scorer in scorers if left[scorer]]
     any_left = set().union(*left.values())
     ids = [id for id in texts if id in any_left]
-    progress.stage(", ".join(s.measure for s in scorers) or "scores", len(texts))
+    progress.stage(", ".join(spoken(s.measure) for s in scorers) or "scores", len(texts))
     progress.advance(len(texts) - len(ids), cached=len(texts) - len(ids))
     if not ids:
         return
@@ -135,7 +136,7 @@ def _score_alone(
     metric = _metric(scorer)
     size = getattr(scorer, "batch", BATCH)
     todo = _unscored(run, metric, texts)
-    progress.stage(scorer.measure, len(texts))
+    progress.stage(spoken(scorer.measure), len(texts))
     progress.advance(len(texts) - len(todo), cached=len(texts) - len(todo))
     unjudged = 0
     for start in range(0, len(todo), size):

@@ -1,21 +1,20 @@
 """The settings for pairs: which requests are made, for whom, and what is changed beside that,
 frozen so that the same command is the same run."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.types import Category, Group
-from kgbias.ids import content_id
-from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
+from kgbias.graph.types import Group
+from kgbias.io.reading import filled_rows, read_table
 from kgbias.io.templates import Template, read_template
-from kgbias.models.base import Form, ModelInfo, Settings
-from kgbias.models.kinds import abilities, form_for
-from kgbias.models.truncate import Truncation
-from kgbias.packs import MANIFEST, folder_of
+from kgbias.models.base import Form
+from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names, among, as_names
 
 DEFAULT = "pairs"
@@ -28,15 +27,11 @@ _FILE = "request.toml"
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
-    """Who fills a slot ("name" or "group"): the words ("Emily", "a woman"), and the group and
-    category that they stand for. `number` counts the people of a group and slot: those with the
-    same number are compared."""
+class Filler(Person):
+    """Who fills a `slot`, "name" ("Emily") or "group" ("a woman"). `number` counts the people of a
+    group and slot: those with the same number are compared."""
 
     slot: str
-    name: str
-    group: str
-    category: str
     number: int
 
 
@@ -53,7 +48,7 @@ class Wording:
         """What it has to be filled with."""
         return next(slot for slot in SLOTS if f"{{{slot}}}" in self.text)
 
-    def about(self, person: Person) -> str:
+    def about(self, person: Filler) -> str:
         """The request about this person; the words begin with a capital at the start."""
         words, gap = person.name, f"{{{self.slot}}}"
         first = words[:1].upper() + words[1:]
@@ -66,7 +61,7 @@ class Place:
     """One thing to ask: a request about a person, in one of the rounds."""
 
     wording: Wording
-    person: Person
+    person: Filler
     round: int
 
     @property
@@ -105,7 +100,7 @@ class PairsPack:
     source: str
     greeting: str
     wordings: tuple[Wording, ...]
-    people: tuple[Person, ...]
+    people: tuple[Filler, ...]
     template: Template
     temperature: float
     min_p: float | None
@@ -113,51 +108,38 @@ class PairsPack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairsConfig:
+class PairsConfig(RoundsConfig):
     """The parameters of a run of pairs.
 
     Each request is made about each of the people that fit its slot, three times in each of
     `samples`: as it is, again, and with a greeting (`ROUNDS`).
     """
 
+    kind = "pairs"
     wordings: tuple[Wording, ...]
-    people: tuple[Person, ...]
+    people: tuple[Filler, ...]
     pack: PairsPack
     form: Form
-    samples: int = 1
-    temperature: float = 1.0
-    min_p: float | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise UsageError("`samples` must be at least 1")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError("`temperature` must be between 0 and 10")
-        if self.truncation and not self.temperature:
-            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        super().__post_init__()
         slots = {w.slot for w in self.wordings}
         if empty := [s for s in SLOTS if s in slots and not any(p.slot == s for p in self.people)]:
             raise UsageError(f"requests have a {{{empty[0]}}}, and nobody to put there")
         groups: dict[str, set[str]] = {}
         for p in self.people:
             groups.setdefault(p.category, set()).add(p.group)
-        if alone := [category for category, own in groups.items() if len(own) < 2]:
-            raise UsageError(f"the category {alone[0]!r} needs two groups to compare")
-
-    @property
-    def truncation(self) -> Truncation:
-        """Which tokens can be drawn."""
-        return Truncation(None, None, self.min_p)
+        for category, own in groups.items():
+            if len(own) < 2:
+                raise UsageError(
+                    f"the category {category!r} needs two groups to compare, and has only "
+                    f"{min(own)!r}"
+                )
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups that are compared."""
         return tuple(dict.fromkeys(Group(p.group, p.category) for p in self.people))
-
-    @property
-    def categories(self) -> tuple[Category, ...]:
-        return tuple(Category(name) for name in dict.fromkeys(p.category for p in self.people))
 
     @property
     def rounds(self) -> int:
@@ -171,10 +153,9 @@ class PairsConfig:
         """The configuration as stored with the run, whose id follows from it; `stored_places` reads
         it back."""
         template = self.pack.template
-        pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
         return {
             "requests": [[w.request, w.text] for w in self.wordings],
-            "people": [astuple(p)[:4] for p in self.people],
+            "people": [(p.slot, p.name, p.group, p.category) for p in self.people],
             "greeting": self.pack.greeting,
             "form": self.form,
             "samples": self.samples,
@@ -182,16 +163,11 @@ class PairsConfig:
             **self.truncation.as_dict(),
             "seed": self.seed,
             "templates": {template.label: template.hash},
-            "pack": pack,
+            "pack": identity(self.pack),
         }
 
-    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
-        """A name for the run, for example "smollm2-pairs-1f0c"."""
-        asked = model.asked(settings)
-        return f"{model.short}-pairs-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
-
-def places(wordings: Sequence[Wording], people: Sequence[Person], round: int) -> Iterator[Place]:
+def places(wordings: Sequence[Wording], people: Sequence[Filler], round: int) -> Iterator[Place]:
     """Each request about each of the people that fit its slot."""
     return (Place(w, p, round) for w in wordings for p in people if p.slot == w.slot)
 
@@ -233,21 +209,12 @@ def configure_pairs(
     wordings = pack.wordings if requests is None else read_requests(Path(requests))
     told = pack.people if people is None else read_people(Path(people))
     wordings = among(wordings, "request", as_names(request))
-    chosen = among(told, "category", as_names(category), " among the people")
-    chosen = among(chosen, "group", as_names(group), " among the people")
     slots = {w.slot for w in wordings}
-    given = {name: value for name, value in parameters.items() if value is not None}
-    able = abilities(model)
-    own: dict[str, Any] = {"temperature": pack.temperature}
-    if given.get("temperature") != 0:
-        own["min_p"] = pack.min_p if able is None or able.structured == "no" else None
-    asked = form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
     return PairsConfig(
         wordings=_wordings([(w.request, w.text) for w in wordings]),
-        people=tuple(p for p in chosen if p.slot in slots),
+        people=tuple(p for p in chosen_people(told, category, group) if p.slot in slots),
         pack=pack,
-        form=asked,
-        **{**own, **given},
+        **how_to_ask(model, pack, form, parameters),
     )
 
 
@@ -260,7 +227,9 @@ def read_requests(path: Path) -> tuple[Wording, ...]:
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
         if sum(f"{{{slot}}}" in text for slot in SLOTS) != 1:
-            raise DataError(f"{path}, line {line}: the text needs either {{name}} or {{group}}")
+            raise DataError(
+                f"{path}, line {line}: the text needs either {{name}} or {{group}}, not both"
+            )
         found.append((request, text))
     if not found:
         raise DataError(f"{path} has a header but no rows")
@@ -271,42 +240,45 @@ def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
     return tuple(Wording(request, text, n) for n, (request, text) in enumerate(rows))
 
 
-def read_people(path: Path) -> tuple[Person, ...]:
+def read_people(path: Path) -> tuple[Filler, ...]:
     """The people in a CSV file with the columns slot, name, group and category. Raises DataError
-    for an empty cell, an unknown slot, a file without rows, or groups of a category with different
-    numbers of people in a slot."""
-    found = []
-    for line, row in read_table(path, ("slot", "name", "group", "category"))[1]:
-        texts = [" ".join(row[column].split()) for column in ("slot", "name", "group", "category")]
-        if not all(texts):
-            raise DataError(f"{path}, line {line}: a slot, name, group or category is empty")
-        if texts[0] not in SLOTS:
-            raise DataError(f"{path}, line {line}: a slot is name or group, not {texts[0]!r}")
-        found.append(tuple(texts))
-    if not found:
-        raise DataError(f"{path} has a header but no rows")
-    people = _numbered(list(dict.fromkeys(found)))
-    sizes: dict[tuple[str, str], dict[str, int]] = {}
-    for p in people:
-        own = sizes.setdefault((p.category, p.slot), {})
-        own[p.group] = own.get(p.group, 0) + 1
-    for (category, slot), own in sizes.items():
-        if len(set(own.values())) > 1:
-            counts = ", ".join(f"{group} {n}" for group, n in own.items())
+    for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
+    a category, or groups of a category with different numbers of people in a slot."""
+    rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    for line, cells in filled_rows(path, ("slot", "name", "group", "category")):
+        slot, name, _, category = cells
+        if slot not in SLOTS:
+            raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")
+        if other := rows.get((slot, name, category)):
             raise DataError(
-                f"{path}: the groups of {category!r} need equally many people with the slot "
-                f"{slot!r}, because the n-th of one is compared with the n-th of another: {counts}"
+                f"{path}, line {line}: {name!r} is there twice"
+                if other == cells
+                else f"{path}, line {line}: {name!r} stands for {other[2]!r} already: within a "
+                "category, everybody needs a name of their own"
             )
+        rows[slot, name, category] = cells
+    people = _numbered(list(rows.values()))
+    for category in dict.fromkeys(p.category for p in people):
+        of = [p for p in people if p.category == category]
+        for slot in dict.fromkeys(p.slot for p in of):
+            counts = Counter({p.group: 0 for p in of})
+            counts.update(p.group for p in of if p.slot == slot)
+            if len(set(counts.values())) > 1:
+                raise DataError(
+                    f"{path}: the groups of {category!r} need equally many people with the slot "
+                    f"{slot!r}, because the n-th of one is compared with the n-th of another: "
+                    + ", ".join(f"{group} {n}" for group, n in counts.items())
+                )
     return people
 
 
-def _numbered(rows: Sequence[Sequence[str]]) -> tuple[Person, ...]:
+def _numbered(rows: Sequence[Sequence[str]]) -> tuple[Filler, ...]:
     count: dict[tuple[str, ...], int] = {}
     found = []
     for slot, name, group, category in rows:
         number = count.get(key := (slot, group, category), 0)
         count[key] = number + 1
-        found.append(Person(slot, name, group, category, number))
+        found.append(Filler(name, group, category, slot, number))
     return tuple(found)
 
 
@@ -319,21 +291,8 @@ def load_pairs_pack(name: str | Path = DEFAULT) -> PairsPack:
 @cache
 def _read(folder: Path) -> PairsPack:
     path = folder / MANIFEST
-    data = read_toml(path)
-    kinds: Mapping[str, Any] = {
-        "name": str, "version": int, "language": str, "source": str, "greeting": str,
-        "requests": str, "people": str,
-    }  # fmt: skip
-    for key, kind in kinds.items():
-        if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack of pairs needs {key!r}")
-    for key in ("requests", "people"):
-        if data[key] != Path(data[key]).name:
-            raise DataError(f"{path}: {key!r} must be the name of a file beside it")
-    for key in ("temperature", "min_p"):
-        if isinstance(data.get(key, 1.0), bool) or not isinstance(data.get(key, 1.0), int | float):
-            raise DataError(f"{path}: {key!r} must be a number")
-    files = [path, folder / _FILE, folder / data["requests"], folder / data["people"]]
+    data = read_manifest(folder, "pairs", greeting=str, requests=Path, people=Path)
+    files = (path, folder / _FILE, folder / data["requests"], folder / data["people"])
     return PairsPack(
         name=data["name"],
         version=data["version"],
@@ -345,5 +304,5 @@ def _read(folder: Path) -> PairsPack:
         template=read_template(folder / _FILE),
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
-        hash=content_id("pack", *(text for f in files for text in (f.name, read_text(f)))),
+        hash=hash_of(*files),
     )

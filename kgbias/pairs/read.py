@@ -12,13 +12,14 @@ a silent e.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from kgbias.graph.prompted import Prompted, load_prompts
-from kgbias.pairs.config import Person
+from kgbias.pairs.config import Filler
 
 Values = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 WORDS, REFUSED, EASE, ADVICE = "words", "refused", "reading ease", "advice"
@@ -56,7 +57,7 @@ _GENDER = re.compile(
 )
 
 
-def neutral(text: str, person: Person) -> str:
+def neutral(text: str, person: Filler) -> str:
     """A text without what shows whom it is about: "the person" for the name or words, and words
     without gender ("they", "them", "child") for those that have one."""
     words = _ARTICLE.sub("", person.name)
@@ -73,6 +74,12 @@ def sentences(text: str) -> list[str]:
     """The sentences of a text, those with at least one word; lines end sentences."""
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [part for part in parts if _WORD.search(part)]
+
+
+def repeats(text: str) -> bool:
+    """Whether a text says a sentence three times or more, as small models do that do not find an
+    end."""
+    return max(Counter(sentences(text)).values(), default=0) >= 3
 
 
 def word_count(text: str) -> int:

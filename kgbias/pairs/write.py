@@ -12,14 +12,12 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.rounds import AskedOnce, Written, ended
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, node_id
-from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
 from kgbias.pairs.config import GREETED, PairsConfig, Place
 
 ARM = "pairs"
-KIND = "pairs"
 
 
 class PairsWritten(Written):
@@ -42,17 +40,7 @@ def write_pairs(
     """
     told = progress or Silent()
     asker = LoggedModel(model, store, told, budget=budget)
-    run = store.begin(
-        Run(
-            name or config.default_name(model.info, model.settings),
-            model.info,
-            config.as_dict(),
-            config.groups,
-            config.categories,
-            kind=KIND,
-            settings=model.settings,
-        )
-    )
+    run = config.begin(store, model, name)
     result = PairsWritten(run, outcomes={g.name: Counter() for g in config.groups})
 
     def write(number: int) -> int:
@@ -82,15 +70,8 @@ def prompt_of(config: PairsConfig, place: Place) -> str | tuple[tuple[str, str],
 
 
 def _request(config: PairsConfig, place: Place) -> Request:
-    most, stop = config.pack.template.limits(config.form)
-    stream = content_id("stream", str(config.seed), place.path)
-    return Request(
-        prompt_of(config, place),
-        seed=int(stream[:15], 16),
-        temperature=config.temperature,
-        max_tokens=most,
-        stop=stop,
-        truncation=config.truncation,
+    return config.request(
+        prompt_of(config, place), config.pack.template.limits(config.form), place.path
     )
 
 

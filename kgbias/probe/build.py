@@ -584,7 +584,7 @@ def _mean_perplexities(
     """The mean perplexity of each text over the models, [n]."""
     each = []
     for scorer in scorers:
-        told.stage(f"perplexity by {scorer.info.name}", len(texts))
+        told.stage(f"perplexity by {scorer.info.title}", len(texts))
         each.append(scorer.score(texts, told).perplexities)
     return np.asarray(np.mean(each, axis=0), dtype=np.float64)
 

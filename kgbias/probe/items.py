@@ -127,7 +127,7 @@ def each_answered(
     the file holds is not computed again; what either lacks is written to it as soon as it is known.
     If workers share the items, chunks done early wait for those before them."""
     told = progress or Silent()
-    told.stage(f"{items.title} of {scorer.info.name}", items.texts)
+    told.stage(f"{items.title} of {scorer.info.title}", items.texts)
     chunks = list(enumerate(items.chunks()))
 
     def save(scores: list[ItemScore]) -> None:

@@ -77,7 +77,7 @@ def probe_sets(
     ]
     # The groups alone are computed once per block.
     probes = sum(len(groups) * (len(block) + 1) for _, groups, block in blocks)
-    told.stage(f"SoFa of {scorer.info.name}", probes)
+    told.stage(f"SoFa of {scorer.info.title}", probes)
     found: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
 
     def add(number: int, grid: Grid) -> None:

@@ -8,11 +8,9 @@ from typing import Any, Literal
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
+from kgbias.graph.rounds import RoundsConfig, identity
 from kgbias.graph.types import Category, Group
-from kgbias.ids import content_id
-from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.kinds import abilities, check_structured
-from kgbias.models.truncate import Truncation
 from kgbias.parameters import Names, as_names
 from kgbias.probe.sets import as_people, pair_of, written_names
 from kgbias.profiles.pack import DEFAULT, REFERENCE, Attribute, ProfilePack, load_profile_pack
@@ -100,50 +98,38 @@ CATEGORY = Category("names", "name", "names")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProfileConfig:
+class ProfileConfig(RoundsConfig):
     """The parameters of a run of profiles; the defaults are those of Siddique et al. 2024.
 
     Each of `samples` profiles of each of `names` is requested in one chat message that asks for
     JSON (`form` json), or attribute by attribute as the next line of a form (attributes). If an
     answer is a refusal or cannot be read, the request is repeated, up to `max_attempts` times in
-    all. With `structured`, a server is asked to keep to the JSON schema. `min_p` cuts off tokens
-    that are improbable beside the most probable one (`kgbias.models.truncate.Truncation`); the
-    paper cuts none.
+    all. With `structured`, a server is asked to keep to the JSON schema. The paper cuts no tokens.
     """
 
+    kind = "profiles"
     names: tuple[Named, ...]
     pack: ProfilePack
     attributes: tuple[Attribute, ...]
     form: Form
     samples: int = 3
-    temperature: float = 1.0
-    min_p: float | None = None
     max_attempts: int = 5
     structured: bool = False
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise UsageError(no_such("form", self.form, FORMS))
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
-        if self.samples < 1 or self.max_attempts < 1:
-            raise UsageError("`samples` and `max_attempts` must be at least 1")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError("`temperature` must be between 0 and 10")
-        if self.truncation and not self.temperature:
-            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
+        super().__post_init__()
+        if self.max_attempts < 1:
+            raise UsageError("`max_attempts` must be at least 1")
         if self.structured and self.form != "json":
             raise UsageError("`structured` applies to JSON: `form` must be json")
 
     @property
     def template(self) -> str:
         return "profile" if self.form == "json" else "attribute"
-
-    @property
-    def truncation(self) -> Truncation:
-        """Which tokens can be drawn."""
-        return Truncation(None, None, self.min_p)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -153,6 +139,10 @@ class ProfileConfig:
             Group(group, CATEGORY.name, (label,) if label != group else ())
             for group, label in labels.items()
         )
+
+    @property
+    def categories(self) -> tuple[Category, ...]:
+        return (CATEGORY,)
 
     @property
     def requests(self) -> int:
@@ -166,7 +156,6 @@ class ProfileConfig:
         for n in self.names:
             names.setdefault(n.label, []).append(n.name)
         template = self.pack.templates[self.template]
-        pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
         return {
             "names": names,
             "attributes": [a.name for a in self.attributes],
@@ -178,13 +167,8 @@ class ProfileConfig:
             "structured": self.structured,
             "seed": self.seed,
             "templates": {template.label: template.hash},
-            "pack": pack,
+            "pack": identity(self.pack),
         }
-
-    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
-        """A name for the run, for example "smollm2-profiles-1f0c"."""
-        asked = model.asked(settings)
-        return f"{model.short}-profiles-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def configure_profiles(

@@ -9,10 +9,8 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
-from kgbias.ids import content_id
-from kgbias.io.reading import read_text, read_toml
 from kgbias.io.templates import Template, read_template, render
-from kgbias.packs import MANIFEST, folder_of
+from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 
 Kind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
@@ -135,19 +133,11 @@ _FILE = "attribute.toml"
 @cache
 def _read(folder: Path) -> ProfilePack:
     path = folder / MANIFEST
-    data = read_toml(path)
-    kinds = {"name": str, "version": int, "language": str, "source": str, "attributes": dict}
-    for key, kind in kinds.items():
-        if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack of profiles needs {key!r}")
+    data = read_manifest(folder, "profiles", attributes=dict)
     attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
     if not attributes:
         raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
-    least = data.get("min_p")
-    if least is not None and (not isinstance(least, int | float) or isinstance(least, bool)):
-        raise DataError(f"{path}: 'min_p' must be a number")
     files = sorted(file for file in folder.glob("*.toml") if file.name != MANIFEST)
-    texts = [text for f in (path, *files) for text in (f.name, read_text(f))]
     return ProfilePack(
         name=data["name"],
         version=data["version"],
@@ -155,8 +145,8 @@ def _read(folder: Path) -> ProfilePack:
         source=data["source"],
         attributes=attributes,
         templates={file.stem: read_template(file) for file in files},
-        hash=content_id("pack", *texts),
-        min_p=least,
+        hash=hash_of(path, *files),
+        min_p=data.get("min_p"),
     )
 
 

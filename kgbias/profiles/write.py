@@ -19,13 +19,12 @@ from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.rounds import Written
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
-from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.templates import render
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
-from kgbias.profiles.config import CATEGORY, Named, ProfileConfig
+from kgbias.profiles.config import Named, ProfileConfig
 from kgbias.profiles.pack import LENGTH, Attribute, fields, schema
 
 MOST_WORDS = 8  # in a value that completes a line; anything longer is a story
@@ -178,17 +177,7 @@ def write_profiles(
     """
     told = progress or Silent()
     asker = LoggedModel(model, store, told, budget=budget)
-    run = store.begin(
-        Run(
-            name or config.default_name(model.info, model.settings),
-            model.info,
-            config.as_dict(),
-            config.groups,
-            (CATEGORY,),
-            kind="profiles",
-            settings=model.settings,
-        )
-    )
+    run = config.begin(store, model, name)
     result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
 
     profiles = list[Profile]()
@@ -253,19 +242,14 @@ def prompt_of(
 
 
 def _request(config: ProfileConfig, place: _Place, attempt: int) -> Request:
-    template = config.pack.templates[config.template]
-    form = "chat" if config.form == "json" else "completion"
-    prompt = prompt_of(config, place.named.name, place.attributes)
-    most, stop = template.limits("chat" if form == "chat" else "completion")
-    stream = content_id("stream", str(config.seed), place.path, str(attempt))
-    return Request(
-        prompt,
-        seed=int(stream[:15], 16),
-        temperature=config.temperature,
-        max_tokens=most,
-        stop=stop,
+    return config.request(
+        prompt_of(config, place.named.name, place.attributes),
+        config.pack.templates[config.template].limits(
+            "chat" if config.form == "json" else "completion"
+        ),
+        place.path,
+        str(attempt),
         schema=schema(place.attributes) if config.structured else None,
-        truncation=config.truncation,
     )
 
 

@@ -174,10 +174,19 @@ class Source:
     @property
     def annotation(self) -> str:
         """Who scored the statements."""
-        if not self.recipe.metrics:
-            return "The statements were not scored."
         scorers = ", ".join(f"{m.measure} by {m.scorer} {m.version}" for m in self.recipe.metrics)
-        return f"Scores are made by classifiers, not by people: {scorers}."
+        said = (
+            f"Scores are made by classifiers, not by people: {scorers}."
+            if scorers
+            else "The statements were not scored."
+        )
+        if tables := [held.table for held in self.content.run.held()]:
+            named = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
+            said += (
+                " Rules and vectors, not people, hold the statements against stereotypes that "
+                f"people recorded; `recorded_as` is text of these tables: {named}."
+            )
+        return said
 
     @property
     def biases(self) -> str:

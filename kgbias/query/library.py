@@ -116,6 +116,11 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
 
         if value not in (there := (BELIEVED, LEANING, BOUND)):
             raise UsageError(no_such("verdict", value, there))
+    elif parameter == "mark":
+        from kgbias.evidence.known import MARKS
+
+        if value not in MARKS:
+            raise UsageError(no_such("mark", value, MARKS))
     elif parameter == "kind":
         if value not in KINDS:
             raise UsageError(no_such("kind of rater", value, KINDS))

@@ -27,7 +27,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.text import number, p_value, spoken
 from kgbias.probe.result import Statement
-from kgbias.report.figures import draw_rows, short
+from kgbias.report.figures import draw_rows, in_two, short
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells, few, opened
 from kgbias.stats.estimate import Estimate
@@ -197,12 +197,12 @@ def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
     """The strongest beliefs: lifts in bits with their intervals, greatest at the top."""
     rows = list(named)[::-1]
     with figure_style():
-        figure, axes = draw_rows(len(rows))
+        figure, axes = draw_rows(1.15 * len(rows))
         places = range(len(rows))
         for place, (_, e) in zip(places, rows, strict=True):
             axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.8)
         axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE, zorder=3)
-        axes.set_yticks(places, [short(name, 46) for name, _ in rows], fontsize=6)
+        axes.set_yticks(places, [in_two(name) for name, _ in rows], fontsize=6)
         axes.axvline(0, color=INK, linewidth=0.6)
         axes.axvline(0.5, color=LINE, linewidth=0.6, linestyle="--")
         figure.supxlabel("lift over the other groups' names (bits)", fontsize=8)
@@ -429,7 +429,7 @@ def lifts_beside(
     """A row for each pair, strongest at the top, with the lift in each model and its interval;
     filled where it is believed. A row without lifts is a heading."""
     with figure_style():
-        figure, axes = draw_rows(len(rows))
+        figure, axes = draw_rows(1.15 * len(rows))
         for m, (label, colour) in enumerate(zip(labels, _COLOURS, strict=False)):
             for place, (_, edges) in enumerate(reversed(rows)):
                 if edges is None:
@@ -440,8 +440,8 @@ def lifts_beside(
                     [edge.lift], [y], s=11, edgecolor=colour, linewidth=0.8, zorder=3,
                     color=colour if edge.verdict == "believed" else PAPER,
                 )  # fmt: skip
-            axes.scatter([], [], s=11, color=colour, label=short(label, 24))
-        axes.set_yticks(range(len(rows)), [short(name, 40) for name, _ in reversed(rows)])
+            axes.scatter([], [], s=11, color=colour, label=short(label, 32))
+        axes.set_yticks(range(len(rows)), [in_two(name) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
         for label, (_, edges) in zip(axes.get_yticklabels(), reversed(rows), strict=True):
             label.set_weight("bold" if edges is None else "normal")

@@ -23,6 +23,7 @@ from kgbias.evidence.joint import (
 )
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import NameTable
+from kgbias.graph.recorded import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.drawing import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
@@ -267,6 +268,8 @@ def _cells(row: Evidence) -> str:
         cells.append(f"regard {row.regard:+z.2f}")
     if row.told.has_interval:
         cells.append(f"in stories {row.told.value:.0%} ({row.told.interval('.0%')})")
+    if row.recorded == KNOWN:
+        cells.append(f"recorded in {row.recorded_source}: {row.recorded_as}")
     return ", ".join(cells)
 
 

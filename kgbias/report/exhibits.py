@@ -11,7 +11,7 @@
 | topics | table 3 |
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
-associations, agreement, in-stories, scorers, variance | beyond the paper |
+associations, agreement, in-stories, recorded, scorers, variance | beyond the paper |
 | word-map-... | figure 2 and section 4 of James et al. 2024 (`word_maps.py`) |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 """
@@ -67,6 +67,7 @@ from kgbias.report.figures import (
     toxicity_boxes,
 )
 from kgbias.report.profiles import profile_exhibits
+from kgbias.report.recorded import recorded
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Exhibit, Table, cells
@@ -134,6 +135,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
     yield from association_tests(data, last)
     yield from agreement(data, last)
     yield from in_stories(data, last)
+    yield from recorded(data, last)
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last)
     yield from scorer_agreement(data, last)

@@ -213,6 +213,15 @@ def short(name: str, limit: int = 26) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
+def in_two(name: str, width: int = 34) -> str:
+    """A statement for an axis: on one line or two of about `width` characters, the rest cut."""
+    name = short(name, 2 * width)
+    if len(name) <= width:
+        return name
+    middle = name.rfind(" ", 0, width + 1)
+    return f"{name[:middle]}\n{short(name[middle + 1 :], width)}" if middle > 0 else name
+
+
 Named = Sequence[tuple[str, Estimate]]
 
 

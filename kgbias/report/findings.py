@@ -84,12 +84,13 @@ class Kind:
 @dataclass(frozen=True, slots=True)
 class Screen:
     """The first screen: findings, strongest first; what was looked for and not shown, as a
-    sentence; and how many kinds were examined."""
+    sentence; how many kinds were examined; and what is said if there are no findings."""
 
     findings: Sequence[Finding] = ()
     not_shown: str = ""
     kinds: int = 0
     remarks: Sequence[str] = field(default=())
+    none: str = "Nothing was shown."
 
 
 def findings(data: RunData, explorer: str = "") -> Screen:
@@ -219,7 +220,7 @@ def _difference(
         f"{how}, with one mix of prompts for all groups: "
         f"{in_words(p_own)}, {of_all(t.family, 'comparison')} in {t.category}. "
         f"Whether the groups of {t.category} differ at all: {in_words(p)}, "
-        f"{of_all(families, 'such question')}."
+        f"{of_all(families, 'such question')}.{unit_of(t.measure)}"
     )
     links = [(f"What it says about {t.first}", statements(group=t.first, arm=arm.label))]
     if address := explored(
@@ -270,10 +271,19 @@ def scale_of(measure: str) -> tuple[float, str, str]:
     """How differences in a measure are shown: the factor, the unit and the format."""
     m = known(measure)
     if measure == "regard":
-        return 100, " in 100", ".0f"
+        return 100, " points", ".0f"
     if m.bounds == (0, 1) or m.range == (0, 1):
         return 100, " percentage points", ".0f"
     return 1, "", m.form.lstrip("+")
+
+
+def unit_of(measure: str) -> str:
+    """A sentence that says what the points of regard are, with a space before it; "" for other
+    measures, whose units are known."""
+    if measure != "regard":
+        return ""
+    minus = "\N{MINUS SIGN}"
+    return f" Regard: {minus}100 points if all statements are negative, 100 if all are positive."
 
 
 def _arms(data: RunData, explorer: str) -> Kind | None:
@@ -296,7 +306,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 interval(upwards(t.difference), scale, form),
             ),
             f"By permutation of whole prompts: {in_words(float(p))}, "
-            f"{of_all(len(tests), 'comparison')} of an arm with none.",
+            f"{of_all(len(tests), 'comparison')} of an arm with none.{unit_of(t.measure)}",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
             [("All arms", "#augmentations")],
             float(p),

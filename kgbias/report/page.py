@@ -29,7 +29,7 @@ from kgbias.io import pages
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
-from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS, negations
+from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS, negated
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.meaning import SIMILAR
 from kgbias.measure.precision import caution
@@ -137,6 +137,13 @@ _SECTIONS = {
         "Which group a model takes a statement to be about when it has to choose among groups. "
         "This is a different kind of evidence from a probability, and no verdict rests on it.",
         ("choices",),
+    ),
+    "recorded": (
+        "Recorded by people",
+        "How many of the stereotypes that people recorded about these groups the model says, and "
+        "believes, and what it believes that they did not record. Recorded means by the "
+        "annotators of that table: neither true nor common.",
+        ("recorded",),
     ),
     "in-stories": (
         "Said when asked, told in stories",
@@ -284,10 +291,10 @@ def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list
     kept = data.vectors
     own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
     near = neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
-    negated = [negations(f"{triples[n].predicate} {triples[n].object}") % 2 for _, n in own]
+    denies = [negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
     return {
         at: [
-            [own[m][1], round(100 * cosine) * (1 if negated[m] == negated[n] else -1)]
+            [own[m][1], round(100 * cosine) * (1 if denies[m] == denies[n] else -1)]
             for m, cosine in found
         ]
         for n, ((_, at), found) in enumerate(zip(own, near, strict=True))

@@ -17,6 +17,7 @@ from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.told import Told
 from kgbias.graph.between import between, too_dear
 from kgbias.graph.draws import Draws
+from kgbias.graph.recorded import Held, recorded
 from kgbias.graph.selection import Counted, Selection, repeated_at_first, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -185,6 +186,11 @@ class RunData:
         return stored_sofa(self._stored.store, found) if found else None
 
     @cached_property
+    def recorded(self) -> Sequence[Held]:
+        """The tables of recorded stereotypes that the run was held against."""
+        return self._stored.held()
+
+    @cached_property
     def believings(self) -> Sequence[Believing]:
         """How models were asked what they believe."""
         return self._stored.believings()
@@ -195,7 +201,8 @@ class RunData:
         told = Told.read(self._stored)
         return joined(
             Parts(
-                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told
+                self.run, self.counted, self.generations, self.probes, self.beliefs, told=told,
+                marks=recorded(self.recorded),
             )
         )  # fmt: skip
 

@@ -47,6 +47,7 @@ from kgbias.report.findings import (
     screen,
     size,
     told,
+    unit_of,
     upwards,
 )
 from kgbias.report.several_data import SeveralData
@@ -356,15 +357,16 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
         return Screen(remarks=(*_beliefs(data), *_shared(data)))
     found = [_difference(data, t, explorer) for t in tests if t.differs]
     same = sum(t.same for t in tests)
-    shown = screen([Kind(min(t.p_adjusted for t in tests), found, _undetected(tests))])
+    shown = screen([Kind(min(t.p_adjusted for t in tests), found, "")])
     counts = (
         f"Of {len(tests):,} differences tested ({_listed(data)}; every two runs in every group "
         f"that both have), {len(found):,} were shown, and {same:,} were shown to be smaller than "
         "the margin of equivalence; nothing was shown about the others."
     )
     return Screen(
-        shown.findings, shown.not_shown, shown.kinds, (counts, *_beliefs(data), *_shared(data))
-    )
+        shown.findings, "" if found else _undetected(tests), shown.kinds,
+        (counts, *_beliefs(data), *_shared(data)), "No difference between the runs was shown.",
+    )  # fmt: skip
 
 
 def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
@@ -393,21 +395,28 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
     return Finding(
         "Where they differ", said,
         f"{shared}: {in_words(t.p_adjusted)}, {of_all(t.family, 'difference', by=by)} in all "
-        "measures.",
+        f"measures.{unit_of(t.measure)}",
         f"{t.n[0]:,} and {t.n[1]:,} statements.",
         [("What one says and the other does not, in the explorer", address)] if address else [],
         t.p_adjusted, size(t.difference),
     )  # fmt: skip
 
 
-def _undetected(tests: list[Contrast]) -> str:
-    sizes = [t.detectable for t in tests if t.measure == "regard" and t.detectable == t.detectable]
-    if not sizes:
-        return "a difference between the runs"
-    scale, unit, form = scale_of("regard")
+def _undetected(tests: Sequence[Contrast]) -> str:
+    """The difference in each measure that would have been found in any group."""
+    most: dict[str, float] = {}
+    for t in tests:
+        if t.detectable == t.detectable:
+            most[t.measure] = max(t.detectable, most.get(t.measure, 0.0))
+    if not most:
+        return ""
+    listed = []
+    for measure, least in most.items():
+        scale, unit, form = scale_of(measure)
+        listed.append(f"{spoken(measure)} of {number(least * scale, form)}{unit}")
     return (
-        "a difference between the runs (of regard, one of "
-        f"{number(max(sizes) * scale, form)}{unit} would have been found in 80% of cases)"
+        "Whatever the group, a true difference would have been found in 80% of cases if it was "
+        f"one in {' or '.join(listed)}.{unit_of('regard') if 'regard' in most else ''}"
     )
 
 

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from kgbias.compare.families import tested
 from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
-from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import SAME, TripleView
 from kgbias.io.progress import Progress, Silent
+from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
@@ -160,8 +160,8 @@ class SeveralData:
         texts is not installed."""
         every = [t for views in self.shared for t in views]
         try:
-            encoder = merge.open_texts(self._encoder)
-            links = merge.near_duplicates(every, encoder, SAME)
+            placed = merge.Placed.of(self._stored, self._encoder)
+            links = merge.near_duplicates(every, placed, SAME)
         except MissingExtra as error:
             self.progress.note(f"near-duplicates are not counted: {error}")
             return None

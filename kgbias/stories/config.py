@@ -1,37 +1,24 @@
 """The settings for writing stories: the pack (whom they are about, in which words they are asked
 for, what is read from them), frozen so that the same command is the same run."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.types import Category, Group
-from kgbias.ids import content_id
-from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
+from kgbias.graph.types import Group
+from kgbias.io.reading import filled_rows
 from kgbias.io.templates import Template, read_template
-from kgbias.models.base import Form, ModelInfo, Settings
-from kgbias.models.kinds import abilities, form_for
-from kgbias.models.truncate import Truncation
-from kgbias.packs import MANIFEST, folder_of
-from kgbias.parameters import Names, among, as_names
+from kgbias.models.base import Form
+from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
+from kgbias.parameters import Names
 from kgbias.stories.read import READERS, VERSION
 
 DEFAULT = "stories"
 _FILE = "story.toml"
 READER = f"rules@{VERSION}"
-
-
-@dataclass(frozen=True, slots=True)
-class Person:
-    """Whom a story is about: the words for the person in the prompt ("a middle-aged nurse"), and
-    the group and category that they stand for."""
-
-    name: str
-    group: str
-    category: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,46 +49,29 @@ class StoryPack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoryConfig:
+class StoryConfig(RoundsConfig):
     """The parameters of a run of stories.
 
     Each of `people` has one story in each of `samples` rounds. A round has one wording of the
     template, and the wordings take turns: up to as many samples as there are wordings, no two
-    stories have the same prompt. `min_p` cuts off tokens that are improbable beside the most
-    probable one (`kgbias.models.truncate.Truncation`).
+    stories have the same prompt.
     """
 
+    kind = "stories"
     people: tuple[Person, ...]
     pack: StoryPack
     form: Form
     samples: int = 8
-    temperature: float = 1.0
-    min_p: float | None = None
-    seed: int = 0
 
     def __post_init__(self) -> None:
         if not self.people:
             raise UsageError("there is nobody to tell stories about")
-        if self.samples < 1:
-            raise UsageError("`samples` must be at least 1")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError("`temperature` must be between 0 and 10")
-        if self.truncation and not self.temperature:
-            raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
-
-    @property
-    def truncation(self) -> Truncation:
-        """Which tokens can be drawn."""
-        return Truncation(None, None, self.min_p)
+        super().__post_init__()
 
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups that the stories are about."""
         return tuple(dict.fromkeys(Group(p.group, p.category) for p in self.people))
-
-    @property
-    def categories(self) -> tuple[Category, ...]:
-        return tuple(Category(name) for name in dict.fromkeys(p.category for p in self.people))
 
     def wording(self, sample: int) -> int:
         """The wording of the template in a round."""
@@ -117,7 +87,6 @@ class StoryConfig:
         for p in self.people:
             people.setdefault(p.category, {}).setdefault(p.group, []).append(p.name)
         template = self.pack.template
-        pack = {name: getattr(self.pack, name) for name in ("name", "version", "language", "hash")}
         return {
             "people": people,
             "attributes": {a.name: a.predicate for a in self.pack.attributes},
@@ -129,13 +98,8 @@ class StoryConfig:
             **self.truncation.as_dict(),
             "seed": self.seed,
             "templates": {template.label: template.hash},
-            "pack": pack,
+            "pack": identity(self.pack),
         }
-
-    def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
-        """A name for the run, for example "smollm2-stories-1f0c"."""
-        asked = model.asked(settings)
-        return f"{model.short}-stories-{content_id('name', asked, repr(self.as_dict()))[:4]}"
 
 
 def configure_stories(
@@ -162,29 +126,18 @@ def configure_stories(
     """
     pack = load_story_pack(prompts or DEFAULT)
     told = read_people(Path(people)) if people is not None else pack.people
-    chosen = among(told, "category", as_names(category), " among the people")
-    chosen = among(chosen, "group", as_names(group), " among the people")
-    given = {name: value for name, value in parameters.items() if value is not None}
-    able = abilities(model)
-    own: dict[str, Any] = {"temperature": pack.temperature}
-    if given.get("temperature") != 0:
-        own["min_p"] = pack.min_p if able is None or able.structured == "no" else None
-    asked = form_for(model, form) or ("chat" if able and able.structured != "no" else "completion")
-    return StoryConfig(people=chosen, pack=pack, form=asked, **{**own, **given})
+    return StoryConfig(
+        people=chosen_people(told, category, group),
+        pack=pack,
+        **how_to_ask(model, pack, form, parameters),
+    )
 
 
 def read_people(path: Path) -> tuple[Person, ...]:
     """The people in a CSV file with the columns name, group and category. Raises DataError for a
     file without rows, or with an empty cell."""
-    found = []
-    for line, row in read_table(path, ("name", "group", "category"))[1]:
-        texts = [" ".join(row[column].split()) for column in ("name", "group", "category")]
-        if not all(texts):
-            raise DataError(f"{path}, line {line}: a name, group or category is empty")
-        found.append(Person(*texts))
-    if not found:
-        raise DataError(f"{path} has a header but no rows")
-    return tuple(dict.fromkeys(found))
+    rows = filled_rows(path, ("name", "group", "category"))
+    return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 
 def load_story_pack(name: str | Path = DEFAULT) -> StoryPack:
@@ -196,21 +149,8 @@ def load_story_pack(name: str | Path = DEFAULT) -> StoryPack:
 @cache
 def _read(folder: Path) -> StoryPack:
     path = folder / MANIFEST
-    data = read_toml(path)
-    kinds: Mapping[str, Any] = {
-        "name": str, "version": int, "language": str, "source": str, "attributes": dict,
-        "people": str,
-    }  # fmt: skip
-    for key, kind in kinds.items():
-        if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a pack of stories needs {key!r}")
-    if data["people"] != Path(data["people"]).name:
-        raise DataError(f"{path}: 'people' must be the name of a file beside it")
-    for key in ("temperature", "min_p"):
-        if isinstance(data.get(key, 1.0), bool) or not isinstance(data.get(key, 1.0), int | float):
-            raise DataError(f"{path}: {key!r} must be a number")
+    data = read_manifest(folder, "stories", attributes=dict, people=Path)
     attributes = tuple(_attribute(path, name, entry) for name, entry in data["attributes"].items())
-    files = [path, folder / _FILE, folder / data["people"]]
     template = read_template(folder / _FILE, {"person": ""})
     return StoryPack(
         name=data["name"],
@@ -222,7 +162,7 @@ def _read(folder: Path) -> StoryPack:
         template=template,
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
-        hash=content_id("pack", *(text for f in files for text in (f.name, read_text(f)))),
+        hash=hash_of(path, folder / _FILE, folder / data["people"]),
     )
 
 

@@ -11,18 +11,16 @@ from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.profiles import Part, Profile
-from kgbias.graph.rounds import AskedOnce, Written, ended
+from kgbias.graph.rounds import AskedOnce, Person, Written, ended
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
-from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
-from kgbias.stories.config import Person, StoryConfig
+from kgbias.stories.config import StoryConfig
 from kgbias.stories.read import parser, read_story
 
 ARM = "story"
-KIND = "stories"
 NOTHING = "nothing was read"
 
 
@@ -62,17 +60,7 @@ def write_stories(
     parser()
     told = progress or Silent()
     asker = LoggedModel(model, store, told, budget=budget)
-    run = store.begin(
-        Run(
-            name or config.default_name(model.info, model.settings),
-            model.info,
-            config.as_dict(),
-            config.groups,
-            config.categories,
-            kind=KIND,
-            settings=model.settings,
-        )
-    )
+    run = config.begin(store, model, name)
     result = StoriesWritten(run)
     for group in config.groups:
         result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
@@ -115,16 +103,8 @@ def _place(person: Person, sample: int) -> str:
 
 
 def _request(config: StoryConfig, person: Person, sample: int) -> Request:
-    most, stop = config.pack.template.limits(config.form)
-    stream = content_id("stream", str(config.seed), _place(person, sample))
-    return Request(
-        prompt_of(config, person, sample),
-        seed=int(stream[:15], 16),
-        temperature=config.temperature,
-        max_tokens=most,
-        stop=stop,
-        truncation=config.truncation,
-    )
+    limits = config.pack.template.limits(config.form)
+    return config.request(prompt_of(config, person, sample), limits, _place(person, sample))
 
 
 def _read(

@@ -141,7 +141,7 @@ class Held(OfRun):
         """
         run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
-            from kgbias.crawl.merge import merged as merged_triples
+            from kgbias.measure.merge import merged as merged_triples
 
             found = merged_triples(found, run.near_duplicates())
         return records.triple_rows(run, found)

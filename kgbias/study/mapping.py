@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kgbias.associate.indicators import shipped
 from kgbias.crawl.config import CrawlConfig
+from kgbias.crawl.plans import Price
 from kgbias.errors import DataError, KgbiasError, RunConflict, RunNotFound, UsageError
 from kgbias.evidence.names import FEWEST, group_names
 from kgbias.graph.derived import Place
@@ -60,6 +61,22 @@ class Mapped:
     report: Path
     explorer: Path
     left_out: str
+
+
+@dataclass(frozen=True, slots=True)
+class MapPrice:
+    """What `Study.map` would ask.
+
+    Attributes:
+        answers: what the crawl would ask; `seconds` is about how long the answers take.
+        probes: the largest number of probes; 0 if models of this kind give no probabilities.
+        seconds: about how long that many probes take, at the slowest speed at which the store's
+            runs were probed with this model; None if none was, and without probes.
+    """
+
+    answers: Price
+    probes: int
+    seconds: float | None
 
 
 def few_names(groups: Sequence[Group]) -> str:
@@ -188,6 +205,21 @@ def seconds_per_answer(store: Store | None, model: str) -> float | None:
         for s in (() if store is None else store.summaries())
         if s.run.kind == "crawl" and s.run.model.name == known and s.seconds
         if (kept := s.statements)
+    ]
+    return max(found, default=None)
+
+
+def seconds_per_kept_probe(store: Store | None, model: str) -> float | None:
+    """The seconds that a probe took, in the slowest run that was probed by names with this model.
+    None if the store has no such run."""
+    if store is None:
+        return None
+    known = known_as(model)
+    found = [
+        took["seconds"] / took["probes"]
+        for s in store.summaries()
+        for b in store.believings(s.run.id)
+        if b.model.name == known and (took := b.record.get("took"))
     ]
     return max(found, default=None)
 

@@ -29,10 +29,10 @@ from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
-    from kgbias.crawl.merge import Merged
     from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
+    from kgbias.measure.merge import Merged
     from kgbias.measure.price import Scoring
     from kgbias.measure.raters import RaterAgreement
     from kgbias.measure.scorers import Scorer
@@ -132,7 +132,8 @@ class Measured(OfRun):
     ) -> Rows["Scoring"]:
         """What `measure` with these parameters would do: the statements that each scorer reads, and
         the requests to models and servers. Opens and asks nothing. Topics have a row: the
-        statements to embed, which are those that count by the current scores."""
+        statements to embed, which are those that count by the current scores; so have the vectors
+        that the store keeps."""
         from kgbias.measure.price import Scoring, price
 
         config, selection, _ = configure(preset, **options)
@@ -186,19 +187,20 @@ class Measured(OfRun):
         undo: bool = False,
         device: str = "auto",
     ) -> "Merged":
-        """Link objects and predicates that say the same in other words (near-duplicates).
+        """Link statements that say the same in other words, of whichever group (near-duplicates).
 
         Nothing is merged: triples stay as they were said. `triples(merged=True)` and
-        `export(merged=True)` count linked triples as one, and `undo` removes the links.
+        `export(merged=True)` count linked statements as one, and `undo` removes the links.
 
         Args:
-            threshold: the cosine similarity, above 0 and at most 1, from which texts are linked.
-                The default was measured (docs/methods/crawl.md).
-            encoder: the model that embeds the texts.
+            threshold: the cosine similarity, above 0 and at most 1, from which statements are
+                linked. The default was measured (docs/methods/crawl.md).
+            encoder: what places the statements, as for `measure`: with minilm, the vectors that
+                `measure` kept are used.
             undo: remove the links.
             device: where the encoder runs, as for `measure`.
         """
-        from kgbias.crawl.merge import merge_run
+        from kgbias.measure.merge import merge_run
 
         return merge_run(
             self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device

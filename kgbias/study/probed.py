@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
@@ -250,7 +251,8 @@ class Probed(OfRun):
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`choose`), its choices have their own columns; so has what the
-        crawled model's stories in the store say of the same group (`kgbias.evidence.told`).
+        crawled model's stories in the store say of the same group (`kgbias.evidence.told`), and,
+        once the run was held against recorded stereotypes (`known`), each statement's mark.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -278,7 +280,8 @@ class Probed(OfRun):
         )  # fmt: skip
         for line in (*found.missing, found.note):
             self._context.remark(line)
-        return Rows(found.rows, _evidence_record, _EVIDENCE)
+        marks = COLUMNS if any(row.recorded for row in found.rows) else ()
+        return Rows(found.rows, _evidence_record, (*_EVIDENCE, *marks))
 
     def evidence_agreement(
         self, model: str | None = None, **selection: Unpack[Selecting]
@@ -350,6 +353,9 @@ class Probed(OfRun):
         stereotype was said or not, and is believed or not if a model was asked. "Known" means
         recorded by these annotators in this table: neither true nor common. English only.
 
+        The store keeps the marks and what was found, in place of what was found with a table of
+        this name: reports, the explorer, exports and queries have them from then on.
+
         Args:
             table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
                 a CSV or TSV file; or StereoSet's JSON.
@@ -369,7 +375,7 @@ class Probed(OfRun):
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
         from kgbias.evidence.known import known
-        from kgbias.evidence.recorded import Columns, read_stereotypes
+        from kgbias.evidence.recorded import Columns, read_stereotypes, table_of
         from kgbias.measure.scorers import require_english
         from kgbias.models.embed import SentenceVectors
 
@@ -379,7 +385,7 @@ class Probed(OfRun):
             if value and not model:
                 raise DoesNotApply(name, ("model",))
         columns = Columns(group_column, attribute_column, offensiveness_column)
-        recorded = read_stereotypes(table, columns)
+        recorded, source = read_stereotypes(table, columns), table_of(table)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
             own = None
@@ -397,6 +403,7 @@ class Probed(OfRun):
                 model=own,
                 progress=progress,
             )
+        self.stored.save_held(found.held(source))
         self._context.remark(found.counted.note)
         return found
 
@@ -464,7 +471,7 @@ class Probed(OfRun):
         category the statements, the names of each group, and the groups with `too_few_names`."""
         from kgbias.evidence import planned, price
 
-        given, _ = _asking(asking)
+        given, _ = asking_of(asking)
         plans, carriers = planned(
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
@@ -555,7 +562,7 @@ def _joint(
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
             raise DoesNotApply(name, ("model",))
-    given, (executor, processes) = _asking(asking)
+    given, (executor, processes) = asking_of(asking)
     declared, counts = _declared(indicators), Selection(**selection)
     own: str | None = None
     with (
@@ -595,7 +602,7 @@ def _declared(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def _asking(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
+def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int | None]]:
     """How to ask a model, and where it runs."""
     from kgbias.evidence import Asking
     from kgbias.probe.sets import read_statements

@@ -37,7 +37,7 @@ from kgbias.study.opening import (
     priced,
     spec_of,
 )
-from kgbias.study.probed import BelievingOptions
+from kgbias.study.probed import BelievingOptions, asking_of
 from kgbias.study.records import SUMMARY, summary_record
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
     from kgbias.stories.write import StoriesPrice
-    from kgbias.study.mapping import Mapped
+    from kgbias.study.mapping import Mapped, MapPrice
 
 
 Written = TypeVar("Written")
@@ -483,6 +483,30 @@ class Study(Compared, Tested, Checked):
                 + ("" if probe is None else f", {found['sized'].get('probes')} probes")
             )
         return name, found
+
+    def map_price(
+        self,
+        model: str,
+        *,
+        asking: BelievingOptions | None = None,
+        **options: Unpack[CrawlSpending],
+    ) -> "MapPrice":
+        """What `map` would ask with these parameters, in full size, and about how long that takes
+        at the speed of what the store has of this model. Asks and opens nothing."""
+        from kgbias.evidence.asked import most_probes
+        from kgbias.study.mapping import MapPrice, seconds_per_kept_probe
+
+        answers = self.price(model, **options)
+        if not KINDS[parse(model).kind].scorer:
+            return MapPrice(answers, 0, None)
+        own, _ = asking_of(asking)
+        config = configure(model, **priced(options, model)[1])
+        groups = config.groups
+        probes = own.probes
+        if groups and not config.dynamic:
+            probes = most_probes(groups, config.places_of(1), own)
+        each = seconds_per_kept_probe(self._context.there, model)
+        return MapPrice(answers, probes, None if each is None else each * probes)
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]

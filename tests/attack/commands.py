@@ -117,10 +117,12 @@ class Started:
 
 class Commands:
     """`kgbias` on tap, while it is a context: each call is a process of its own, forked from one
-    that has everything loaded. `cwd` is where they run."""
+    that has everything loaded. `cwd` is where they run, `site` a folder of packages beside those
+    that are installed."""
 
-    def __init__(self, cwd: Path, *preload: str) -> None:
+    def __init__(self, cwd: Path, *preload: str, site: Path | None = None) -> None:
         self.cwd = cwd
+        self._paths = [str(path) for path in (ROOT, site) if path]
         self._preload = preload
         self.loaded = bool(preload)
         self._numbers = itertools.count()
@@ -136,7 +138,7 @@ class Commands:
             cwd=ROOT,
             env={
                 **os.environ,
-                "PYTHONPATH": str(ROOT),
+                "PYTHONPATH": os.pathsep.join(self._paths),
                 "OMP_NUM_THREADS": "1",
                 "COLUMNS": "100",
                 "HF_HUB_OFFLINE": "1",

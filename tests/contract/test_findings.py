@@ -14,6 +14,7 @@ from kgbias.explore.similar import Nearby
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -38,7 +39,6 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     Triple,
-    node_id,
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
@@ -264,20 +264,51 @@ def test_probes(store: Store, run: Run) -> None:
 
 
 def links() -> list[NearDuplicate]:
-    ids = {text: node_id("object", text) for text in ("song", "songs")}
-    verbs = {text: node_id("predicate", text) for text in ("love", "adore")}
     return [
-        NearDuplicate("object", ids["song"], ids["songs"], "song", "songs", 0.97, "m@1"),
-        NearDuplicate("predicate", verbs["adore"], verbs["love"], "adore", "love", 0.9, "m@1"),
+        NearDuplicate(("adore", "smoke"), ("love", "song"), 0.9, "m@1"),
+        NearDuplicate(("love", "songs"), ("love", "song"), 0.97, "m@1"),
     ]
+
+
+def test_a_table_takes_the_place_of_what_it_was(store: Store, run: Run) -> None:
+    """Held against an edited table, a run has nothing of the old one; another table, and what
+    another run was held against, stay."""
+    tables = [StereotypeTable(name, "", sum) for name, sum in (("a", "1"), ("a", "2"), ("b", "1"))]
+    entry = Stereotype("a", "Elves", "musical", offensiveness=1.5)
+    later = replace(run, name="later", config={"seed": 9})
+    store.begin(later)
+
+    def held(table: StereotypeTable, statements: int = 1) -> Held:
+        own = replace(entry, source=table.name)
+        marks = (Mark(TRIPLES[1].id, own.uid(table.id), "known", "words", 1.0),)
+        return Held(table, {"unused": 0}, (Heard(own, "Elves", statements, 0.0),), marks)
+
+    first, edited, other = map(held, tables)
+    for of, each in ((run, first), (run, other), (later, first), (run, held(tables[0], 2))):
+        store.save_held(of.id, each)
+    assert store.held(run.id) == [held(tables[0], 2), other]
+    for _ in range(2):  # again: nothing changes
+        store.save_held(run.id, edited)
+        assert store.held(run.id) == [edited, other]
+        assert store.held(later.id) == [first]
+    count = "MATCH (n:{}) RETURN count(n) AS n"
+    assert store.query(count.format("Stereotype")).rows == [(3,)]
+    store.save_held(later.id, edited)
+    assert store.query(count.format("StereotypeTable")).rows == [(2,)]
+    assert store.faults() == []
 
 
 def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
     for _ in range(2):
         store.save_near_duplicates(run.id, links())
     assert store.near_duplicates(run.id) == links()
-    text = "MATCH (n:Object)-[x:NEAR {run: 'middle'}]->(h:Object) RETURN n.text AS n, h.text AS h"
-    assert store.query(text).rows == [("song", "songs")]
+    text = (
+        "MATCH (n:Statement)-[x:NEAR {run: 'middle'}]->(h:Statement) "
+        "RETURN n.text AS n, h.text AS h, x.similarity AS s ORDER BY n"
+    )
+    assert store.query(text).rows == [
+        ("adore smoke", "love song", 0.9), ("love songs", "love song", 0.97),
+    ]  # fmt: skip
     store.save_near_duplicates(run.id, [])
     assert store.near_duplicates(run.id) == []
 
@@ -287,6 +318,9 @@ def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -
     store.save_probing(run.id, PROBED)
     store.save_probes(run.id, PROBED, edges(1))
     store.save_near_duplicates(run.id, links())
+    table, entry = StereotypeTable("a", "CC0", "1"), Stereotype("a", "Elf", "musical")
+    held = Held(table, {"unused": 1}, (Heard(entry, "Elves", 0, 0.5),), ())
+    store.save_held(run.id, held)
     copy = open_store(str(tmp_path / "copy.db"))
     for _ in range(2):
         push(StoredRun(store, run), copy)
@@ -294,6 +328,7 @@ def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -
     assert copy.probings(run.id) == [PROBED]
     assert copy.probes(run.id, PROBED.id) == edges(1)
     assert copy.near_duplicates(run.id) == links()
+    assert copy.held(run.id) == [held]
 
 
 def test_profiles_are_replaced_as_a_whole_and_copied(

@@ -1,5 +1,6 @@
 """Deleting a run leaves the graph of a store that never had it, and a sound store has no faults."""
 
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from kgbias.graph.types import (
     GroupScore,
     Metric,
     NameProbe,
+    NearDuplicate,
     NodePlace,
     ProbedEdge,
     Run,
@@ -32,6 +34,7 @@ from tests.contract.test_shape import (
     CHOOSING,
     ELVES,
     FLAGGED,
+    HELD,
     LATER,
     MODEL,
     NAMES,
@@ -99,8 +102,14 @@ def overlapping(store: Store) -> None:
     figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
     store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
     store.save_believing(OTHER.id, BELIEVING)
+    store.save_near_duplicates(
+        OTHER.id, [NearDuplicate(("sing", "songs"), ("love", "songs"), 0.9, "m@1")]
+    )
     store.save_item_scores(PROBING.model, PROBING.settings, [READ])
     store.save_flags(FLAGGED)
+    of_elves = [h for h in HELD.heard if h.group == "Elves"]
+    of_songs = [m for m in HELD.marks if m.triple_id == SONGS.id]
+    store.save_held(OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs)))
     store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
     for run in (LATER, OTHER):
         store.set_status(run.id, "complete")
@@ -125,8 +134,8 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert told == {
         "Category": 1, "SocialGroup": 1, "Predicate": 3, "Object": 3, "Triple": 3, "Run": 1,
         "Generation": 4, "AssociationTest": 1, "TopicModel": 1, "Decision": 3,
-        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 2,
-        "Answer": 2, "Name": 1, "Rater": 1,
+        "Passage": 2, "GivenName": 1, "Profile": 1, "ProbeSet": 1, "SofaResult": 1, "Statement": 3,
+        "Answer": 2, "Name": 1, "Rater": 1, "Stereotype": 1,
     }  # fmt: skip
     assert store.faults() == []
     left = without_order(seen(store, narrow=False))

@@ -12,6 +12,7 @@ from kgbias.errors import RunNotFound, UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.labels import Label
 from kgbias.graph.push import push
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import (
     ProbeSet,
     SofaCategory,
@@ -168,7 +169,22 @@ def middle(store: Store) -> Store:
         )
         store.save_probe_set(probe_set)
         store.save_sofa(None, [sofa_of(probe_set, score, model)])
+    add_recorded(store)
     return store
+
+
+def add_recorded(store: Store) -> None:
+    """A table that records cruelty of Orcs, which one statement says and one comes near; what is
+    said of Ents is new to it, and the others are not in it."""
+    table, rough = StereotypeTable("tales"), Stereotype("tales", "Orc", "brutal", "", 2.5, 1)
+    ids = [Triple(*row[:3]).id for row in SAID]
+    marks = (
+        Mark(ids[2], rough.uid(table.id), "related", "meaning", 0.61),
+        Mark(ids[3], rough.uid(table.id), "known", "meaning", 0.9),
+        Mark(ids[4], None, "new"),
+        Mark(ids[5], None, "new"),
+    )
+    store.save_held(RUN.id, Held(table, {}, (Heard(rough, "Orcs", 1, 0.0),), marks))
 
 
 def sofa_of(probe_set: ProbeSet, score: float, model: str) -> SofaResult:
@@ -455,6 +471,22 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("Orcs", "love", "songs", 1, 0.3333, 0.9, "test", 4.5, 4.0, 5.0, 8, 0.02)],
     ),
     (
+        "recorded",
+        {},
+        [("Orcs", "are", "cruel", 2, "tales", "Orc", "brutal", "meaning", 0.9, 2.5, 1, "none")],
+    ),
+    (
+        "recorded",
+        {"mark": "related", "group": "Orcs"},
+        [("Orcs", "love", "smoke", 2, "tales", "Orc", "brutal", "meaning", 0.61, 2.5, 1, "none")],
+    ),
+    (
+        "recorded",
+        {"mark": "new"},
+        [("Ents", "hate", "smoke", 1, "tales", *[None] * 6, "none"),
+         ("Ents", "love", "water", 1, "tales", *[None] * 6, "none")],
+    ),
+    (
         "sofa_scores",
         {"probes": "asked"},
         [("asked", "two", "conditional", 0.75, "peoples", 0.75, 0.25, 1.0, 2),
@@ -568,6 +600,7 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
         ),
         ("lineage", {"group": "Elves", "predicate": "love", "object": "song"}, "no object 'song'"),
         ("lineage", {"group": "Elfs", "predicate": "love", "object": "songs"}, "no group 'Elfs'"),
+        ("recorded", {"mark": "knwon"}, "no mark 'knwon' .did you mean known"),
         ("benchmark_items", {"benchmark": "bbc"}, "no benchmark 'bbc' in the store"),
         ("sofa_scores", {"probes": "mine"}, "no probes 'mine' in the store"),
     ],

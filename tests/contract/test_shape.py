@@ -14,6 +14,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.shape import Node
 from kgbias.graph.sofa import (
     ProbePart,
@@ -98,6 +99,32 @@ FLAGS = (
 )
 FLAGGED = Flagged("a1", "probed", "r1", (("bos", "yes"),), 0.01, 9, FLAGS)
 TOPIC = Topic("peoples", 0, ("song", "sing", "loud", "old", "sung"), 2, 0.5, 0.75, 0.25, "Singing")
+TABLE = StereotypeTable("folklore", "CC BY 4.0", "c0ffee")
+SINGERS = Stereotype("folklore", "Elf", "musical", "peoples", -0.5, 2, "love songs")
+LOUD = Stereotype("folklore", "Orc", "loud")
+HELD = Held(
+    TABLE,
+    {"shares": {"said": {"value": 0.5}}, "groups": []},
+    tuple(
+        sorted(
+            (
+                Heard(SINGERS, "Elves", 1, 0.25, Estimate(2.5, 1.25, 3.75, 5), True, 0.5),
+                Heard(LOUD, "Orcs", 0, math.nan, Estimate.missing()),
+            ),
+            key=lambda each: each.entry.uid(TABLE.id),
+        )
+    ),
+    tuple(
+        sorted(
+            (
+                Mark(SONGS.id, SINGERS.uid(TABLE.id), "known", "meaning", 0.875),
+                Mark(SONG.id, LOUD.uid(TABLE.id), "related", "words"),
+                Mark(SMOKE.id, None, "new"),
+            ),
+            key=lambda mark: mark.triple_id,
+        )
+    ),
+)
 
 
 def everything(store: Store) -> None:
@@ -216,12 +243,7 @@ def everything(store: Store) -> None:
     store.save_profiles(RUN.id, [Profile(RUN.id, "Ana/0", "Ána", ELVES.id, labels, parts)])
     store.save_near_duplicates(
         RUN.id,
-        [
-            NearDuplicate("object", SONG.object_id, SONGS.object_id, "song", "songs", 0.97, "m@1"),
-            NearDuplicate(
-                "predicate", SONG.predicate_id, SONGS.predicate_id, "adore", "love", 0.9, "m@1"
-            ),
-        ],
+        [NearDuplicate(("adore", "song"), ("love", "songs"), 0.97, "m@1")],
     )
     places = [
         NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1),
@@ -229,6 +251,9 @@ def everything(store: Store) -> None:
     ]
     store.save_places(LATER.id, places[:1])
     store.save_places(RUN.id, [NodePlace("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]])
+    store.save_held(RUN.id, HELD)
+    assert store.held(RUN.id) == [HELD]
+    assert store.held(LATER.id) == []
     story = Passage("p1", "document", "Elves sing. Orcs love songs.", {"source": "a.txt"})
     chunk = Passage("p2", "chunk", "Elves sing.", {"entities": ["Elves"]})
     child = Relation("r1", "child", "p1", "p2", False, {"score": 0.5})

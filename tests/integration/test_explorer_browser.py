@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from kgbias.explore import write_explorer
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -439,7 +440,8 @@ def test_a_run_of_nothing(chromium: Any, store: SQLiteStore, tmp_path: Path, vie
 
 
 def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path) -> None:
-    """Of a probed run; the tokens of each probe stand below the answers."""
+    """Of a probed run; the tokens of each probe stand below the answers. So are the marks of a run
+    that was held against a table."""
     path = tmp_path / "explorer.html"
     run = measured_run(store, GROUPS, ["food", "rain"])
     edges = [
@@ -464,6 +466,18 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     believing = Believing(ModelInfo("<i>tiny</i>"))
     store.save_believing(run.id, believing)
     store.save_beliefs(run.id, believing, beliefs)
+    entry, table = (
+        Stereotype("tales", "woman", "<b>hungry</b>", "", 2.5, 1),
+        StereotypeTable("tales"),
+    )
+    marks = [
+        Mark(t.id, entry.uid(table.id), "known", "meaning", 0.9)
+        if "food" in t.object
+        else Mark(t.id, None, "new")
+        for t in store.triples(run.id)
+        if t.group == "Women"
+    ]
+    store.save_held(run.id, Held(table, {}, (Heard(entry, "Women", 1, 0.0),), tuple(marks)))
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path)
     page = window.page
@@ -473,6 +487,18 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     page.uncheck("#verdict-filter label:has-text('only said') input")
     assert window.count() < everything
     page.click("#reset")
+    names = page.locator("#mark-filter span").all_inner_texts()
+    assert names == ["group in no table", "known", "new"]
+    for name in ("group in no table", "new"):
+        page.uncheck(f"#mark-filter label:has-text('{name}') input")
+    assert window.count() == sum(mark.mark == "known" for mark in marks)
+    assert "mark=1" in page.url
+    page.locator("#body tr").first.press("Enter")
+    page.wait_for_selector("#details dd >> text=tales, of woman")
+    assert "<b>hungry</b> (tales, of woman; matched by meaning" in page.inner_text("#details")
+    page.keyboard.press("Escape")
+    page.click("#reset")
+    assert window.count() == everything
     page.fill("#search", "men food")
     page.keyboard.press("Enter")
     page.locator("#body tr").first.press("Enter")

@@ -13,6 +13,7 @@ from kgbias.export import Filters, write_export
 from kgbias.graph.keeping import Corpus, Passage, Relation
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import (
@@ -194,6 +195,15 @@ def findings(store: SQLiteStore, run: Run) -> None:
     store.save_probes(run.id, probing, [probed])
     store.save_probing(run.id, probing)
     store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
+    table = StereotypeTable("tales", "CC0", "c0ffee")
+    entry = Stereotype("tales", TEXTS[0], TEXTS[1], offensiveness=0.5)
+    heard = Heard(entry, first.group, 1, 0.5)  # nobody was asked whether it is believed
+    recorded = (
+        Mark(first.id, entry.uid(table.id), "known", "words", 1.0),
+        Mark(second.id, None, "new"),
+    )
+    marks = tuple(sorted(recorded, key=lambda mark: mark.triple_id))
+    store.save_held(run.id, Held(table, {"unused": 2}, (heard,), marks))
     story = Passage("p1", "document", TEXTS[0], {"source": TEXTS[1]})
     store.save_corpus(run.id, Corpus((story,), (Relation("r1", "next", "p1", "p1"),)))
     generation = next(g for g in store.generations(run.id) if g.triple)
@@ -229,7 +239,7 @@ def test_neo4j_admin_imports_a_whole_store(
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
         for read in (
             "metrics", "group_scores", "topics", "attributions", "associations", "probings",
-            "places", "corpus", "profiles", "decisions", "near_duplicates",
+            "places", "corpus", "profiles", "decisions", "near_duplicates", "held",
         ):  # fmt: skip
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
         (probing,) = store.probings(hostile.id)

@@ -1,5 +1,6 @@
 """`Study.map`: it goes on where it stopped, in time, and says what a server cannot give."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -7,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import kgbias
+from kgbias.cli import cli
+from kgbias.crawl import crawler
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.study import mapping
 from kgbias.study.mapping import sizes
 from tests.fault_server import FaultServer
 
@@ -31,17 +36,18 @@ def evidence(folder: Path) -> list[dict[str, Any]]:
         return study.run().evidence().records()
 
 
-def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
-    with kgbias.open(tmp_path / "s.db") as study:
-        with pytest.raises(Interrupted, match="the 40 answers that came are kept"):
-            study.map("reference", folder=tmp_path, max_requests=40, **ASKED)
-        stopped = study.run()
-        assert not (tmp_path / "report.html").exists()
-        first = study.map("reference", folder=tmp_path, **ASKED)
-        assert first.run.id == stopped.id and first.run.crawled.cached >= 40
-        assert first.report.is_file() and first.explorer.is_file() and not first.left_out
-        assert [row for row in first.evidence if row.lift.has_interval]
-        assert first.evidence.records() == evidence(whole)
+def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
+    with kgbias.open(whole / "s.db") as study:
+        price = study.map_price("reference", **ASKED)
+        (believing,) = study.run().stored.believings()
+        took = believing.record["took"]
+        assert price.probes == 2000 >= took["probes"] > 1000
+        assert price.seconds == pytest.approx(2000 * took["seconds"] / took["probes"])
+        assert study.map_price("reference-masked", **ASKED).seconds is None
+        assert study.map_price("anthropic:m", **ASKED).probes == 0
+    asked = ["map", "reference", "--category", "faiths", "--store", str(whole / "s.db")]
+    said = CliRunner().invoke(cli, [*asked, "--dry-run"]).output
+    assert re.search("the answers take about .* and 45,000 probes take about .*, at the sp", said)
 
 
 def test_nothing_is_done_again(
@@ -76,8 +82,13 @@ def test_nothing_is_done_again(
                 study.map("reference", folder=tmp_path, **ASKED)
 
 
-def test_a_killed_map_goes_on(tmp_path: Path, whole: Path) -> None:
-    """Killed once it probes: in the end, all is as in a map that nobody stopped."""
+def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
+    """Stopped in the crawl, then killed once it probes: in the end, all is as in a map that nobody
+    stopped."""
+    with kgbias.open(tmp_path / "s.db") as study:
+        with pytest.raises(Interrupted, match="the 40 answers that came are kept"):
+            study.map("reference", folder=tmp_path, max_requests=40, **ASKED)
+        stopped = study.run()
     code = (
         f"import kgbias; study = kgbias.open({str(tmp_path / 's.db')!r}, progress=True)\n"
         f"study.map('reference', folder={str(tmp_path)!r}, **{ASKED!r})"
@@ -90,14 +101,31 @@ def test_a_killed_map_goes_on(tmp_path: Path, whole: Path) -> None:
     assert seen and not (tmp_path / "report.html").exists()
     with kgbias.open(tmp_path / "s.db") as study:
         found = study.map("reference", folder=tmp_path, **ASKED)
-        assert found.report.is_file() and not study.store.verify()
+        assert found.run.id == stopped.id and found.run.crawled.asked == 0
+        assert found.report.is_file() and found.explorer.is_file() and not found.left_out
+        assert [row for row in found.evidence if row.lift.has_interval]
+        assert not study.store.verify()
         said = [g.id for g in found.run.stored.generations()]
     with kgbias.open(whole / "s.db") as study:
         assert said == [g.id for g in study.run().stored.generations()]
     assert found.evidence.records() == evidence(whole)
 
 
-def test_sizes_are_fixed_once(tmp_path: Path) -> None:
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that seems to take so long that little fits into two minutes, however busy the
+    machine is."""
+    real = crawler.trial
+
+    def trial(*asked: Any) -> float:
+        assert real(*asked) > 0
+        return 0.2
+
+    monkeypatch.setattr(crawler, "trial", trial)
+    monkeypatch.setattr(mapping, "seconds_per_probe", lambda scorer: 0.02)
+
+
+def test_sizes_are_fixed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow(monkeypatch)
     with kgbias.open(tmp_path / "s.db") as study:
         asked: Any = {"category": "faiths", "folder": tmp_path}
         with pytest.raises(Interrupted):

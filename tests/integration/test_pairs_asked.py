@@ -33,9 +33,14 @@ def model(planted: bool = True) -> ScriptedModel:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> kgbias.Study:
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pairs") / "k.db"
+
+
+@pytest.fixture(scope="module")
+def study(path: Path) -> kgbias.Study:
     """A run with a plant and one without."""
-    found = kgbias.open(tmp_path_factory.mktemp("pairs") / "k.db", progress=False)
+    found = kgbias.open(path, progress=False)
     for planted in (True, False):
         found.ask_pairs(
             model(planted), name=f"{planted}", category="gender", request=REQUESTS, form="chat"
@@ -55,6 +60,21 @@ def test_what_is_planted_is_found_and_the_floor_is_quiet(study: kgbias.Study) ->
     assert {f.change for f in found.floor} == {"asked again", "with a greeting", "another name"}
     assert not any(f.found for f in found.floor)
     assert found.answers == 9 * 8 * 3 and 0 < found.refused < found.answers
+
+
+def test_what_the_command_says_where_refusals_differ(path: Path, study: kgbias.Study) -> None:
+    """Everything else is said of the pairs that were both answered."""
+    found = study.run("True").pairs(measure="words")
+    (words,), (refused,) = found.differences, found.declined
+    assert words.conditional and not refused.conditional and refused.units == 36
+    store = ("--store", str(path))
+    shown = CliRunner().invoke(cli, ["pairs", "results", "True", *store, "--measure", "words"])
+    assert "differs, if answered" in shown.output and f"{words.units}/36" in shown.output
+    assert f"{words.only_first} - {words.only_second}" in shown.output
+    assert "Men were refused more often than Women" in shown.output
+    assert "requests, among pairs that were both answered." in shown.output
+    shown = CliRunner().invoke(cli, ["pairs", "results", "False", *store, "--measure", "words"])
+    assert "refused more often" not in shown.output and "answered" not in shown.output
 
 
 def test_without_a_plant_nothing_is_found(study: kgbias.Study) -> None:
@@ -162,7 +182,7 @@ def test_the_commands(tmp_path: Path) -> None:
     with FaultServer(letterwriter.plan) as server:
         asked = ("pairs", "--model", "openai:m", "--base-url", server.url, *store)
         dry = run.invoke(cli, [*asked, "--requests", str(own), "--category", "gender", "--dry-run"])
-        assert "1 requests in 2 wordings, about 8 people in 2 groups, in messages" in dry.output
+        assert "1 request in 2 wordings, about 8 people in 2 groups, in messages" in dry.output
         assert "48 answers" in dry.output and not server.bodies
         told = run.invoke(
             cli, [*asked, "--requests", str(own), "--category", "gender", "--run", "p"]
@@ -171,7 +191,7 @@ def test_the_commands(tmp_path: Path) -> None:
     how = ("--measure", "words", "--measure", "refused")
     shown = run.invoke(cli, ["pairs", "results", "p", *store, *how])
     assert shown.exit_code == 0 and "this request" in shown.output
-    assert "nan" not in shown.output
+    assert "nan" not in shown.output and "to 1 request in 2 wordings about 8" in shown.output
     data = run.invoke(cli, ["pairs", "results", "p", *store, *how, "--json"])
     assert data.exit_code == 0 and '"verdict"' in data.output
     wrong = run.invoke(cli, [*asked, "--category", "age"])

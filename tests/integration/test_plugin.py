@@ -2,14 +2,15 @@
 
 import csv
 import json
-import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.attack.commands import Commands, Ended
 
 pytestmark = pytest.mark.integration
 PLUGIN = Path(__file__).parent.parent / "plugin"
@@ -19,7 +20,7 @@ NOTHING = [
     for word in ("--scorer", f"{name}=none")
 ]
 MEASURE = ("measure", "said", *NOTHING, "--no-axes")
-Kgbias = Callable[..., subprocess.CompletedProcess[str]]
+Kgbias = Callable[..., Ended]
 
 
 @pytest.fixture(scope="module")
@@ -38,50 +39,49 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("work")
 
 
-def command(folder: Path, *more: Path) -> Kgbias:
-    paths = [*map(str, more), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+def calls(commands: Commands) -> Kgbias:
+    """Runs a command and checks how it ended: an error is one line."""
 
-    def kgbias(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        call = [sys.executable, "-m", "kgbias", *arguments]
-        done = subprocess.run(call, cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == code, done.stderr
-        assert code == 0 or len(done.stderr.strip().splitlines()) == 1, done.stderr
+    def kgbias(*arguments: str, code: int = 0) -> Ended:
+        done = commands.run(*arguments, timeout=300)
+        assert done.code == code, done.err
+        assert code == 0 or len(done.err.strip().splitlines()) == 1, done.err
         return done
 
     return kgbias
 
 
 @pytest.fixture(scope="module")
-def kgbias(site: Path, folder: Path) -> Kgbias:
+def kgbias(site: Path, folder: Path) -> Iterator[Kgbias]:
     """Runs a command where the package is, beside a run that its model was crawled for with its
     prompts, and that is measured by its scorer."""
-    run = command(folder, site)
-    spec = ("--model", "parrot:tea,please", "--prompts", "plain", "--category", "gender")
-    said = run("crawl", *spec, "--run", "said")
-    assert "24 statements from 24 answers" in said.stdout
-    measured = run(*MEASURE, "--scorer", "politeness")
-    assert "politeness" in measured.stdout and "regard" not in measured.stdout
-    return run
+    with Commands(folder, site=site) as commands:
+        run = calls(commands)
+        spec = ("--model", "parrot:tea,please", "--prompts", "plain", "--category", "gender")
+        said = run("crawl", *spec, "--run", "said")
+        assert "24 statements from 24 answers" in said.out
+        measured = run(*MEASURE, "--scorer", "politeness")
+        assert "politeness" in measured.out and "regard" not in measured.out
+        yield run
 
 
 def test_what_it_adds_is_listed(kgbias: Kgbias) -> None:
-    found = json.loads(kgbias("plugins", "--json").stdout)
+    found = json.loads(kgbias("plugins", "--json").out)
     assert [(row["adds"], row["name"]) for row in found] == [
         ("measure", "politeness"), ("model", "parrot"), ("export", "markdown"), ("pack", "plain"),
     ]  # fmt: skip
     assert {(row["package"], row["problem"]) for row in found} == {("kgbias-manners 1.0", "")}
-    assert "parrot:WORDS" in kgbias("models").stdout
-    assert "politeness" in kgbias(*MEASURE, "--scorer", "manners", code=2).stderr
+    assert "parrot:WORDS" in kgbias("models").out
+    assert "politeness" in kgbias(*MEASURE, "--scorer", "manners", code=2).err
     asked = ("crawl", "--category", "gender", "--model")
-    assert "parrot:WORDS" in kgbias(*asked, "crow:x", code=2).stderr
-    assert "plain" in kgbias(*asked, "parrot:x", "--prompts", "x", code=2).stderr
-    assert "markdown" in kgbias("export", "said", "-o", "said.xyz", code=2).stderr
+    assert "parrot:WORDS" in kgbias(*asked, "crow:x", code=2).err
+    assert "plain" in kgbias(*asked, "parrot:x", "--prompts", "x", code=2).err
+    assert "markdown" in kgbias("export", "said", "-o", "said.xyz", code=2).err
 
 
 def test_its_scores_are_tested_drawn_and_exported(kgbias: Kgbias, folder: Path) -> None:
-    assert "mean politeness" in kgbias("compare", "said").stdout
-    assert "politeness" in kgbias("attribute", "said", "--measure", "politeness").stdout
+    assert "mean politeness" in kgbias("compare", "said").out
+    assert "politeness" in kgbias("attribute", "said", "--measure", "politeness").out
     kgbias("figures", "said", "-o", "figures")
     assert {p.suffix for p in (folder / "figures").glob("01-mean-politeness-mean.*")} == {
         ".svg", ".pdf", ".png", ".tex",
@@ -91,7 +91,7 @@ def test_its_scores_are_tested_drawn_and_exported(kgbias: Kgbias, folder: Path) 
     assert "Mean politeness per group" in page and "Scored least polite" in page
     kgbias("explore", "said", "-o", "map.html")
     assert '"politeness"' in (folder / "map.html").read_text("utf-8")
-    rows = list(csv.DictReader(kgbias("export", "said", "--format", "csv").stdout.splitlines()))
+    rows = list(csv.DictReader(kgbias("export", "said", "--format", "csv").out.splitlines()))
     assert {
         (r["politeness"], r["politeness_label"]) for r in rows if "please" in r["sentence"]
     } == {("0.5", "polite")}
@@ -102,14 +102,14 @@ def test_its_scores_are_tested_drawn_and_exported(kgbias: Kgbias, folder: Path) 
 
 def test_other_scorers_of_its_measure_follow_from_its_entry(kgbias: Kgbias, folder: Path) -> None:
     judged = kgbias(*MEASURE, "--scorer", "politeness", "--scorer", "politeness=llm:parrot:polite")
-    assert "the labels of 2 statements for politeness, by whoever made the measure" in judged.stderr
-    assert "politeness by manners@1 and by llm:parrot:polite@" in judged.stdout
+    assert "the labels of 2 statements for politeness, by whoever made the measure" in judged.err
+    assert "politeness by manners@1 and by llm:parrot:polite@" in judged.out
     kgbias("export", "said", "-o", "said.csv")  # whose scores are scores made elsewhere
     both = ("--scorer", "politeness", "--scorer", "politeness=scores:said.csv")
-    assert "100% of 11 labels the same" in kgbias(*MEASURE, *both).stdout
+    assert "100% of 11 labels the same" in kgbias(*MEASURE, *both).out
     wrong = kgbias(*MEASURE, "--scorer", "politeness=openai-moderation", code=2)
-    assert "openai-moderation scores toxicity and identity_attack, not politeness" in wrong.stderr
-    shown = kgbias(*MEASURE, "--scorer", "politeness", "--dry-run").stdout
+    assert "openai-moderation scores toxicity and identity_attack, not politeness" in wrong.err
+    shown = kgbias(*MEASURE, "--scorer", "politeness", "--dry-run").out
     assert "0 to read" in shown and "already scored" in shown
 
 
@@ -124,21 +124,27 @@ def test_a_study_in_a_file_can_use_it(kgbias: Kgbias, folder: Path) -> None:
     assert list((folder / "results").rglob("triples.markdown"))
 
 
-def test_a_graph_outlives_the_package(kgbias: Kgbias, folder: Path) -> None:
-    without = command(folder)
-    assert without("plugins").stdout == "no installed package adds anything to kgbias\n"
-    assert "said" in without("runs").stdout
-    rows = list(csv.DictReader(without("export", "said", "--format", "csv").stdout.splitlines()))
+@pytest.fixture
+def without(folder: Path) -> Iterator[Kgbias]:
+    """Runs a command where the package is not."""
+    with Commands(folder) as commands:
+        yield calls(commands)
+
+
+def test_a_graph_outlives_the_package(kgbias: Kgbias, without: Kgbias) -> None:
+    assert without("plugins").out == "no installed package adds anything to kgbias\n"
+    assert "said" in without("runs").out
+    rows = list(csv.DictReader(without("export", "said", "--format", "csv").out.splitlines()))
     assert {row["politeness"] for row in rows} <= {"0.0", "0.5"}
     without("report", "said", "-o", "without.html")
     without("compare", "said")
     without("figures", "said", "-o", "without")
     without("verify")
     again = without(*MEASURE)
-    assert "group" in again.stdout
+    assert "group" in again.out
     gone = without(*MEASURE, "--scorer", "politeness", code=2)
-    assert "no measure 'politeness'" in gone.stderr
+    assert "no measure 'politeness'" in gone.err
     assert (
         "no model 'parrot:x'"
-        in without("crawl", "--category", "gender", "--model", "parrot:x", code=2).stderr
+        in without("crawl", "--category", "gender", "--model", "parrot:x", code=2).err
     )

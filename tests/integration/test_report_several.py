@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.crawl import merge
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -28,6 +27,8 @@ from kgbias.graph.types import (
     Triple,
     node_id,
 )
+from kgbias.measure import merge
+from kgbias.measure.meaning import texts_of
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_several
 from kgbias.report.save import save_several
@@ -69,21 +70,12 @@ def run_of(store: SQLiteStore, name: str, said: Said, words: str = "thing") -> S
     return StoredRun(store, run)
 
 
-class Letters:
-    """An encoder to whom all words that begin alike are the same."""
-
-    info = ModelInfo("letters", "1")
-
-    def embed(self, spans: list[merge.Span], pooling: str) -> np.ndarray:
-        return np.array([[1.0, 0.0] if "thing" in s.text else [0.0, 1.0] for s in spans])
-
-
 @pytest.fixture
 def two(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> list[StoredRun]:
-    def no_model(spec: str) -> None:
-        raise MissingExtra("sentence-transformers", extra="topics")
+    def no_model(run: StoredRun, device: str) -> None:
+        raise MissingExtra("torch", extra="scorers")
 
-    monkeypatch.setattr(merge, "open_texts", no_model)
+    monkeypatch.setattr(merge, "vectors_of", no_model)
     return [
         run_of(store, "one", {"Ayes": (0, 5, 35), "Bees": (10, 10, 10), HOSTILE: (9, 9, 9)}),
         run_of(store, "two", {"Ayes": (35, 5, 0), "Bees": (10, 10, 10), HOSTILE: (9, 9, 8)}),
@@ -96,7 +88,7 @@ def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Pat
     page = path.read_text("utf-8")
     words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
     assert (
-        "The mean regard of what one says about Ayes is 175 in 100 lower than that of what two"
+        "The mean regard of what one says about Ayes is 175 points lower than that of what two"
         in words
     )
     assert "corrected (Holm) for 6 differences in all measures" in words
@@ -123,7 +115,11 @@ def test_ranks_overlap_and_near_duplicates(
     both = data.said[0] & data.said[1]
     assert same.value == len(both) / len(data.said[0]) and alike is None
     other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
-    monkeypatch.setattr(merge, "open_texts", lambda spec: Letters())
+
+    def alike(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
+        return {ends: np.ones(2) for ends in texts_of(run)}
+
+    monkeypatch.setattr(merge, "vectors_of", alike)
     (_, _, same, alike), _ = overlaps(SeveralData([two[0], other]))
     assert same.value == 0 and alike is not None and alike.value == 1
 

@@ -6,15 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.crawl.merge import link_run
 from kgbias.errors import ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.embedding import load_vectors
+from kgbias.measure.merge import merge_run
 from kgbias.measure.scorers import load_scorer
 from kgbias.models.base import ModelInfo
-from kgbias.models.sentence_transformers import open_sentences
 from kgbias.models.spec import resolve
 from kgbias.reference import path as reference_path
 from tests.conftest import needs
@@ -66,10 +65,10 @@ def test_near_duplicates_by_it(folder: Path, store: SQLiteStore) -> None:
             for n, o in enumerate(("swimming", "to swim", "taxes"))
         ],
     )  # fmt: skip
-    model = open_sentences(f"hf:{folder}")
-    assert model is not None and open_sentences("minilm") is None
-    (link,) = link_run(StoredRun(store, run), model, 0.7)
-    assert {link.text, link.head_text} == {"swimming", "to swim"} and "sentence" in link.method
+    found = merge_run(StoredRun(store, run), threshold=0.7, encoder=f"hf:{folder}", undo=False)
+    (link,) = found.links
+    assert {link.said, link.head} == {("like", "swimming"), ("like", "to swim")}
+    assert link.method.endswith("cosine>=0.7")
 
 
 def test_a_folder_that_is_no_model_is_said_in_a_line(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import converted, smollm2_file
-from kgbias.models.truncate import Truncation
 from tests.conftest import lacking, needs
 
 pytestmark = pytest.mark.integration
@@ -42,19 +41,6 @@ def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
     assert len(set(together)) >= 8
     assert answers(1, requests) == together
     assert answers(5, requests[::-1])[::-1] == together
-
-
-def test_truncation_in_any_batch() -> None:
-    rule = Truncation(min_p=0.1)
-    prompts = ["Nigerian people love", "Men can't", "Women are", "The old man"]
-    requests = [
-        Request(p, seed=n, max_tokens=5, stop=("\n",), truncation=rule)
-        for n in range(4)
-        for p in prompts
-    ]
-    together = answers(16, requests)
-    assert len(set(together)) >= 8
-    assert answers(1, requests) == together
 
 
 def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:

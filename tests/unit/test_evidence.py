@@ -14,10 +14,9 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.calibrate.evidence import over_pairs
 from kgbias.cli import cli
-from kgbias.crawl import merge
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, planned, price, telling
-from kgbias.evidence.asked import stem
+from kgbias.evidence.asked import most_probes, stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.beside import _rank_correlations
 from kgbias.evidence.joint import verdict
@@ -28,6 +27,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Silent
+from kgbias.measure import merge
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
 from kgbias.probe import probe_run
@@ -110,6 +110,14 @@ def run(store: SQLiteStore) -> StoredRun:
 def of(rows: Sequence[Any], group: str, thing: str) -> Any:
     (row,) = [r for r in rows if (r.group, r.object) == (group, thing)]
     return row
+
+
+def test_how_many_probes_a_crawl_may_lead_to() -> None:
+    """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each."""
+    assert most_probes(GROUPS, 10, Asking()) == 3 * (18 * 30 + 18 * 6)
+    assert most_probes(GROUPS, 10, Asking(probes=1000)) == 1000
+    given = Asking(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
+    assert most_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1)
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:
@@ -592,7 +600,7 @@ def test_a_report_of_two_runs_holds_their_beliefs_beside_each_other(
     run: StoredRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("matplotlib")
-    monkeypatch.setattr(merge, "open_texts", no_model)
+    monkeypatch.setattr(merge, "vectors_of", no_model)
     other = StoredRun(run.store, replace(run.record, name="again", model=ModelInfo("weaker", "1")))
     run.store.begin(other.record)
     run.store.record(other.id, "none", 0, [replace(g, run_id=other.id) for g in run.generations()])
@@ -691,8 +699,8 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     assert ("elves", "love the thing300") in [found.words(key) for key in found.keys]
 
 
-def no_model(spec: str) -> None:
-    raise MissingExtra("sentence-transformers", extra="topics")
+def no_model(run: StoredRun, device: str) -> None:
+    raise MissingExtra("torch", extra="scorers")
 
 
 def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) -> None:

@@ -90,7 +90,7 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     found = findings(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
     assert not found.findings and found.kinds == 1
     assert found.not_shown.startswith("Not shown: differences between groups of people in r")
-    assert " in 100), toxicity (" in found.not_shown
+    assert " points), toxicity (" in found.not_shown
     assert found.not_shown.endswith(
         "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
         "such crawls."

@@ -16,7 +16,7 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import claims
 from kgbias.evidence.known import KNOWN, RELATED, Heard, Known, known, matched, to_ask
-from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes
+from kgbias.evidence.recorded import Columns, Stereotype, read_stereotypes, worded
 from kgbias.graph.selection import Counted
 from kgbias.graph.types import BelievedEdge, Believing
 from kgbias.models.base import ModelInfo
@@ -198,7 +198,7 @@ def test_the_command(files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -
 def test_the_shipped_table() -> None:
     table = read_stereotypes("seegull")
     assert len(table) == 501
-    assert len({entry.id for entry in table}) == 501
+    assert len({entry.uid("t") for entry in table}) == 501
     rated = [entry.offensiveness for entry in table if entry.offensiveness == entry.offensiveness]
     assert len(rated) == 312
     assert (min(rated), max(rated)) == (-1, 3)
@@ -208,11 +208,13 @@ def test_the_shipped_table() -> None:
     assert {g for seed in seeds for g in seed.groups} == {entry.group for entry in table}
 
 
-def test_seegull_as_published(tmp_path: Path) -> None:
-    """What nobody rated has no rating, though the file gives 0."""
+@pytest.mark.parametrize("column", ["offensiveness_score", "mean offensiveness_score"])
+def test_seegull_as_published(column: str, tmp_path: Path) -> None:
+    """Its files of states and of nations. What nobody rated has no rating, though the file gives
+    0."""
     path = tmp_path / "states.csv"
     path.write_text(
-        "identity,attribute,region_stereo,Annotation1,Annotation2,Annotation3,offensiveness_score\n"
+        f"identity,attribute,region_stereo,Annotation1,Annotation2,Annotation3,{column}\n"
         ".Texan,blue_collar,2,NA,NA,NA,0\nTexan,rude,1,1,3,1,1.67\nTexan,rude,1,1,3,1,1.67\n"
     )
     first, second = read_stereotypes(path)
@@ -308,8 +310,8 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
     [("rude", "are rude"), ("pro-tea", "support tea"), ("anti-gun control", "oppose gun control")],
 )
 def test_how_a_model_is_asked(attribute: str, statement: str) -> None:
-    assert Stereotype("own", "Texans", attribute).worded == statement
-    assert Stereotype("own", "Texans", attribute, statement="love tea").worded == "love tea"
+    assert worded(Stereotype("own", "Texans", attribute)) == statement
+    assert worded(Stereotype("own", "Texans", attribute, statement="love tea")) == "love tea"
 
 
 def test_what_is_asked_is_of_the_groups_of_the_run(files: tuple[str, Path]) -> None:

@@ -1,5 +1,6 @@
 """What pairs are made of: files, neutral texts, measures worked out by hand, and the tests."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,10 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p
+from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p, names_p
 from kgbias.pairs.config import (
     Answered,
-    Person,
+    Filler,
     Wording,
     configure_pairs,
     load_pairs_pack,
@@ -20,7 +21,7 @@ from kgbias.pairs.config import (
     read_requests,
     stored_places,
 )
-from kgbias.pairs.read import neutral, reading_ease, sentences, syllables
+from kgbias.pairs.read import neutral, reading_ease, repeats, sentences, syllables
 
 
 def test_the_shipped_pack() -> None:
@@ -34,7 +35,7 @@ def test_the_shipped_pack() -> None:
 
 
 def test_a_request_about_somebody() -> None:
-    woman = Person("group", "a woman", "Women", "gender", 0)
+    woman = Filler("a woman", "Women", "gender", "group", 0)
     assert Wording("x", "{group} asks {group}.", 0).about(woman) == "A woman asks a woman."
     assert Wording("x", "Ask {group} {why}.", 0).about(woman) == "Ask a woman {why}."
 
@@ -61,6 +62,9 @@ def test_requests_that_cannot_be_used(tmp_path: Path, text: str, error: str) -> 
         ("title,Ann,W,g\n", "a slot is name or group, not 'title'"),
         ("name,,W,g\n", "line 2: a slot, name, group or category is empty"),
         ("name,Ann,W,g\nname,Eve,W,g\nname,Tom,M,g\n", "equally many people .* W 2, M 1"),
+        ("name,Ann,W,g\nname,Tom,M,g\ngroup,a woman,W,g\n", "the slot 'group', .* W 1, M 0"),
+        ("name,Ann,W,g\nname,Ann,M,g\n", "line 3: 'Ann' stands for 'W' already"),
+        ("name,Ann,W,g\nname,Ann,W,g\n", "line 3: 'Ann' is there twice"),
     ],
 )
 def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> None:
@@ -69,8 +73,13 @@ def test_people_that_cannot_be_used(tmp_path: Path, rows: str, error: str) -> No
         read_people(file)
 
 
-def test_who_cannot_be_compared() -> None:
-    with pytest.raises(UsageError, match="'gender' needs two groups"):
+def test_who_cannot_be_compared(tmp_path: Path) -> None:
+    (file := tmp_path / "p.csv").write_text(
+        "slot,name,group,category\nname,Ann,women,g\nname,Eve,Women,g\n"
+    )
+    with pytest.raises(UsageError, match="'women' and 'Women' are the same group"):
+        configure_pairs("reference", people=file, request="pay")
+    with pytest.raises(UsageError, match="'gender' needs two groups to compare, and has only 'Wom"):
         configure_pairs("reference", group="Women")
     with pytest.raises(UsageError, match="no request 'rent'"):
         configure_pairs("reference", request="rent")
@@ -85,13 +94,13 @@ def test_who_cannot_be_compared() -> None:
     ],
 )  # fmt: skip
 def test_texts_that_differ_in_nothing_but_the_person_become_the_same(one: str, other: str) -> None:
-    first = neutral(one, Person("name", "Emily Walsh", "W", "g", 0))
-    second = neutral(other, Person("name", "Greg Baker", "M", "g", 0))
+    first = neutral(one, Filler("Emily Walsh", "W", "g", "name", 0))
+    second = neutral(other, Filler("Greg Baker", "M", "g", "name", 0))
     assert first == second
-    assert neutral("The elderly woman sat.", Person("group", "an elderly woman", "W", "g", 0)) == (
-        neutral("The elderly man sat.", Person("group", "an elderly man", "M", "g", 0))
+    assert neutral("The elderly woman sat.", Filler("an elderly woman", "W", "g", "group", 0)) == (
+        neutral("The elderly man sat.", Filler("an elderly man", "M", "g", "group", 0))
     )
-    assert neutral("I will.", Person("name", "Will", "M", "g", 0)) == "I will."
+    assert neutral("I will.", Filler("Will", "M", "g", "name", 0)) == "I will."
 
 
 def test_reading_ease_by_hand() -> None:
@@ -110,6 +119,11 @@ def test_reading_ease_by_hand() -> None:
     ]  # fmt: skip
 
 
+def test_answers_that_go_round_in_circles() -> None:
+    assert repeats("Dear Ann,\nDear Ann,\nDear Ann,\n") and not repeats("One. Two. One. Two. ")
+    assert not repeats("")
+
+
 def test_couples_by_hand() -> None:
     """One row whose couple by group is the most alike: one way in three. Two rows: one in nine."""
     assert coupled_p(np.array([[0.9, 0.1, 0.2]])) == pytest.approx(1 / 3)
@@ -117,24 +131,37 @@ def test_couples_by_hand() -> None:
     assert coupled_p(np.array([[0.1, 0.1, 0.1]] * 20)) == 1
 
 
+def test_names_that_differ_by_hand() -> None:
+    """Three units of two names, all alike: two of the eight ways to swap. Two names each in one
+    unit: any way is as good, whatever their signs."""
+    assert names_p([[1, 1, 1]]) == pytest.approx(1 / 4)
+    assert names_p([[3], [-4]]) == 1 and names_p([[0, 0]]) == 1
+    # (5, 1) and (-2, -2): squares of sums over units are 18 and 8; 26 or more in 4 of 16 ways
+    assert names_p([[5, 1], [-2, -2]]) == pytest.approx(1 / 4)
+
+
 PEOPLE = tuple(
-    Person("name", f"{group}{n}", group, "gender", n) for group in ("Ws", "Ms") for n in range(4)
+    Filler(f"{group}{n}", group, "gender", "name", n) for group in ("Ws", "Ms") for n in range(4)
 )
 WORDINGS = tuple(Wording(f"r{n // 2}", f"{n} {{name}}?", n) for n in range(8))
 
 
 def simulated(
-    rng: np.random.Generator, shorter: int = 0, by_name: Sequence[int] = (0, 0, 0, 0)
+    rng: np.random.Generator,
+    shorter: int = 0,
+    by_name: Sequence[int] = (0, 0, 0, 0),
+    declined: float = 0.1,
 ) -> list[Answered]:
     """Answers whose length depends on the wording and chance; with a plant, those about Ms are
-    shorter, or those about some of their names."""
+    shorter, or those about some of their names, or they are declined more often."""
     found = []
     for round in range(3):
         for place in places(WORDINGS, PEOPLE, round):
             words = 10 + 3 * place.wording.number + int(rng.integers(0, 10))
             if place.person.group == "Ms":
                 words -= shorter + by_name[place.person.number]
-            outcome = "refused" if rng.random() < 0.1 else "ok"
+            share = declined if place.person.group == "Ms" else 0.1
+            outcome = "refused" if rng.random() < share else "ok"
             text = " ".join(["Word word word."] * (words // 3) + ["so"] * (words % 3))
             found.append(Answered(place, outcome, text))
     return found
@@ -159,6 +186,31 @@ def test_two_names_are_not_the_group() -> None:
     found = compare_pairs(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
     words = found.differences[0]
     assert words.least <= LEVEL and words.verdict == "may be the names"
+
+
+def test_names_that_pull_apart_do_not_cancel() -> None:
+    """Two of a group's names make answers longer than the name beside them, by 12 words each, once
+    as the first of the two and once as the second."""
+    found = compare_pairs(simulated(np.random.default_rng(4), by_name=(12, 0, 0, 12)), **MEASURES)
+    floor = {(f.change, f.measure): f for f in found.floor}
+    names = floor["another name", "words"]
+    assert names.found and 3 < names.difference < 6  # of 12, 12, 0 and 0: sqrt(2 x 12 x 12) / 4
+    assert not floor["asked again", "words"].found and not floor["another name", "refused"].found
+
+
+def test_what_is_compared_where_one_group_is_refused() -> None:
+    """The rest then holds for what both were answered, whichever measures are asked for."""
+    rng = np.random.default_rng(5)
+    found = compare_pairs(simulated(rng, declined=0.6), measures=("words",))
+    (words,) = found.differences
+    (refused,) = found.declined
+    assert words.conditional and not refused.conditional and refused.difference < 0
+    assert words.units + words.left_out == 32 and words.only_first > words.only_second
+    assert words.only_first + words.only_second <= words.left_out
+    json.dumps(found.as_dict(), allow_nan=False)
+    found = compare_pairs(simulated(rng), measures=("words",))
+    assert not found.declined and not found.differences[0].conditional
+    assert found.differences[0].left_out
 
 
 def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:

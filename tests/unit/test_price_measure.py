@@ -5,12 +5,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
+from kgbias.graph.types import node_id
+from kgbias.graph.vectors import StatementVectors
+from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.precision import SAMPLE
 from kgbias.measure.price import Scoring
 from kgbias.measures import MEASURES
@@ -51,6 +55,7 @@ def test_every_scorer_reads_what_has_no_score(run: kgbias.Run, store: Path) -> N
         ("acceptability", 40, 0),
         ("warmth", 40, 0),
         ("competence", 40, 0),
+        ("vectors", 40, 0),
     ]
     assert not any(row.requests for row in rows)
 
@@ -63,6 +68,21 @@ def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
     first = 40 + SAMPLE
     assert judge == Scoring("regard", "llm:openai:nothing", 40, 0, first, 3 * first, 72 * first)
     assert endpoint == Scoring("toxicity", "openai-moderation", 40, 0, 3, 3)  # 32, 8, and the first
+
+
+def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:
+    """Each statement has one, whichever groups it is about."""
+    rows = store.parent / "again.csv"
+    rows.write_text("group,predicate,object\nMen,love,thing 1\nWomen,love,thing 1\nMen,are,x\n")
+    with kgbias.open(store) as study:
+        run = study.import_file(rows, name="again")
+        axis, vectors = run.price_measure(scorers=NOTHING | {"warmth": "minilm"}, axes=False)
+        assert (axis.measure, axis.statements) == ("warmth", 3)
+        assert vectors == Scoring("vectors", "minilm", 2)
+        said = node_id("predicate", "love"), node_id("object", "thing 1")
+        rows_of = np.full((1, 384), 384**-0.5, dtype=np.float32)
+        study.graph.save_vectors(SHIPPED, StatementVectors([said], rows_of))
+        assert run.price_measure()[-1] == Scoring("vectors", "minilm", 1, 1)
 
 
 def test_topics_are_of_what_counts(run: kgbias.Run) -> None:

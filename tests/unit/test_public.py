@@ -83,6 +83,7 @@ STUDY = set(
     grid_cost
     import_file
     map
+    map_price
     pairwise
     price
     price_pairs

@@ -174,6 +174,7 @@ const draw = (changes = {}) => {
     syncMeasures();
     syncChecks("regard-filter", "regard", row.label);
     syncChecks("verdict-filter", "verdict", row.verdict);
+    syncChecks("mark-filter", "mark", row.mark);
     syncChecks("strategy-filter", "strategy");
     drawTimeline();
     drawMeaning();
@@ -209,7 +210,7 @@ const start = async () => {
   const regards = [...core.label.keys()].filter((n) => n || row.label.includes(0)).sort((a, b) => place(a) - place(b))
     .map((n) => [n, core.label[n] || "not measured"]);
   checks("regard-filter", regards, "regard", (n) => core.label[n] || "neutral");
-  checks("verdict-filter", row.verdict ? core.verdict.map((v, n) => [n, v]).filter(([n]) => row.verdict.includes(n)) : [], "verdict");
+  for (const key of ["verdict", "mark"]) checks(`${key}-filter`, row[key] ? core[key].map((v, n) => [n, v]).filter(([n]) => row[key].includes(n)) : [], key);
   checks("strategy-filter", core.strategy.map((s, n) => [n, s]), "strategy");
   by("echo-choice").hidden = !said.echo?.some((n) => n);
   buildMeasures();

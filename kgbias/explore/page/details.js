@@ -98,6 +98,7 @@ const openRow = async (n) => {
     ...about.measures.map((m) => [m.name.replace("_", " "), shownValue(m.name, n) + (m.name === "regard" && label ? ` (${label})` : "")]),
     ...(row.topic[n] ? [["topic", texts.topic[row.topic[n]], "said"]] : []),
     ...(row.verdict ? [["verdict", core.verdict[row.verdict[n]]], ["lift", liftText(core["row.lift"][n])]] : []),
+    ...(row.mark?.[n] ? [["recorded", core.mark[row.mark[n]]], ["nearest in a table", core.recorded[core["row.recorded"][n]], "said"]] : []),
     ...(core["row.told"]?.[n] ? [["in stories", core.told[core["row.told"][n]]]] : []),
     ["run", `${s.run}, arm ${s.arm}`], ["model", `${s.model} ${s.revision}`.trim()],
   ]);

@@ -36,6 +36,7 @@ const record = (n, count) => ({
   object: texts.object[row.object[n]], count, ...Object.fromEntries(about.measures.map((m) => [m.name, valueOf(m.name, n)])),
   regard_label: core.label[row.label[n]] || null, topic: texts.topic[row.topic[n]] || null,
   ...(row.verdict ? { verdict: core.verdict[row.verdict[n]] } : {}),
+  ...(row.mark ? { recorded: row.mark[n] ? core.mark[row.mark[n]] : null, recorded_nearest: core.recorded[core["row.recorded"][n]] || null } : {}),
 });
 function* records() {
   const both = state.view === "differences" ? [state.source, state.other] : [state.source];
@@ -83,7 +84,7 @@ const tripleId = (bytes, n) => Array.from(bytes.subarray(10 * n, 10 * n + 10), (
 const cypher = async () => {
   const { run, arm } = about.sources[state.source], tests = [`s.run = ${quoted(run)}`, `s.arm = ${quoted(arm)}`];
   const groups = state.view === "group" ? [state.group] : state.view === "two" || state.view === "path" ? [state.group, state.with] : state.inGroup >= 0 ? [state.inGroup] : [];
-  const plainFilters = state.view !== "path" && state.topic < 0 && state.community < 0 && state.meaning < 0 && !state.words && !state.verdict && !state.strategy && !state.lasso
+  const plainFilters = state.view !== "path" && state.topic < 0 && state.community < 0 && state.meaning < 0 && !state.words && !state.verdict && !state.mark && !state.strategy && !state.lasso
     && !state.regard && state.from === 0 && state.to === BASE.to && state.echoes && about.measures.every((m) => !state.measures[m.name] || ["regard", "toxicity", "acceptability"].includes(m.name));
   const { rows } = state.view === "path" ? selection() : tableRows();
   if (plainFilters || rows.length > INLINE) {
@@ -119,7 +120,7 @@ const command = () => {
   if (!state.echoes) parts.push("--set", "without-echoes=true");
   parts.push("-o", "selection.graphml");
   const missing = [
-    ["regard", state.regard], ["verdict", state.verdict], ["strategy", state.strategy], ["rounds", state.from > 0 || state.to < BASE.to],
+    ["regard", state.regard], ["verdict", state.verdict], ["known or new", state.mark], ["strategy", state.strategy], ["rounds", state.from > 0 || state.to < BASE.to],
     ["words", state.words], ["community", state.community >= 0], ["region", state.meaning >= 0], ["object", state.object >= 0], ["lasso", state.lasso],
     ...about.measures.map((m) => [m.name, state.measures[m.name] && m.name !== "acceptability"]),
   ].filter(([, on]) => on).map(([name]) => name);

@@ -8,7 +8,7 @@ const ready = (columns) => {
   texts = { group: core.group, predicate: core.predicate, object: core.object, topic: ["", ...core.topic] };
   row = {};
   for (const name of ["group", "predicate", "object", "topic", "label"]) row[name] = core[`row.${name}`];
-  if (core["row.verdict"]) row.verdict = core["row.verdict"];
+  for (const name of ["verdict", "mark"]) if (core[`row.${name}`]) row[name] = core[`row.${name}`];
   row.measures = Object.fromEntries(about.measures.map((m) => [m.name, core[`row.${m.name}`]]));
   said = {};
   for (const name of ["count", "iteration", "strategy", "echo"]) said[name] = core[`said.${name}`];
@@ -70,7 +70,10 @@ const passing = (source, but = []) => {
     if (on(kind) && state[kind] >= 0 && home) tests.push((n) => home[row.object[n]] === state[kind] + 1);
   }
   if (on("regard") && state.regard) tests.push((n) => state.regard.has(row.label[n]));
-  if (on("verdict") && state.verdict && row.verdict) tests.push((n) => state.verdict.has(row.verdict[n]));
+  for (const key of ["verdict", "mark"]) {
+    const wanted = state[key], values = row[key];
+    if (on(key) && wanted && values) tests.push((n) => wanted.has(values[n]));
+  }
   for (const m of about.measures) {
     const limits = bounds(m.name), values = row.measures[m.name];
     if (!limits || !on(`m.${m.name}`)) continue;
@@ -161,7 +164,7 @@ let current = null;
 const selection = () => (current ??= passing(state.source));
 const SET = {  // whether a filter is set: one that is not need not be skipped
   rounds: () => state.from > 0 || state.to < BASE.to, inGroup: () => state.inGroup >= 0,
-  regard: () => state.regard, verdict: () => state.verdict, strategy: () => state.strategy,
+  regard: () => state.regard, verdict: () => state.verdict, mark: () => state.mark, strategy: () => state.strategy,
 };
 const passingBut = (filter, source = state.source) =>
   SET[filter]?.() ? passing(source, [filter]) : source === state.source ? selection() : passing(source);

@@ -4,7 +4,7 @@ const VIEWS = ["map", "group", "two", "differences", "path"];
 const BASE = {
   view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
   group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1, meaning: -1,
-  words: "", regard: null, verdict: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
+  words: "", regard: null, verdict: null, mark: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
   echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
   row: -1, limit: 30,
 };
@@ -20,6 +20,7 @@ const usual = () => {
 // The bounds of a measure, or null.
 const bounds = (name) => state.measures[name] ?? usual()[name] ?? null;
 
+const SETS = ["regard", "verdict", "mark", "strategy"];
 const NAMED = { group: "group", with: "group", inGroup: "group", predicate: "predicate", object: "object", topic: "topic" };
 // Communities, regions and places on a map belong to the data of one reading; a server reads again.
 const OF_READING = ["community", "meaning", "lasso"];
@@ -32,7 +33,7 @@ const address = () => {
       for (const [name, [low, high]] of Object.entries(value)) parts.set(`m.${name}`, `${low}~${high}`);
     } else if (key in NAMED) parts.set(key, texts[NAMED[key]][value]);
     else if (key === "source" || key === "other") parts.set(key, sourceKey(value));
-    else if (key === "regard" || key === "verdict" || key === "strategy") parts.set(key, [...value].join("~"));
+    else if (SETS.includes(key)) parts.set(key, [...value].join("~"));
     else if (key === "lasso") parts.set(key, value.map((p) => p.map(Math.round).join("~")).join("_"));
     else if (key === "row") parts.set("statement", JSON.stringify(nameOf(value)));
     else parts.set(key, value);
@@ -76,7 +77,7 @@ const read = (text) => {
     } else if (key === "view") next.view = VIEWS.includes(value) ? value : BASE.view;
     else if (key === "by") next.by = about.maps.includes(value) ? value : BASE.by;
     else if (key === "words") next.words = value.slice(0, 200);
-    else if (["regard", "verdict", "strategy"].includes(key)) {
+    else if (SETS.includes(key)) {
       next[key] = new Set(value.split("~").filter(Boolean).map((n) => whole(n, 0, 255, 255)));
     } else if (key === "lasso") {
       const points = value.split("_").map((p) => p.split("~").map(Number));
@@ -107,7 +108,7 @@ const set = (changes) => {
   told(changes);
 };
 const FILTERS = [
-  "inGroup", "predicate", "object", "topic", "community", "meaning", "words", "regard", "verdict", "strategy",
+  "inGroup", "predicate", "object", "topic", "community", "meaning", "words", "regard", "verdict", "mark", "strategy",
   "measures", "count", "from", "to", "echoes", "lasso",
 ];
 const cleared = () => Object.fromEntries(FILTERS.map((key) => [key, key === "measures" ? {} : BASE[key]]));

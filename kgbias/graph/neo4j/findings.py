@@ -1,5 +1,6 @@
 """What was found in the statements of runs: scores, labels, topics, attributions, association
-tests, flags of APX, scores of benchmarks, near-duplicates, and the places of nodes.
+tests, flags of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the places of
+nodes.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,6 +23,7 @@ from kgbias.graph.neo4j.session import (
     vector_index,
 )
 from kgbias.graph.record import in_graph, properties, read_settings, record_of
+from kgbias.graph.recorded import NEW, Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -39,6 +41,7 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     canonical_json,
+    storable,
 )
 from kgbias.graph.vectors import KEPT, StatementVectors
 from kgbias.models.base import ModelInfo, Settings
@@ -170,11 +173,42 @@ RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
 _FORGET_LINKS = "MATCH ()-[near:NEAR {run: $name}]->() DELETE near"
 _READ_LINKS = """
-MATCH (run:Run {{uid: $run}})
-MATCH (n:{label})-[near:NEAR {{run: run.name}}]->(head:{label})
-RETURN '{kind}' AS kind, n.uid AS node_id, head.uid AS head_id, n.text AS text,
-       head.text AS head_text, properties(near) AS near
-ORDER BY head_text, text, node_id"""
+MATCH (run:Run {uid: $run})
+MATCH (said:Statement)-[near:NEAR {run: run.name}]->(head:Statement)
+MATCH (p:Predicate {uid: said.predicate_uid}), (o:Object {uid: said.object_uid})
+MATCH (hp:Predicate {uid: head.predicate_uid}), (ho:Object {uid: head.object_uid})
+RETURN p.text AS p, o.text AS o, hp.text AS head_p, ho.text AS head_o,
+       near.similarity AS similarity, near.method AS method
+ORDER BY head_p, head_o, head.uid, p, o, said.uid"""
+
+_FORGET_HELD = (
+    "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
+    "MATCH ()-[e:RECORDED {run: $name}]->(:Stereotype)<-[:LISTS]-(table) DELETE e",
+    "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
+    "MATCH ()-[e:NEW_TO {run: $name}]->(table) DELETE e",
+    "MATCH (:Run {uid: $run})-[e:HEARD]->(:Stereotype)<-[:LISTS]-(:StereotypeTable {name: $table}) "
+    "DELETE e",
+    "MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(:StereotypeTable {name: $table}) DELETE e",
+)
+_FORGET_STEREOTYPES = (
+    "MATCH (n:Stereotype) WHERE NOT EXISTS { (n)<-[:HEARD]-() } DETACH DELETE n",
+    "MATCH (n:StereotypeTable) WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-() } DETACH DELETE n",
+)
+_READ_HELD = """
+MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(t:StereotypeTable)
+RETURN t.uid AS uid, properties(t) AS t, e.record AS record ORDER BY t.name, t.uid"""
+_READ_HEARD = """
+MATCH (:Run {uid: $run})-[e:HEARD]->(s:Stereotype)<-[:LISTS]-(:StereotypeTable {uid: $table})
+RETURN properties(s) AS s, properties(e) AS e ORDER BY s.uid"""
+_READ_MARKS = """
+MATCH (run:Run {uid: $run})
+MATCH (t:Triple)-[e:RECORDED {run: run.name}]->(s:Stereotype)
+WHERE EXISTS { (s)<-[:LISTS]-(:StereotypeTable {uid: $table}) }
+RETURN t.uid AS triple_id, s.uid AS stereotype_id, properties(e) AS e
+UNION ALL
+MATCH (run:Run {uid: $run})
+MATCH (t:Triple)-[e:NEW_TO {run: run.name}]->(:StereotypeTable {uid: $table})
+RETURN t.uid AS triple_id, null AS stereotype_id, {mark: $new} AS e"""
 
 _FORGET_PLACES = f"""
 MATCH (run:Run {{uid: $run}})-[p:PLACED]->(n)
@@ -400,19 +434,45 @@ class Findings(Neo4jSession):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
-        statements: list[Statement] = [(_FORGET_LINKS, {"name": name})]
-        for table in as_graph.near_duplicates(name, links):
-            statements += of_edges(table, new=True)
-        self.write(*statements)
+        self._add_statements([end for x in links for end in x.ends])
+        made = of_edges(as_graph.near_duplicates(name, links), new=True)
+        self.write((_FORGET_LINKS, {"name": name}), *made)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
-            link
-            for kind in ("object", "predicate")
-            for link in self.records(
-                NearDuplicate, _READ_LINKS.format(label=LABELS[kind], kind=kind), run=run_id
+            NearDuplicate(
+                (row["p"], row["o"]), (row["head_p"], row["head_o"]), row["similarity"],
+                row["method"],
             )
-        ]
+            for row in self.read(_READ_LINKS, run=run_id)
+        ]  # fmt: skip
+
+    def save_held(self, run_id: str, held: Held) -> None:
+        name = self.run_name(run_id)
+        of = {"run": run_id, "name": name, "table": storable(held.table.name)}
+        statements: list[Statement] = [(query, of) for query in _FORGET_HELD]
+        for nodes in as_graph.stereotypes([held]):
+            statements += of_nodes(nodes)
+        for table in as_graph.of_held(run_id, name, [held]):
+            statements += of_edges(table, new=table[0] != "LISTS")
+        self.write(*statements, *((query, {}) for query in _FORGET_STEREOTYPES))
+
+    def held(self, run_id: str) -> list[Held]:
+        found = []
+        for row in self.read(_READ_HELD, run=run_id):
+            table = record_of(StereotypeTable, row["t"])
+            heard = tuple(
+                record_of(
+                    Heard,
+                    h["e"] | {"entry": record_of(Stereotype, h["s"] | {"source": table.name})},
+                )
+                for h in self.read(_READ_HEARD, run=run_id, table=row["uid"])
+            )
+            marks = self.records(Mark, _READ_MARKS, run=run_id, table=row["uid"], new=NEW)
+            marks.sort(key=lambda m: m.triple_id)
+            own = {"table": table, "heard": heard, "marks": tuple(marks)}
+            found.append(record_of(Held, row | own))
+        return found
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:

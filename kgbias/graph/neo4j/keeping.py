@@ -27,11 +27,11 @@ _ASKED = f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TE
 def _statement_stays(variable: str) -> str:
     return f"""({_ASKED.replace("(n)", f"({variable})")}
     OR EXISTS {{ ({variable})-[p:PROBED|CHOSEN|BELIEVED]->() WHERE p.run <> run.name }}
-    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }})"""
+    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ ({variable})-[p:NEAR]-() WHERE p.run <> run.name }})"""
 
 
 _OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
-_NEAR = "EXISTS { (n)-[e:NEAR]-() WHERE e.run <> run.name }"
 
 _SAID = """
 MATCH (run:Run {uid: $run})
@@ -50,7 +50,7 @@ CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:
        UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
        UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held} OR {_NEAR}
+WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
 
 
@@ -81,6 +81,7 @@ WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
        UNION WITH run MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
+       UNION WITH run MATCH (n:Statement)-[:NEAR {{run: run.name}}]-() RETURN n
        UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""
@@ -122,6 +123,12 @@ WITH DISTINCT run, n""",
 MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
 WITH DISTINCT run, n
 WHERE NOT EXISTS { (n)<-[:GIVEN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }""",
+    "Stereotype": """
+MATCH (run:Run {uid: $run})-[:HEARD]->(n:Stereotype)
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HEARD]-(o:Run) WHERE o <> run }""",
+    "StereotypeTable": """
+MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",
     "Triple": f"""{_SAID}
 WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",
@@ -198,6 +205,8 @@ _REFERENCES = {
     "Statement whose object is missing": "MATCH (n:Statement) "
     "WHERE n.object_uid IS NOT NULL AND NOT EXISTS { MATCH (:Object {uid: n.object_uid}) }",
     "Passage without a run": "MATCH (n:Passage) WHERE NOT EXISTS { (n)<-[:HOLDS]-(:Run) }",
+    "Stereotype without its table": "MATCH (n:Stereotype) "
+    "WHERE NOT EXISTS { (n)<-[:LISTS]-(:StereotypeTable) }",
     "Profile without its name": "MATCH (n:Profile) WHERE NOT EXISTS { (n)-[:GIVEN]->() }",
 }
 _SPEC = "coalesce(x.spec, m.name), m.revision"
@@ -229,6 +238,11 @@ _CONTENT = {
     "Label": (
         "(r:Rater)-[n:LABELLED]->(t:Triple)",
         f"t.uid, r.uid, {', '.join(f'n.{name}' for name in CONTENT)}",
+    ),
+    "StereotypeTable": ("(n:StereotypeTable)", "n.name, n.checksum"),
+    "Stereotype": (
+        "(n:Stereotype)<-[:LISTS]-(table:StereotypeTable)",
+        "table.uid, n.people, n.attribute",
     ),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in COLUMNS)),
 }

@@ -36,16 +36,6 @@ from kgbias.graph.types import (
 
 Asking = TypeVar("Asking", bound=Probing)
 
-_STATEMENTS = """
-UNWIND $rows AS row
-MERGE (s:Statement {uid: row.uid})
-SET s.predicate_uid = row.predicate, s.object_uid = row.object
-WITH s, row
-MATCH (p:Predicate {uid: row.predicate}), (o:Object {uid: row.object})
-SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
-WITH s, p, o
-MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
-MERGE (t)-[:STATES]->(s)"""
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once.
 _ASKED = """
@@ -274,16 +264,6 @@ class Probings(Neo4jSession):
             key="name_id" if of_names else "group_id",
         )
         return self.records(kind, query, run=run_id, asked=asked, statement=statement_id)
-
-    def _add_statements(self, edges: Sequence[StatementEdge] | Sequence[NameProbe]) -> None:
-        statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
-        self.write_rows(
-            _STATEMENTS,
-            [
-                {"uid": uid, "predicate": predicate, "object": object}
-                for uid, (predicate, object) in sorted(statements.items())
-            ],
-        )
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:
         parts = probe_set.parts

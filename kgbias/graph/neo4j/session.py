@@ -15,6 +15,7 @@ from kgbias.graph.as_graph import Edges, Nodes
 from kgbias.graph.cypher import QueryResult, Value, edge, node, only_the_graph, path
 from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, record_of
+from kgbias.graph.types import NameProbe, StatementEdge
 from kgbias.ids import content_id
 from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo
@@ -30,6 +31,16 @@ _OLDEST = (4, 4)
 _INDEXES_VECTORS = (5, 18)
 
 
+_STATEMENTS = """
+UNWIND $rows AS row
+MERGE (s:Statement {uid: row.uid})
+SET s.predicate_uid = row.predicate, s.object_uid = row.object
+WITH s, row
+MATCH (p:Predicate {uid: row.predicate}), (o:Object {uid: row.object})
+SET s.text = p.text + ' ' + o.text, s.name = p.text + ' ' + o.text
+WITH s, p, o
+MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
+MERGE (t)-[:STATES]->(s)"""
 SPEC = "OPTIONAL MATCH (x:Spec {uid: m.uid})"  # no part of the graph: it may be a path
 MODEL = (
     "coalesce(x.spec, m.name) AS spec, m.revision AS revision, coalesce(x.own_name, '') AS own_name"
@@ -173,6 +184,17 @@ class Neo4jSession:
         """Run a query that UNWINDs $rows, a batch of rows per transaction."""
         for start in range(0, len(rows), BATCH):
             self.write((query, {"rows": rows[start : start + BATCH], **parameters}))
+
+    def _add_statements(self, edges: Sequence[StatementEdge] | Sequence[NameProbe]) -> None:
+        """Write the statements of edges, whose parts exist, unless they are there."""
+        statements = {e.statement_id: (e.predicate_id, e.object_id) for e in edges}
+        self.write_rows(
+            _STATEMENTS,
+            [
+                {"uid": uid, "predicate": predicate, "object": object}
+                for uid, (predicate, object) in sorted(statements.items())
+            ],
+        )
 
     def run_name(self, run_id: str) -> str:
         """The name of a run, as edges hold it; "" if it does not exist."""

@@ -17,7 +17,7 @@ from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
 from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
-from kgbias.graph.types import Pulse, topic_model_id
+from kgbias.graph.types import NameProbe, Pulse, StatementEdge, topic_model_id
 from kgbias.models.base import ModelInfo
 
 Row = tuple[Any, ...]
@@ -238,6 +238,13 @@ class Database:
             f'{how} INTO "{table}" ({", ".join(names)}) '
             f"VALUES ({', '.join('?' * len(names))}) {then}",
             [[column(record) for column in columns] for record in found],
+        )
+
+    def _add_statements(self, edges: Sequence[StatementEdge] | Sequence[NameProbe]) -> None:
+        """Write the statements of edges, unless they are there."""
+        self._db.executemany(
+            "INSERT OR IGNORE INTO statement VALUES (?, ?, ?)",
+            {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
         )
 
     def _rows(self, query: str, values: Row | Mapping[str, Any] = ()) -> Iterator[dict[str, Any]]:

@@ -1,5 +1,5 @@
 """What was found in the statements of runs: labels, topics, attributions, association tests, flags
-of APX, scores of benchmarks, near-duplicates, and the places of nodes.
+of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the places of nodes.
 """
 
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from itertools import groupby
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.labels import Label, label_of
 from kgbias.graph.record import in_graph, read_settings
+from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
     About,
@@ -64,6 +65,33 @@ SELECT a.*, m.* FROM attribution AS a
 JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.metric_id
 WHERE r.run_id = :run AND triple_id IN (SELECT triple_id FROM generation WHERE run_id = :run)
 ORDER BY m.measure, triple_id, a.method"""
+
+_NAMED = "SELECT id FROM stereotype_table WHERE name = :name"
+_FORGET_HELD = (
+    f"DELETE FROM recorded WHERE run_id = :run AND stereotype_table_id IN ({_NAMED})",
+    f"DELETE FROM held_against WHERE run_id = :run AND stereotype_table_id IN ({_NAMED})",
+    "DELETE FROM heard WHERE run_id = :run AND stereotype_id IN "
+    f"(SELECT id FROM stereotype WHERE stereotype_table_id IN ({_NAMED}))",
+)
+_FORGET_STEREOTYPES = (
+    "DELETE FROM stereotype WHERE id NOT IN (SELECT stereotype_id FROM heard)",
+    "DELETE FROM stereotype_table WHERE id NOT IN (SELECT stereotype_table_id FROM held_against)",
+)
+_HELD = """
+SELECT stereotype_table.*, record FROM held_against
+JOIN stereotype_table ON id = stereotype_table_id WHERE run_id = ? ORDER BY name, id"""
+_HEARD = """
+SELECT stereotype.*, heard.* FROM heard JOIN stereotype ON id = stereotype_id
+WHERE run_id = ? AND stereotype_table_id = ? ORDER BY id"""
+_MARKS = """
+SELECT recorded.* FROM recorded WHERE run_id = ? AND stereotype_table_id = ? ORDER BY triple_id"""
+_LINKS = """
+SELECT p.text, o.text, head_p.text, head_o.text, similarity, method FROM near_duplicate
+JOIN statement AS said ON said.id = statement_id JOIN statement AS head ON head.id = head_id
+JOIN predicate AS p ON p.id = said.predicate_id JOIN object AS o ON o.id = said.object_id
+JOIN predicate AS head_p ON head_p.id = head.predicate_id
+JOIN object AS head_o ON head_o.id = head.object_id
+WHERE run_id = ? ORDER BY head_p.text, head_o.text, head_id, p.text, o.text, statement_id"""
 
 
 class Findings(Database):
@@ -232,19 +260,45 @@ class Findings(Database):
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
+            self._add_statements([end for x in links for end in x.ends])
             self._put("near_duplicate", links, "INSERT", run_id=run_id)
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
-        found: list[NearDuplicate] = []
-        for kind in ("object", "predicate"):
-            found += self._records(
-                NearDuplicate,
-                "SELECT near_duplicate.*, said.text AS text, head.text AS head_text "
-                f"FROM near_duplicate JOIN {kind} AS said ON said.id = node_id "
-                f"JOIN {kind} AS head ON head.id = head_id WHERE run_id = ? AND kind = ? "
-                "ORDER BY head.text, said.text, node_id",
-                (run_id, kind),
+        return [
+            NearDuplicate((p, o), (head_p, head_o), similarity, method)
+            for p, o, head_p, head_o, similarity, method in self._db.execute(_LINKS, (run_id,))
+        ]
+
+    def save_held(self, run_id: str, held: Held) -> None:
+        table = held.table.id
+        of_table = {"run_id": run_id, "stereotype_table_id": table}
+        entries = [each.entry for each in held.heard]
+        with self._transaction():
+            for query in _FORGET_HELD:
+                self._db.execute(query, {"run": run_id, "name": storable(held.table.name)})
+            self._put("stereotype_table", [held.table])
+            self._put("stereotype", entries, id=lambda e: e.uid(table), stereotype_table_id=table)
+            self._put("held_against", [held], "INSERT", **of_table)
+            self._put(
+                "heard", held.heard, "INSERT", run_id=run_id,
+                stereotype_id=lambda h: h.entry.uid(table),
+            )  # fmt: skip
+            self._put("recorded", held.marks, "INSERT", **of_table)
+            for query in _FORGET_STEREOTYPES:
+                self._db.execute(query)
+
+    def held(self, run_id: str) -> list[Held]:
+        found = []
+        for row in self._rows(_HELD, (run_id,)):
+            table, ends = self._record(StereotypeTable, row), (run_id, row["id"])
+            heard = tuple(
+                self._record(
+                    Heard, h | {"entry": self._record(Stereotype, h | {"source": table.name})}
+                )
+                for h in self._rows(_HEARD, ends)
             )
+            marks = tuple(self._records(Mark, _MARKS, ends))
+            found.append(self._record(Held, row | {"table": table, "heard": heard, "marks": marks}))
         return found
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:

@@ -54,6 +54,8 @@ _CONTENT = {
     "Profile": "SELECT id, run_id, path FROM profile",
     "Rater": "SELECT id, name, kind FROM rater",
     "Label": f"SELECT uid, triple_id, rater_id, {', '.join(CONTENT)} FROM label",
+    "StereotypeTable": "SELECT id, name, checksum FROM stereotype_table",
+    "Stereotype": "SELECT id, stereotype_table_id, people, attribute FROM stereotype",
     "Decision": f"SELECT uid, {', '.join(COLUMNS)} FROM decision",
 }
 

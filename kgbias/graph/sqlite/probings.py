@@ -17,7 +17,6 @@ from kgbias.graph.types import (
     NameProbe,
     ProbedEdge,
     Probing,
-    StatementEdge,
     Triple,
     node_id,
     statement_id,
@@ -206,12 +205,6 @@ class Probings(Database):
             "JOIN statement ON statement.id = statement_id "
             f"WHERE run_id = ? AND {column} = ? {one}ORDER BY statement_id, {end}",
             (run_id, id, *([statement_id] if one else [])),
-        )
-
-    def _add_statements(self, edges: Sequence[StatementEdge | NameProbe]) -> None:
-        self._db.executemany(
-            "INSERT OR IGNORE INTO statement VALUES (?, ?, ?)",
-            {(e.statement_id, e.predicate_id, e.object_id) for e in edges},
         )
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:

@@ -112,6 +112,10 @@ NODES = {
     "SofaResult": f"""
         SELECT sofa.id AS uid, {_TITLE} AS model, {_own("SofaResult", "uid", "model", of="sofa")}
         FROM sofa JOIN model ON model.id = model_id""",
+    "StereotypeTable": _node("StereotypeTable", "stereotype_table"),
+    "Stereotype": f"""
+        SELECT id AS uid, people || ': ' || attribute AS name, {_own("Stereotype", "uid", "name")}
+        FROM stereotype""",
 }
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
@@ -119,8 +123,9 @@ _EDGE_OF_TEST = """
     SELECT test_id AS a, node_id AS b, side FROM association_edge
     JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
 _NEAR = f"""
-    SELECT node_id AS a, head_id AS b, run.name AS run, {_own("NEAR", "run", of="near_duplicate")}
-    FROM near_duplicate JOIN run ON run.id = run_id WHERE near_duplicate.kind = '{{kind}}'"""
+    SELECT statement_id AS a, head_id AS b, run.name AS run,
+           {_own("NEAR", "run", of="near_duplicate")}
+    FROM near_duplicate JOIN run ON run.id = run_id"""
 _PLACE = f"""
     SELECT run_id AS a, node_id AS b, {_own("PLACED")} FROM place WHERE kind = '{{kind}}'"""
 
@@ -244,6 +249,18 @@ EDGES = {
     ("FLAGGED", "SocialGroup", "Descriptor"): f"""
         SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid, {_own("FLAGGED", "apx_uid")}
         FROM flagged""",
+    ("LISTS", "StereotypeTable", "Stereotype"): """
+        SELECT stereotype_table_id AS a, id AS b FROM stereotype""",
+    ("HELD_AGAINST", "Run", "StereotypeTable"): """
+        SELECT run_id AS a, stereotype_table_id AS b, record FROM held_against""",
+    ("HEARD", "Run", "Stereotype"): f"""
+        SELECT run_id AS a, stereotype_id AS b, {_own("HEARD")} FROM heard""",
+    ("RECORDED", "Triple", "Stereotype"): f"""
+        SELECT triple_id AS a, stereotype_id AS b, run.name AS run, {_own("RECORDED", "run")}
+        FROM recorded JOIN run ON run.id = run_id {_TRIPLE_END} WHERE stereotype_id IS NOT NULL""",
+    ("NEW_TO", "Triple", "StereotypeTable"): f"""
+        SELECT triple_id AS a, stereotype_table_id AS b, run.name AS run
+        FROM recorded JOIN run ON run.id = run_id {_TRIPLE_END} WHERE stereotype_id IS NULL""",
     ("HOLDS", "Run", "Passage"): "SELECT run_id AS a, uid AS b, position FROM passage",
     ("RELATED", "Passage", "Passage"): f"""
         SELECT source_uid AS a, target_uid AS b, run.name AS run, passage_relation.id AS name,
@@ -251,8 +268,7 @@ EDGES = {
         FROM passage_relation JOIN run ON run.id = run_id""",
     ("READ_BY", "BenchmarkItem", "Model"): f"""
         SELECT item_id AS a, model_id AS b, {_own("READ_BY")} FROM item_score""",
-    ("NEAR", "Object", "Object"): _NEAR.format(kind="object"),
-    ("NEAR", "Predicate", "Predicate"): _NEAR.format(kind="predicate"),
+    ("NEAR", "Statement", "Statement"): _NEAR,
     ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,
     **{
         (tone.upper(), "SocialGroup", "Object"): f"{_STEREOTYPE} WHERE regard.label = '{tone}'"

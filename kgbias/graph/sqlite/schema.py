@@ -18,6 +18,7 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import PROPERTIES as DECISION
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
+from kgbias.graph.recorded import Heard, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file import APPLICATION
 from kgbias.graph.types import (
@@ -325,6 +326,33 @@ MIGRATIONS = [
     -- A person's own name for a model; "" if nobody gave one. Its `name` is the spec.
     ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
     """,
+    f"""
+    -- Stereotypes that people recorded, and what a table has about a run's statements.
+    CREATE TABLE stereotype_table (
+        id TEXT PRIMARY KEY, {columns_of(StereotypeTable)}) WITHOUT ROWID;
+    CREATE TABLE stereotype (
+        id TEXT PRIMARY KEY, stereotype_table_id TEXT NOT NULL,
+        {columns_of(Stereotype)}) WITHOUT ROWID;
+    CREATE TABLE held_against (
+        run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, record TEXT NOT NULL,
+        PRIMARY KEY (run_id, stereotype_table_id)) WITHOUT ROWID;
+    CREATE TABLE heard (
+        run_id TEXT NOT NULL, stereotype_id TEXT NOT NULL, {columns_of(Heard)},
+        PRIMARY KEY (run_id, stereotype_id)) WITHOUT ROWID;
+    CREATE TABLE recorded (  -- stereotype_id is NULL for a triple that is new to the table
+        run_id TEXT NOT NULL, stereotype_table_id TEXT NOT NULL, triple_id TEXT NOT NULL,
+        stereotype_id TEXT, {columns_of(Mark)},
+        PRIMARY KEY (run_id, stereotype_table_id, triple_id)) WITHOUT ROWID;
+    """,
+    f"""
+    -- Links between statements, and no longer between objects or predicates: those are dropped, and
+    -- `merge` finds the new ones.
+    DROP TABLE near_duplicate;
+    CREATE TABLE near_duplicate (
+        run_id TEXT NOT NULL, statement_id TEXT NOT NULL, head_id TEXT NOT NULL,
+        {columns_of(NearDuplicate)},
+        PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
+    """,
 ]
 _BEFORE = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
 
@@ -460,8 +488,9 @@ KEYS = {"category": "name", "answer": "key", "passage": "uid", "decision": "uid"
 # The nodes that runs share, each before those that it refers to (names last: a name that only a
 # group holds goes with it), and the labels of all nodes.
 SHARED = (
-    "association_test", "sofa", "probe_set", "triple", "statement", "topic", "predicate", "object",
-    "group", "category", "metric", "model", "given_name", "descriptor", "name", "rater",
+    "association_test", "sofa", "probe_set", "stereotype", "stereotype_table", "triple",
+    "statement", "topic", "predicate", "object", "group", "category", "metric", "model",
+    "given_name", "descriptor", "name", "rater",
 )  # fmt: skip
 LABELS = {
     "category": "Category",
@@ -488,6 +517,8 @@ LABELS = {
     "probe_set": "ProbeSet",
     "sofa": "SofaResult",
     "name": "Name",
+    "stereotype_table": "StereotypeTable",
+    "stereotype": "Stereotype",
 }
 
 
@@ -513,6 +544,7 @@ _PARTS = (
 )
 _NAMED_OTHERWISE = (
     ("run_association", "test_id", "association_test"),
+    ("near_duplicate", "head_id", "statement"),
     ("passage_relation", "source_uid", "passage"),
     ("passage_relation", "target_uid", "passage"),
     ("profile", "name_id", "given_name"),
@@ -520,8 +552,6 @@ _NAMED_OTHERWISE = (
 )
 _OF_SEVERAL = (  # by the `kind` of the row
     ("association_edge", "node_id", ("group", "object", "topic")),
-    ("near_duplicate", "node_id", ("object", "predicate")),
-    ("near_duplicate", "head_id", ("object", "predicate")),
     ("place", "node_id", ("group", "object")),
 )
 _LOOSE = (

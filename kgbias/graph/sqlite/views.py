@@ -94,7 +94,7 @@ def _frame(database: Database, query: str, properties: Sequence[Property]) -> An
         if p.type in ("texts", "numbers"):
             frame[p.name] = pandas.Series([_list(v, p.type) for v in frame[p.name]], dtype=object)
         elif p.type == "boolean":
-            frame[p.name] = frame[p.name].astype(bool)
+            frame[p.name] = frame[p.name].astype("boolean")
         elif p.type == "integer":
             frame[p.name] = frame[p.name].astype("Int64")
         elif p.type == "number":

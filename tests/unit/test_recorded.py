@@ -1,0 +1,171 @@
+"""The marks of a run held against recorded stereotypes: kept, and shown wherever statements are."""
+
+import csv
+import json
+import math
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import kgbias
+from kgbias.explore import beliefs, statements
+from kgbias.explore.columns import Block
+from kgbias.export import write_export
+from kgbias.graph.recorded import (
+    Heard,
+    Held,
+    Mark,
+    Recorded,
+    Stereotype,
+    StereotypeTable,
+    recorded,
+)
+from kgbias.graph.selection import Selection
+from kgbias.io.files import sha256_of
+from kgbias.io.progress import Silent
+from kgbias.report.exhibits import exhibits
+from kgbias.report.page import standard_sections
+from kgbias.report.recorded import recorded as of_tables
+from kgbias.report.run_data import RunData
+from tests.unit.test_known import SAID, TABLE, believed, embed
+
+COLUMNS = ("recorded", "recorded_as", "recorded_source")
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, Path]:
+    """A store with a run, and a table with an entry that a spreadsheet would run."""
+    monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: embed)
+    (tmp_path / "said.csv").write_text(SAID + "Texans,are,=sum\x07,1,states\n", "utf-8")
+    (tmp_path / "own.csv").write_text(TABLE + "Texan,=sum\x07,4\n", "utf-8")
+    db = str(tmp_path / "kgbias.db")
+    with kgbias.open(db) as study:
+        study.import_file(tmp_path / "said.csv", name="said")
+    return db, tmp_path / "own.csv"
+
+
+def marks(run: kgbias.Run) -> dict[str, Recorded]:
+    found = recorded(run.stored.held())
+    return {t.sentence: found[t.id] for t in run.stored.triples() if t.id in found}
+
+
+def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
+    db, table = files
+    believed(db)
+    with kgbias.open(db) as study:
+        run = study.run("said")
+        assert run.stored.held() == []
+        found = run.known(table)
+        (kept,) = run.stored.held()
+        assert kept.table == StereotypeTable("own", "", sha256_of(table))
+        own = marks(run)
+        assert {sentence: mark.mark for sentence, mark in own.items()} == {
+            row.triple.sentence: row.mark for row in found.rows
+        }
+        rude = own["Texans are rude."]
+        assert (rude.by, rude.source) == ("words", "own")
+        assert rude.entry and (rude.entry.group, rude.entry.offensiveness) == ("Texan", 2.5)
+        assert own["Ohioans wear hats."] == Recorded("new", "own")
+        assert "Martians are rude." not in own  # the table lacks them
+        for name, share in found.shares.items():
+            assert kept.shares[name].as_dict() == share.as_dict()
+        assert kept.strongest == found.unrecorded
+        heard = {(h.group, h.entry.attribute): (h.statements, h.believed) for h in kept.heard}
+        assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
+        assert not study.store.verify()
+        table.write_text("group,attribute\nOhioans,hat\n", "utf-8")
+        run.known(table)
+        assert {mark.mark for mark in marks(run).values()} == {"new"}
+
+
+def test_of_several_tables_the_strongest_mark_counts() -> None:
+    def held(name: str, mark: str, by: str, similarity: float = math.nan) -> Held:
+        entry, table = Stereotype(name, "Texan", name * 2), StereotypeTable(name)
+        id = None if mark == "new" else entry.uid(table.id)
+        return Held(table, {}, (Heard(entry, "T", 1, 0.0),), (Mark("t", id, mark, by, similarity),))
+
+    a, b = held("a", "new", ""), held("b", "new", "")
+    assert recorded([a, b])["t"] == Recorded("new", "a, b")
+    related = held("c", "related", "meaning", 0.7)
+    assert recorded([a, related, b])["t"].cells == dict(
+        zip(COLUMNS, ("related", "cc", "c"), strict=True)
+    )
+    words, alike = held("d", "known", "words"), held("e", "known", "meaning", 0.99)
+    assert recorded([related, alike, words])["t"].source == "d"
+    assert recorded([related, alike, held("f", "known", "meaning", 0.9)])["t"].source == "e"
+
+
+def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None:
+    db, table = files
+    with kgbias.open(db) as study:
+        run = study.run("said")
+        before, after = tmp_path / "before.csv", tmp_path / "after.csv"
+        write_export(run.stored, before)
+        assert "recorded" not in before.read_text("utf-8")
+        assert "recorded" not in run.evidence().columns
+        run.known(table)
+        write_export(run.stored, after)
+        with after.open(encoding="utf-8", newline="") as file:
+            rows = {
+                row["sentence"]: [row[name] for name in COLUMNS] for row in csv.DictReader(file)
+            }
+        assert rows["Texans are rude."] == ["known", "rude", "own"]
+        assert rows["Ohioans wear hats."] == ["new", "", "own"]
+        assert rows["Martians are rude."] == ["", "", ""]
+        assert rows["Texans are =sum\x07."] == ["known", "'=sum\x07", "own"]
+        write_export(run.stored, tmp_path / "a.jsonl")
+        lines = map(json.loads, (tmp_path / "a.jsonl").read_text("utf-8").splitlines())
+        assert [line["recorded_as"] for line in lines if line["recorded"] == "related"] == ["rude"]
+        for name in ("a.graphml", "a.gexf", "a.ttl", "a.json", "a.csv-pair"):
+            write_export(run.stored, tmp_path / name, name.partition(".")[2] if "-" in name else
+                         "node-link" if name == "a.json" else None)  # fmt: skip
+        for name in ("a.graphml", "a.gexf"):
+            ElementTree.parse(tmp_path / name)  # the entry's control character is not in it
+        for path in tmp_path.glob("a*"):
+            if path.is_file() and "manifest" not in path.name and "nodes" not in path.name:
+                assert "recorded_as" in path.read_text("utf-8"), path
+        frame = run.evidence().to_frame()
+        assert set(frame["recorded"]) == {"known", "related", "new", ""}
+        assert list(frame.columns[-3:]) == list(COLUMNS)
+
+
+def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
+    db, table = files
+    with kgbias.open(db) as study:
+        run = study.run("said")
+
+        def block() -> Block:
+            made = Block()
+            found = statements.read([run.stored], Selection(min_acceptability=0), Silent())
+            beliefs.add_recorded(found, made)
+            return made
+
+        assert not block().columns
+        run.known(table)
+        made = block()
+        assert {"row.mark", "mark", "row.recorded", "recorded"} <= made.columns.keys()
+        texts = b"".join(made._parts).decode("utf-8", "replace")
+        assert "group in no tableknownrelatednew" in texts
+        assert "rude (own, of Texan; matched by words; offensiveness +2.5)" in texts
+        assert "nothing similar about this group in own" in texts
+
+
+def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
+    db, table = files
+    with kgbias.open(db) as study:
+        run = study.run("said")
+        assert not [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        run.known(table)
+        shown = [e for e in exhibits(RunData(run.stored)) if "recorded" in e.key]
+        (section,) = (s for s in standard_sections(RunData(run.stored), shown))
+        assert (section.anchor, section.title) == ("recorded", "Recorded by people")
+        believed(db)
+        found = run.known(table)
+        said, unrecorded = (e.table for e in of_tables(RunData(run.stored), "02"))
+        rows = {(row[0], row[1]): row[2:] for row in said.rows}
+        share = found.shares["said"].value
+        assert rows["recorded stereotypes", "said of their group"] == [f"{share:.1%}", "-", "5"]
+        assert rows["recorded stereotypes asked about", "believed of their group"][0] == "50.0%"
+        assert "neither true nor common" in said.note and "Martians" in said.note
+        assert unrecorded.rows[0] == ["Ohioans", "support tea", "+3.00", "+2.60 to +3.40", "5"]
