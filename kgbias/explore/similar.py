@@ -49,12 +49,16 @@ def block(found: Statements, progress: Progress) -> Block:
     block.numbers("object", [o for _, o in places])
     block.lists("to", [[other for other, _ in own] for own in near])
     block.numbers("cosine", [
-        round(100 * cosine) + _OPPOSED * (denies[n] != denies[other])
+        _hundredths(cosine) + _OPPOSED * (denies[n] != denies[other])
         for n, own in enumerate(near)
         for other, cosine in own
     ])  # fmt: skip
     progress.advance()
     return block
+
+
+def _hundredths(cosine: float) -> int:
+    return round(100 * cosine)
 
 
 class Nearby:
@@ -91,7 +95,11 @@ class Nearby:
             return []
         hits = sorted(self._meanings.search(text, SENT), key=lambda hit: -hit.cosine)
         return [
-            {"row": self._row[hit.id], "cosine": hit.cosine, "opposed": hit.opposed}
+            {
+                "row": self._row[hit.id],
+                "cosine": _hundredths(hit.cosine) / 100,
+                "opposed": hit.opposed,
+            }
             for hit in hits
             if hit.cosine >= NEAR and hit.id in self._row
         ]
@@ -106,7 +114,7 @@ class Nearby:
         return [
             {
                 "row": self._row[ids[other]],
-                "cosine": cosine,
+                "cosine": _hundredths(cosine) / 100,
                 "opposed": negated(texts[other]) != denies,
             }
             for other, cosine in nearest(rows, rows[n], SENT + 1, SIMILAR)
