@@ -1,6 +1,6 @@
 """How often readers of stories are right, and how much they read: 50 labelled stories.
 
-    python benchmarks/stories.py [--reader SPEC] [--form chat] [--store FILE] [--wrong]
+    python benchmarks/stories.py [--reader SPEC] [--form chat] [--store FILE] [--first N] [--wrong]
 
 The stories are Gemma 3 270M's (tests/data/stories.jsonl says how they were told), labelled by a
 language model. Without --reader the rules read them; with it, the model of that spec, asked as
@@ -62,9 +62,10 @@ def main() -> None:
     parser.add_argument("--reader")
     parser.add_argument("--form", choices=["chat", "completion"])
     parser.add_argument("--store")
+    parser.add_argument("--first", type=int, help="only this many stories")
     parser.add_argument("--wrong", action="store_true")
     given = parser.parse_args()
-    stories = labelled()
+    stories = labelled()[: given.first]
     read = by_model(given.reader, given.form, stories, given.store) if given.reader else {}
     score, wrong = scored(stories, lambda s: read[s.text] if given.reader else by_rules(s))
     for name in READERS:
