@@ -186,8 +186,8 @@ _FORGET_HELD = (
     "MATCH ()-[e:RECORDED {run: $name}]->(:Stereotype)<-[:LISTS]-(table) DELETE e",
     "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
     "MATCH ()-[e:NEW_TO {run: $name}]->(table) DELETE e",
-    "MATCH (:Run {uid: $run})-[e:SOUGHT]->(:Stereotype)<-[:LISTS]-(:StereotypeTable {name: $table}) "
-    "DELETE e",
+    "MATCH (:Run {uid: $run})-[e:SOUGHT]->(:Stereotype)"
+    "<-[:LISTS]-(:StereotypeTable {name: $table}) DELETE e",
     "MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(:StereotypeTable {name: $table}) DELETE e",
 )
 _FORGET_STEREOTYPES = (
