@@ -23,7 +23,7 @@ from kgbias.language.words import negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.meaning import SHIPPED, texts_of, vectors_of
 
-_BLOCK = 512  # statements compared with all earlier ones at once
+_BLOCK = 256  # statements compared with all earlier ones at once
 
 # Sentence embeddings put "be trusted" and "not be trusted" close together (cosine 0.91), as they do
 # "better than men" and "better than women" (0.92), and "every 2 years" and "every 10 years" (0.92).

@@ -9,6 +9,7 @@ import pytest
 import kgbias
 from kgbias.evidence.known import known, matched
 from kgbias.evidence.recorded import Stereotype
+from kgbias.measure.raters import krippendorff
 from kgbias.models.embed import SentenceVectors
 from kgbias.reference import load_truth
 from tests.conftest import needs
@@ -35,11 +36,15 @@ def test_what_is_known_says_what_was_recorded() -> None:
         marked = sum(n for (d, mark, _), n in counted.items() if (d, mark) == (drawn, "known"))
         return counted[drawn, "known", "known"], marked
 
-    assert len(pairs) == 539
+    assert len(pairs) == 911
     assert known_and_right("first") == (144, 152)
     assert known_and_right("second") == (51, 53)
     assert known_and_right("third") == (44, 46)  # which corrected nothing
-    assert not any(counted[drawn, "new", "known"] for drawn in ("first", "second", "third"))
+    assert known_and_right("fourth") == (151, 163)  # nor did these
+    assert not any(counted[drawn, "new", "known"] for drawn, _, _ in counted)
+    twice = [(pair["label"], pair["second"]) for pair in pairs if pair["second"]]
+    assert len(twice) == 164 and sum(one == other for one, other in twice) == 160
+    assert krippendorff(twice, ["known", "related", "new"]).value == pytest.approx(0.963, abs=5e-4)
 
 
 def test_of_the_reference_world_the_recorded_half_is_known(tmp_path: Path) -> None:

@@ -171,7 +171,14 @@ WITH DISTINCT p.uid AS predicate, o.uid AS object
 MATCH (v:StatementVector {predicate_uid: predicate, object_uid: object, encoder: $encoder})
 RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
+_LINKED = """
+MATCH (said:Statement)-[:NEAR {run: $name}]->(head:Statement)
+UNWIND [said.uid, head.uid] AS uid
+RETURN DISTINCT uid"""
 _FORGET_LINKS = "MATCH ()-[near:NEAR {run: $name}]->() DELETE near"
+_FORGET_STATEMENTS = """
+MATCH (n:Statement) WHERE n.uid IN $uids AND NOT EXISTS { (n)-[e]-() WHERE type(e) <> 'STATES' }
+DETACH DELETE n"""
 _READ_LINKS = """
 MATCH (run:Run {uid: $run})
 MATCH (said:Statement)-[near:NEAR {run: run.name}]->(head:Statement)
@@ -434,9 +441,10 @@ class Findings(Neo4jSession):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
+        old = [row["uid"] for row in self.read(_LINKED, name=name)]
         self._add_statements([end for x in links for end in x.ends])
         made = of_edges(as_graph.near_duplicates(name, links), new=True)
-        self.write((_FORGET_LINKS, {"name": name}), *made)
+        self.write((_FORGET_LINKS, {"name": name}), *made, (_FORGET_STATEMENTS, {"uids": old}))
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [

@@ -81,7 +81,9 @@ WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
 MATCH (run:Run {{uid: $run}})
 CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
        UNION WITH run MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
-       UNION WITH run MATCH (n:Statement)-[:NEAR {{run: run.name}}]-() RETURN n
+       UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
+                      RETURN n
+       UNION MATCH (t:Triple)-[:STATES]->(n) WHERE t.uid IN $read RETURN n
        UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""

@@ -10,6 +10,7 @@ from kgbias.graph.labels import Label, label_of
 from kgbias.graph.record import in_graph, read_settings
 from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sqlite.database import Database
+from kgbias.graph.sqlite.schema import references
 from kgbias.graph.types import (
     About,
     AssociationEdge,
@@ -66,6 +67,9 @@ JOIN run_metric AS r ON r.metric_id = a.metric_id JOIN metric AS m ON m.id = a.m
 WHERE r.run_id = :run AND triple_id IN (SELECT triple_id FROM generation WHERE run_id = :run)
 ORDER BY m.measure, triple_id, a.method"""
 
+_LINKED = """
+SELECT statement_id FROM near_duplicate WHERE run_id = ?1
+UNION SELECT head_id FROM near_duplicate WHERE run_id = ?1"""
 _NAMED = "SELECT id FROM stereotype_table WHERE name = :name"
 _FORGET_HELD = (
     f"DELETE FROM recorded WHERE run_id = :run AND stereotype_table_id IN ({_NAMED})",
@@ -99,7 +103,7 @@ class Findings(Database):
 
     def label(self, labels: Sequence[Label]) -> None:
         ids = sorted({x.triple_id for x in labels})
-        with self._transaction():
+        with self._transaction(aside=True):
             query = "SELECT id FROM triple WHERE id IN ({})"
             there = {id for (id,) in self._select_in(query, ids)}
             kept = [x for x in labels if x.triple_id in there]
@@ -259,9 +263,18 @@ class Findings(Database):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         with self._transaction():
+            old = [id for (id,) in self._db.execute(_LINKED, (run_id,))]
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
             self._add_statements([end for x in links for end in x.ends])
             self._put("near_duplicate", links, "INSERT", run_id=run_id)
+            held = " UNION ".join(
+                f'SELECT {r.column} FROM "{r.table}"' for r in references() if r.to == "statement"
+            )
+            self._db.execute(
+                "DELETE FROM statement WHERE id IN (SELECT value FROM json_each(?)) "
+                f"AND id NOT IN ({held})",
+                (canonical_json(old),),
+            )
 
     def near_duplicates(self, run_id: str) -> list[NearDuplicate]:
         return [
