@@ -77,7 +77,8 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
     related or new, and each recorded stereotype was said or not.
 
     Known means that the table records it about this group: neither that it is true nor that many
-    people think so (docs/how-to/known.md).
+    people think so (docs/how-to/known.md). The marks are kept with the run: report, explore, export
+    and query show them from then on.
     """
     model = given["model"]
     given = fitting(given, [model], "scorer") if model else without_shared(given, ["base-url"])
@@ -88,7 +89,6 @@ def known(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> 
         return show.data({"run": run.name, **_data(found)})
     for line in _lines(found):
         show.say(line)
-    show.say("kept with the run: report, explore, export and query have the marks from now on")
     show.say()
     for mark in MARKS:
         _print(mark, [row for row in found.rows if row.mark == mark])

@@ -23,7 +23,7 @@ BESIDE = {
     "recorded": "known, related or new to the stereotypes that people recorded about its group in "
     "a table; neither true nor common for that",
     "recorded_as": "the recorded stereotype that is nearest",
-    "recorded_source": "the table",
+    "recorded_source": "the name of that table",
 }
 """Columns that a table has only if the run has something for them, with what each one holds."""
 INTEGERS = ("count", "iteration", "rank", "rank_of")

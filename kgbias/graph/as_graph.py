@@ -257,8 +257,7 @@ def of_held(run_id: str, run: str, found: Sequence[Held]) -> Iterator[Edges]:
     against = [(run_id, h.table.id, values("HELD_AGAINST", h)) for h in found]
     yield "HELD_AGAINST", "Run", "StereotypeTable", against
     heard = [(h.table.id, x.entry.uid(h.table.id), x) for h in found for x in h.heard]
-    lists = [(table, uid, {}) for table, uid, _ in heard]
-    yield "LISTS", "StereotypeTable", "Stereotype", lists
+    yield "LISTS", "StereotypeTable", "Stereotype", [(table, uid, {}) for table, uid, _ in heard]
     yield "HEARD", "Run", "Stereotype", [(run_id, uid, values("HEARD", x)) for _, uid, x in heard]
     recorded = [
         (m.triple_id, m.stereotype_id, values("RECORDED", m, run=run))

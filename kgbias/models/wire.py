@@ -52,8 +52,8 @@ class Failure(NamedTuple):
 
 
 def unforeseen(error: Exception) -> Failure:
-    """The meaning of an error that a provider's client does not know: a redirect to an impossible
-    port, a proxy that speaks another protocol. Raises kgbias's own errors again."""
+    """The meaning of an error that a provider's client does not know, such as that of a proxy that
+    speaks another protocol. Raises kgbias's own errors again."""
     if isinstance(error, KgbiasError):
         raise error
     return Failure(f"{type(error).__name__}: {error}")
@@ -126,6 +126,7 @@ _KEYS = ("authorization", "x-api-key", "x-goog-api-key")  # headers
 ANSWER = 8 << 20  # bytes of a response
 VALUES = 250_000  # in a response of JSON; each may take a hundred times its bytes in memory
 _FETCHED = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
+_LAST_PORT = 65_535
 _SECRET = 8  # a key this long is a secret: some servers want "none" or "x"
 _TELLING = 12  # this many characters of a secret in a row give it away
 
@@ -295,7 +296,7 @@ class Caller:
             if isinstance(error, openai.APIStatusError):
                 reason = f"{error.status_code}: {self.secrets.line(message(error))}"
             raise ModelError(f"{who} does not answer: {reason}") from None
-        except Exception as error:  # what the client does not foresee, such as an invalid port
+        except Exception as error:  # what the client does not foresee
             reason = self.secrets.line(f"{type(error).__name__}: {error}")
             raise ModelError(f"{who} does not answer: {reason}") from None
         found = parsed(body)
@@ -421,6 +422,10 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
     told = {name.lower().strip() for name in _about_you()}
 
     async def sending(request: Any) -> None:  # also of each redirect
+        if (request.url.port or 0) > _LAST_PORT:
+            where = f"{request.url.host}:{request.url.port}"
+            why = f"it redirects to {where}, but there are no ports above {_LAST_PORT}"
+            raise httpx2.ConnectError(why, request=request)
         away = _place(str(request.url)) != home
         for name in (*(_KEYS if away else ()), *(told if away or not own else ())):
             request.headers.pop(name, None)

@@ -184,7 +184,7 @@ class Source:
             named = ", ".join(f"{t.name} ({t.license or 'licence not known'})" for t in tables)
             said += (
                 " Rules and vectors, not people, hold the statements against stereotypes that "
-                f"people recorded; `recorded_as` is text of these tables: {named}."
+                f"people recorded, whose text is from these tables: {named}."
             )
         return said
 

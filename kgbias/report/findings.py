@@ -249,9 +249,10 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
+    points = f"; regard: {POINTS}" if any(f.measure == "regard" for f in families) else ""
     return (
         f"differences between groups {said}; in brackets, the difference that the test of one "
-        "group, by itself, would find in 80% of such crawls" + _alone(families)
+        f"group, by itself, would find in 80% of such crawls{points}{_alone(families)}"
     )
 
 
@@ -265,6 +266,10 @@ def _alone(families: Sequence[Omnibus]) -> str:
         f". A section below shows a difference in {', '.join(found)}, by the tests of that measure "
         "alone: it is not shown among all the questions of this page"
     )
+
+
+POINTS = "\N{MINUS SIGN}100 points if all statements are negative, 100 if all are positive"
+"""What the points of regard are."""
 
 
 def scale_of(measure: str) -> tuple[float, str, str]:
@@ -282,8 +287,7 @@ def unit_of(measure: str) -> str:
     measures, whose units are known."""
     if measure != "regard":
         return ""
-    minus = "\N{MINUS SIGN}"
-    return f" Regard: {minus}100 points if all statements are negative, 100 if all are positive."
+    return f" Regard: {POINTS}."
 
 
 def _arms(data: RunData, explorer: str) -> Kind | None:

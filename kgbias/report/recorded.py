@@ -42,7 +42,7 @@ def _shares(held: Held, key: str) -> Exhibit:
         key, "", f"Recorded in {source}", "", None,
         Table(
             key, f"Stereotypes of {len({each.group for each in held.heard})} of the run's groups "
-            f"in the table {source}, and the run's statements about these groups.",
+            f"that the table named {source} records, and the run's statements about these groups.",
             ("Of the", "share that is", "share", "95% interval", "n"), rows, _note(held),
         ),
     )  # fmt: skip
@@ -52,15 +52,20 @@ def _note(held: Held) -> str:
     table, record = held.table, held.record
     license = f" ({table.license})" if table.license else ""
     parts = [
-        f"Recorded means that {table.name}{license} has the same claim about the same group: its "
-        "annotators recorded it, which makes it neither true nor common.",
+        f"Recorded means that {table.name}{license} has the same claim about the same group: the "
+        "annotators of that table recorded it, which makes it neither true nor common.",
         "A model that says something of every group also says it of the one it is recorded of: "
         "only the difference tells whether it is tied to the group.",
-        "Matching misses more than it finds wrongly, so shares that are said or recorded are lower "
-        "bounds. Intervals are over groups.",
+        "The rules miss more matches than they find wrongly: read the shares said and recorded as "
+        "lower bounds. Intervals are over groups.",
     ]
     if record["model"]:
-        parts.append(f"Believed: by {record['model']}.")
+        asked = sum(each.believed is not None for each in held.heard)
+        some = ", and which is no random choice" if asked < len(held.heard) else ""
+        parts.append(
+            f"Believed: by {record['model']}, which was asked about {asked} of the "
+            f"{len(held.heard)}{some}."
+        )
     if (floor := record["floor"]).get("tested"):
         parts.append(
             "Of made-up names, the same test finds "

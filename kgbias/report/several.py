@@ -358,14 +358,16 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
     found = [_difference(data, t, explorer) for t in tests if t.differs]
     same = sum(t.same for t in tests)
     shown = screen([Kind(min(t.p_adjusted for t in tests), found, "")])
+    told, alike = (f"{n:,} were" if n else "none was" for n in (len(found), same))
     counts = (
         f"Of {len(tests):,} differences tested ({_listed(data)}; every two runs in every group "
-        f"that both have), {len(found):,} were shown, and {same:,} were shown to be smaller than "
-        "the margin of equivalence; nothing was shown about the others."
+        f"that both have), {told} shown, and {alike} shown to be "
+        "smaller than the margin of equivalence; nothing was shown about the others."
     )
+    least = () if found else _undetected(tests)
     return Screen(
-        shown.findings, "" if found else _undetected(tests), shown.kinds,
-        (counts, *_beliefs(data), *_shared(data)), "No difference between the runs was shown.",
+        shown.findings, "", shown.kinds, (counts, *least, *_beliefs(data), *_shared(data)),
+        "No difference between the runs was shown.",
     )  # fmt: skip
 
 
@@ -402,21 +404,23 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
     )  # fmt: skip
 
 
-def _undetected(tests: Sequence[Contrast]) -> str:
-    """The difference in each measure that would have been found in any group."""
+def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
+    """The difference in each measure that would have been found in any group, as a sentence if
+    that is known."""
     most: dict[str, float] = {}
     for t in tests:
         if t.detectable == t.detectable:
             most[t.measure] = max(t.detectable, most.get(t.measure, 0.0))
     if not most:
-        return ""
+        return ()
     listed = []
     for measure, least in most.items():
         scale, unit, form = scale_of(measure)
-        listed.append(f"{spoken(measure)} of {number(least * scale, form)}{unit}")
+        listed.append(f"of {number(least * scale, form)}{unit} in {spoken(measure)}")
+    points = unit_of("regard") if "regard" in most else ""
     return (
-        "Whatever the group, a true difference would have been found in 80% of cases if it was "
-        f"one in {' or '.join(listed)}.{unit_of('regard') if 'regard' in most else ''}"
+        f"In any one group, a true difference {' or '.join(listed)} would have been found in 80% "
+        f"of cases.{points}",
     )
 
 

@@ -84,7 +84,8 @@ class Keeping:
         text is found. A file written by `backup` is also checked against its SHA-256. Reads all of
         the store.
 
-        Frame columns: kind ("file", "checksum", "id" or "reference"), what, count, example.
+        Frame columns: kind ("file", "checksum", "value", "id" or "reference"), what, count,
+        example. If SQLite finds the file damaged, nothing else is looked at.
         """
         with self._context.working() as progress:
             found = self._context.graph.faults(progress)
@@ -96,6 +97,7 @@ class Keeping:
         disk. Needs as much free disk space as the store takes.
 
         Raises:
+            StoreError: the file is damaged.
             UsageError: the store is a server, which does this itself.
         """
         with self._context.working() as progress:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from kgbias.errors import UsageError
+from kgbias.errors import StoreError, UsageError
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
@@ -354,7 +354,8 @@ class Probed(OfRun):
         recorded by these annotators in this table: neither true nor common. English only.
 
         The store keeps the marks and what was found, in place of what was found with a table of
-        this name: reports, the explorer, exports and queries have them from then on.
+        this name: reports, the explorer, exports and queries have them from then on. If it cannot
+        be written, that is remarked.
 
         Args:
             table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
@@ -403,7 +404,10 @@ class Probed(OfRun):
                 model=own,
                 progress=progress,
             )
-        self.stored.save_held(found.held(source))
+        try:
+            self.stored.save_held(found.held(source))
+        except StoreError as error:  # such as of a file that is only to be read
+            self._context.remark(f"the marks are not kept: {error}")
         self._context.remark(found.counted.note)
         return found
 

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from kgbias.graph.sqlite import schema
 from kgbias.io.files import sha256_of
 from tests.attack.commands import Commands, Ended
 from tests.attack.readers import TOML_TESTS, VECTORS
@@ -30,6 +33,7 @@ _CLOCK = re.compile(
 _SECONDS = re.compile(r'"seconds":[0-9.e-]+,?')  # what a model took, in a column of JSON
 
 Writers = dict[str, tuple[str, ...]]
+OLD = "old.db"  # the same store, as the first version of kgbias would have left it
 
 WRITERS: Writers = {
     "import": ("import", TRIPLES, "--run", "new", "--model", "other"),
@@ -55,6 +59,7 @@ WRITERS: Writers = {
     "backup": ("backup", "out.db"),
     "compact": ("compact",),
     "delete": ("delete", "r", "--yes"),
+    "migrate": ("runs", "--store", OLD),
     **{
         f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
         for name, ending in (
@@ -83,7 +88,7 @@ name = "s"
 model = "other"
 [measure]
 axes = false
-{"".join(f'{name} = "scores:scores.csv"{chr(10)}' for name in SCORED)}
+scorers = {{{", ".join(f'{name} = "scores:scores.csv"' for name in SCORED)}}}
 [report]
 [[export]]
 format = "graphml"
@@ -119,8 +124,10 @@ HEAVY: Writers = {  # those that load a model
 }
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, argv: Sequence[str] = ()) -> None:
     """The files that the writers read, beside those of a world."""
+    if OLD in argv:
+        _write_old(folder / "kgbias.db", folder / OLD)
     (folder / "v.txt").write_text(
         "".join(f"{word} {n % 7}.5 {n % 3} -{n % 5}\n" for n, word in enumerate("abcdefgh"))
     )
@@ -129,6 +136,22 @@ def prepare(folder: Path) -> None:
     (folder / "names.csv").write_text("name,group\nAnna,x\nBo,y\n")
     (folder / "d.csv").write_text("descriptor\nkind\nlazy\nloud\n")
     assert VECTORS
+
+
+def _write_old(store: Path, old: Path) -> None:
+    """Write a store as the first version, with the rows of another."""
+    now = schema.tables()
+    with pytest.MonkeyPatch.context() as patched, closing(sqlite3.connect(old)) as db:
+        db.isolation_level = None
+        patched.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        schema.migrate(db)
+        db.execute("ATTACH ? AS new", (str(store),))
+        for table, columns in schema.columns(db).items():
+            if not set(columns) <= set(now.get(table, ())):
+                continue  # a later version has no such rows
+            listed = ", ".join(columns)
+            db.execute(f'DELETE FROM main."{table}"')
+            db.execute(f'INSERT INTO main."{table}" ({listed}) SELECT {listed} FROM new."{table}"')
 
 
 def picture(folder: Path) -> Picture:
@@ -243,7 +266,7 @@ class Disturber:
         tally = Tally()
         expected, calm, _ = self._undisturbed(argv)
         for _ in range(rounds):
-            folder = self._copy()
+            folder = self._copy(argv)
             for _ in range(self._rng.randint(1, 2)):
                 moment = self._rng.uniform(0, 1.05 * calm.seconds)
                 tally.kills += self._run(folder, argv, kill_after=moment).code == -9
@@ -260,7 +283,7 @@ class Disturber:
         tally = Tally()
         expected, calm, _ = self._undisturbed(argv)
         for _ in range(rounds):
-            folder = self._copy()
+            folder = self._copy(argv)
             moment = self._rng.uniform(0, 1.05 * calm.seconds)
             before = {file: file.read_bytes() for file in folder.glob("*.db")}
             tally.kills += self._run(folder, argv, kill_after=moment).code == -9
@@ -287,7 +310,7 @@ class Disturber:
         tally = Tally()
         expected, _, largest = self._undisturbed(argv)
         for number in range(rounds):
-            folder = self._copy()
+            folder = self._copy(argv)
             most, share = 1.1 * largest, self._rng.random()
             limit = int(most * share if number % 2 else 4096 * (most / 4096) ** share)
             limit = max(4096, limit // 512 * 512)
@@ -309,7 +332,7 @@ class Disturber:
         tally = Tally()
         expected, *_ = self._undisturbed(argv)
         for _ in range(rounds):
-            folder = self._copy()
+            folder = self._copy(argv)
             both = [self._commands.start(*argv, cwd=folder) for _ in range(2)]
             for done in [started.ended(timeout=90) for started in both]:
                 refused = done.code == 2 and name in ONCE
@@ -336,7 +359,7 @@ class Disturber:
 
     def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended, int]:
         """What is there then, how it ended, and the bytes of the largest file."""
-        folder = self._copy()
+        folder = self._copy(argv)
         done = self._run(folder, argv)
         if done.code or done.fault:
             raise RuntimeError(f"undisturbed, and yet: {done}")
@@ -345,10 +368,10 @@ class Disturber:
         shutil.rmtree(folder)
         return found, done, largest
 
-    def _copy(self) -> Path:
+    def _copy(self, argv: Sequence[str]) -> Path:
         self._number += 1
         folder = self._world.copy(self._folder / f"copy{self._number}")
-        prepare(folder)
+        prepare(folder, argv)
         return folder
 
 
@@ -368,6 +391,8 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("faithfulness", "r"),
     ("ask", "women and music", "--set", "encoder=none"),
     ("review", "r", "--csv", "review.csv"),
+    ("verify",),
+    ("compact",),
     ("query", "summary"),
     ("query", "--cypher", "MATCH (n) RETURN count(n)"),
 )

@@ -1,18 +1,21 @@
 """What a stranger hands over: stores that act or lie, studies, packs, vectors, queries, a strange
-environment; and decisions of people in any order."""
+environment; decisions of people in any order; and crowds of visitors."""
 
 import csv
 import os
 import random
 import shutil
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from tests.attack.commands import Commands
 from tests.attack.disturbed import READERS, TOML_TESTS, Tally, picture
+from tests.attack.visitors import visitors
 from tests.attack.worlds import MEASURE, TRIPLES, World
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x FROM n"
@@ -24,6 +27,11 @@ ACTING = (
     f"DROP TABLE place; CREATE VIEW place AS {ENDLESS}",
     "CREATE VIRTUAL TABLE words USING fts5(text)",
     "ALTER TABLE run ADD COLUMN x GENERATED ALWAYS AS (length(zeroblob(900000000)))",
+    "CREATE INDEX i ON run (length(zeroblob(90000000) || id))",
+    "CREATE UNIQUE INDEX i ON run (kind)",
+    "CREATE INDEX i ON generation (id) WHERE count > 5",
+    "CREATE TABLE own (a DEFAULT (randomblob(900000000)), b CHECK/**/(length(b) < 9))",
+    "CREATE TABLE own (a TEXT UNIQUE ON/**/CONFLICT IGNORE)",
 )
 VALUES: tuple[object, ...] = (
     "text", "", "\x1b[2J\x00", b"\xff\xfe", 9e999, -9e999, -1, 0, 2**63 - 1, -(2**63), 10**18,
@@ -85,7 +93,7 @@ def acting(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faul
     with closing(sqlite3.connect(folder / "kgbias.db")) as db:
         db.executescript(statement)
     before = (folder / "kgbias.db").read_bytes()
-    argv = rng.choice([*LIGHT, ("verify",), ("compact",), ("delete", "r", "--yes")])
+    argv = rng.choice([*LIGHT, ("delete", "r", "--yes")])
     done = commands.run(*argv, cwd=folder, timeout=60)
     yield f"{argv[0]} of a store that acts", done.fault or _refused(done.code, done.err)
     if (folder / "kgbias.db").read_bytes() != before:
@@ -106,9 +114,45 @@ def lying(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fault
             db.commit()
         except sqlite3.Error:
             return  # two rows of one key
-    for argv in (rng.choice(LIGHT), rng.choice([*LIGHT, ("verify",), ("compact",)])):
+    for argv in rng.sample(LIGHT, 2):
         done = commands.run(*argv, cwd=folder, timeout=60)
         yield f"{argv[0]} of a store with {table}.{column} of another kind", done.fault
+
+
+def endless(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
+    """A store with a table that has no end: what looks after a store sees that, and ends."""
+    store = folder / "kgbias.db"
+    with closing(sqlite3.connect(store)) as db:
+        roots = db.execute("SELECT name, rootpage FROM sqlite_master WHERE rootpage > 1").fetchall()
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    table, root = rng.choice(roots)
+    store.write_bytes(_without_end(store.read_bytes(), root, rng.randrange(4, 300)))
+    for argv in (("verify",), ("compact",)):
+        done = commands.run(*argv, cwd=folder, timeout=60)
+        found = "" if done.code == 1 and done.out.strip() else _refused(done.code, done.err)
+        yield f"{argv[0]} of a store without end in {table}", done.fault or found
+
+
+_PAGE, _LEVELS = 4096, 12  # SQLite gives up below twenty
+
+
+def _without_end(data: bytes, root: int, width: int) -> bytes:
+    """A database whose tree at a root page has levels of one page each, and every branch of a page
+    leads to the next: `width` to the power of the levels ways to its leaf."""
+    pages = [data[at : at + _PAGE] for at in range(0, len(data), _PAGE)]
+    top = pages[root - 1]
+    kind = 5 if top[0] in (5, 13) else 2  # of an inner page: of a table, of an index
+    key = b"\x01" if kind == 5 else b"\x03\x02\x01\x01"  # 1, as a row's number or as a record
+    numbers = [root, *range(len(pages) + 1, len(pages) + _LEVELS + 1)]
+    pages += [top] * _LEVELS
+    for here, below in pairwise(numbers):
+        branch = below.to_bytes(4, "big") + key
+        places = [_PAGE - len(branch) * n for n in range(1, width + 1)]
+        head = struct.pack(f">BHHHBI{width}H", kind, 0, width, places[-1], 0, below, *places)
+        pages[here - 1] = head.ljust(places[-1], b"\0") + branch * width
+    whole = bytearray(b"".join(pages))
+    whole[28:32], whole[92:96] = len(pages).to_bytes(4, "big"), whole[24:28]
+    return bytes(whole)
 
 
 def dumped(commands: Commands, folder: Path, rng: random.Random, _: int) -> Faults:
@@ -211,7 +255,7 @@ def surroundings(commands: Commands, folder: Path, rng: random.Random, n: int) -
     """Closed streams, odd proxies and certificates, a clock that jumps."""
     how = SURROUNDINGS[n % len(SURROUNDINGS)]
     argv = ASKING if "PROXY" in str(how) or "SSL" in str(how) else rng.choice(
-        [*LIGHT, ("verify",), ("compact",), ("delete", "r", "--yes")]
+        [*LIGHT, ("delete", "r", "--yes")]
     )  # fmt: skip
     done = commands.run(*argv, cwd=folder, **how)
     silent = 2 in how.get("closed", ()) and done.fault == "failed without a word"
@@ -265,6 +309,7 @@ def _refused(code: int, err: str) -> str:
 KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole attack
     "acting stores": (acting, 100),
     "lying stores": (lying, 300),
+    "endless stores": (endless, 40),
     "dumped stores": (dumped, 20),
     "packs": (packs, 32),
     "vectors": (vectors, 8),
@@ -274,6 +319,7 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
     "memory": (memory, 60),
     "surroundings": (surroundings, 110),
     "reviews": (reviews, 50),
+    "visitors": (visitors, 12),
 }
 
 

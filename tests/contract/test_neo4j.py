@@ -1,7 +1,10 @@
 """What only the Neo4j store does: derived edges, indexes, and loading in batches."""
 
 import json
+import os
+import random
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -14,6 +17,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
+from tests.attack.cyphers import FILE, does_more, hostile, passed
 
 pytestmark = pytest.mark.integration
 
@@ -197,3 +201,23 @@ def test_a_load_finds_some_triples_and_lacks_others(
     assert sizes == []
     for label in ("Triple", "Generation"):
         assert server.read(f"MATCH (n:{label}) RETURN count(n) AS n") == [{"n": 200}]
+
+
+def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
+    """By the server's own plan, for queries with what it may read differently than we do."""
+    import neo4j
+
+    auth = ("neo4j", os.environ["NEO4J_PASSWORD"])
+    quiet: Any = {"notifications_min_severity": "OFF"}
+    with neo4j.GraphDatabase.driver(empty_neo4j, auth=auth, **quiet) as driver:
+        run = driver.execute_query
+        for text, more in (
+            (f"MATCH (n) WITH n // x\rLOAD CSV FROM {FILE}", "LoadCSV"),
+            ("CALL dbms.queryJmx('*:*') YIELD name RETURN name", "dbms.queryJmx"),
+            ("MATCH (n) SET n.x = 1", "type w"),
+        ):
+            assert more in does_more(run, text, {}) and passed(text) is None
+        handed = dict(filter(None, map(passed, islice(hostile(random.Random(16)), 500))))
+        assert len(handed) > 20
+        for text, values in handed.items():
+            assert not does_more(run, text, values), text

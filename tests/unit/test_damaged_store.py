@@ -1,6 +1,9 @@
 """A damaged or unwritable SQLite file is told in one line, whatever is asked of it."""
 
+import os
+import signal
 import sqlite3
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -227,6 +230,14 @@ def test_mistakes_of_kgbias_stay_what_they_are() -> None:
         db.execute("SELECT ?", ())
 
 
+def test_a_log_that_cannot_be_mapped_is_not_put_down_to_the_disk() -> None:
+    """SQLite calls it a disk I/O error; `ulimit -v` causes it."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_SHMMAP"
+    with pytest.raises(StoreError, match=r"not enough memory to open x\.db"), guarded("x.db"):
+        raise error
+
+
 def changed(file: Path, *statements: str) -> None:
     with closing(sqlite3.connect(file, isolation_level=None)) as db:
         for statement in statements:
@@ -308,6 +319,22 @@ ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELEC
             ["ALTER TABLE triple ADD COLUMN x GENERATED ALWAYS AS (length(zeroblob(9)))"],
             "computed column 'x'",
         ),
+        (["CREATE INDEX i ON triple (length(zeroblob(9) || id))"], "computed index 'i'"),
+        (["CREATE INDEX i ON triple (id) WHERE object_id > 'x'"], "computed index 'i'"),
+        (
+            ["CREATE TABLE own (a TEXT DEFAULT /**/ (randomblob(900000000)))"],
+            "computed default of 'a'",
+        ),
+        (["CREATE TABLE own (a TEXT CHECK/**/(length(a) > 9))"], "constraint of the table 'own'"),
+        (["CREATE TABLE own (a UNIQUE ON/**/CONFLICT IGNORE)"], "constraint of the table 'own'"),
+        (
+            ["DELETE FROM score", "CREATE UNIQUE INDEX i ON score (metric_id)"],
+            "constraint of the table score 'UNIQUE metric_id'",  # INSERT OR REPLACE would obey it
+        ),
+        (
+            ["ALTER TABLE flagged ADD COLUMN x TEXT NOT NULL DEFAULT ''"],
+            "constraint of the table flagged 'NOT NULL x'",
+        ),
         (["CREATE VIEW 'a\x1b[2Jb' AS SELECT 1"], r"view 'a"),
     ],
 )
@@ -352,6 +379,15 @@ def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path) -> 
     db = sqlite3.connect(":memory:", factory=Connection)
     with pytest.raises(StoreError, match=r"is damaged \(malformed JSON\)"):
         db.execute("SELECT value FROM json_each('[')").fetchall()
+
+
+def test_ctrl_c_ends_a_query_that_does_not_end(file: Path) -> None:
+    with (
+        open_store(str(file), create=False) as store,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        store.select(ENDLESS.replace("SELECT x FROM n", "SELECT max(x) FROM n"))
 
 
 def test_a_traceback_that_a_value_led_to_names_it(file: Path) -> None:

@@ -93,7 +93,7 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     assert " points), toxicity (" in found.not_shown
     assert found.not_shown.endswith(
         "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
-        "such crawls."
+        "such crawls; regard: −100 points if all statements are negative, 100 if all are positive."
     )
 
 

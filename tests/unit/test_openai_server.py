@@ -255,13 +255,14 @@ def test_a_megabyte_is_cut_and_said() -> None:
 
 
 def test_closing_stops_within_two_seconds() -> None:
-    with FaultServer(lambda body, _: " food." if body["seed"] < 2 else ("hang", 3)) as server:
+    with FaultServer(lambda body, _: " food." if body["seed"] < 2 else ("hang", 30)) as server:
         model = open_model("openai:m", base_url=server.url, concurrency=4, timeout=30)
         stream = model.complete(some(20))
         assert next(stream)
-        began = time.monotonic()
+        began, worked = time.monotonic(), time.process_time()
         stream.close()
-        assert time.monotonic() - began < 2
+        # Two seconds of its own work: on a busy machine it waits for a processor.
+        assert time.process_time() - worked < 2 and time.monotonic() - began < 10
 
 
 json_values = st.recursive(
@@ -310,14 +311,16 @@ def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | Non
         assert completion.prompt_tokens >= 0
 
 
-def test_an_error_that_no_client_foresees_is_one_answer_less() -> None:
-    """A redirect to a port that there is not makes the client raise OverflowError."""
+def test_a_redirect_to_a_port_that_is_none_is_one_answer_less() -> None:
+    """The client would raise OverflowError, in a group of exceptions."""
     away = ("raw", (307, {"location": "http://127.0.0.1:99999/v1"}, b""))
     with FaultServer(lambda body, number: " food." if body.get("seed") == 0 else away) as server:
         first, second = ask(server, some(2), concurrency=1)
         assert first.text == " food." and second.finish == "error"
-        assert second.error.startswith("cannot reach http://127.0.0.1:") and second.error.isascii()
-    with FaultServer(lambda *_: away) as server, pytest.raises(ModelError, match="cannot reach"):
+        assert second.error.endswith(
+            "/v1: it redirects to 127.0.0.1:99999, but there are no ports above 65535"
+        )
+    with FaultServer(lambda *_: away) as server, pytest.raises(ModelError, match="no ports above"):
         ask(server, some(1))
 
 

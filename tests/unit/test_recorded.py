@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import kgbias
+from kgbias.errors import StoreError
 from kgbias.explore import beliefs, statements
 from kgbias.explore.columns import Block
 from kgbias.export import write_export
@@ -79,6 +80,21 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert {mark.mark for mark in marks(run).values()} == {"new"}
 
 
+def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
+    files: tuple[str, Path],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refused(*_: object) -> None:
+        raise StoreError("it is read-only")
+
+    db, table = files
+    with kgbias.open(db) as study:
+        monkeypatch.setattr(type(study.run("said").stored.store), "save_held", refused)
+        assert study.run("said").known(table).rows
+    assert "the marks are not kept: it is read-only" in caplog.text
+
+
 def test_of_several_tables_the_strongest_mark_counts() -> None:
     def held(name: str, mark: str, by: str, similarity: float = math.nan) -> Held:
         entry, table = Stereotype(name, "Texan", name * 2), StereotypeTable(name)
@@ -125,6 +141,10 @@ def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None
         for path in tmp_path.glob("a*"):
             if path.is_file() and "manifest" not in path.name and "nodes" not in path.name:
                 assert "recorded_as" in path.read_text("utf-8"), path
+        run.publish(tmp_path / "set")
+        card = (tmp_path / "set" / "README.md").read_text("utf-8")
+        assert "whose text is from these tables: own (licence not known)" in card
+        assert all(f"`{name}`" in card for name in COLUMNS)
         frame = run.evidence().to_frame()
         assert set(frame["recorded"]) == {"known", "related", "new", ""}
         assert list(frame.columns[-3:]) == list(COLUMNS)

@@ -479,7 +479,7 @@ class Findings(Neo4jSession):
             marks = self.records(Mark, _READ_MARKS, run=run_id, table=row["uid"], new=NEW)
             marks.sort(key=lambda m: m.triple_id)
             own = {"table": table, "heard": heard, "marks": tuple(marks)}
-            found.append(record_of(Held, row | own))
+            found.append(record_of(Held, {**row, **own}))
         return found
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:

@@ -16,7 +16,13 @@ from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
 from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
-from kgbias.graph.sqlite.schema import latest, migrate, tables, version_of
+from kgbias.graph.sqlite.schema import (
+    latest,
+    migrate,
+    only_our_constraints,
+    tables,
+    version_of,
+)
 from kgbias.graph.types import NameProbe, Pulse, StatementEdge, topic_model_id
 from kgbias.models.base import ModelInfo
 
@@ -24,6 +30,8 @@ Row = tuple[Any, ...]
 
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
 _BUSY_SECONDS = 60
+_STEPS = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
+_CONTENT = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
 
@@ -96,13 +104,16 @@ class Database:
             )
         try:
             db.path = self.url
+            db.set_progress_handler(lambda: None, _STEPS)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
             db.create_function("model_title", 3, _title, deterministic=True)
             db.execute("PRAGMA trusted_schema = OFF")
             only_tables(db, self.url)
-            return db, version_of(db)
+            version = version_of(db)
+            only_our_constraints(db, self.url, version)
+            return db, version
         except BaseException:
             db.close()
             raise
@@ -167,13 +178,16 @@ class Database:
             check_alone(model, self.models())
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Write everything inside or nothing, and replace the token of the store's state."""
+    def _transaction(self, *, aside: bool = False) -> Iterator[None]:
+        """Write everything inside or nothing, and replace the token of the store's state: what is
+        written `aside` changes nothing of the runs, and leaves its first `_CONTENT` characters."""
         self._for_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._db.execute("UPDATE state SET token = lower(hex(randomblob(16)))")
+            new = "lower(hex(randomblob(16)))"
+            stays = f"substr(token, 1, {_CONTENT}) || " if aside else ""
+            self._db.execute(f"UPDATE state SET token = {stays}{new}")
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:  # a full disk ends the transaction by itself
@@ -196,7 +210,7 @@ class Database:
 
     def pulse(self) -> Pulse:
         (last,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM answer").fetchone()
-        return Pulse(self.token(), last)
+        return Pulse(self.token()[:_CONTENT], last)
 
     def state(self) -> str:
         """A text that changes with every write, even by another program: the token, with the size

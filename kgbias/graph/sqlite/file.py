@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import sqlite3
 import time
 from contextlib import closing, suppress
@@ -65,23 +66,46 @@ def read_only_url(path: str) -> str:
     return url if Path(f"{path}-wal").exists() else url + "&immutable=1"
 
 
+# What acts by itself in a database, by kind and name. A function is called only with a parenthesis.
+_ACTING = """
+SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger')
+UNION ALL
+SELECT 'virtual table', name FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL%'
+UNION ALL
+SELECT CASE WHEN c.hidden THEN 'computed column' ELSE 'computed default of' END, c.name
+FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c
+WHERE t.type = 'table' AND (c.hidden <> 0 OR c.dflt_value LIKE '%(%')
+UNION ALL
+SELECT 'computed index', i.name
+FROM sqlite_master AS t, pragma_index_list(t.name) AS i, pragma_index_xinfo(i.name) AS c
+WHERE t.type = 'table' AND (i.partial OR c.cid = -2 OR c.coll <> 'BINARY')
+"""
+_CONSTRAINT = re.compile(r"\b(CHECK|CONFLICT)\b", re.IGNORECASE)
+
+
 def only_tables(db: sqlite3.Connection, path: str) -> None:
-    """Raise StoreError for a file that contains anything that acts by itself: a trigger, which
-    changes what was written; a view, a virtual table or a computed column, which may take any
-    time."""
-    found = db.execute(
-        "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'trigger') "
-        "OR sql LIKE 'CREATE VIRTUAL%' UNION ALL "
-        "SELECT 'computed column', c.name FROM sqlite_master AS t, pragma_table_xinfo(t.name) AS c "
-        "WHERE t.type = 'table' AND c.hidden <> 0"
-    ).fetchone()
+    """Raise StoreError for a file that contains anything that acts by itself: a trigger or a
+    constraint, which decides what is written; a view, a virtual table, or a computed column,
+    default or index, which may take any time and memory."""
+    found = db.execute(_ACTING).fetchone() or next(
+        (
+            ("constraint of the table", name)
+            for name, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+            if _CONSTRAINT.search(sql)
+        ),
+        None,
+    )
     if found is not None:
-        kind, name = found
-        what = f"the {'virtual table' if kind == 'table' else kind} {shortened(str(name), 50)!r}"
-        raise StoreError(
-            f"cannot open {path}: it holds {what}, which is not kgbias's and could change what is "
-            "read or written: remove it with sqlite3, or restore a copy"
-        )
+        raise acts(path, *found)
+
+
+def acts(path: str, kind: str, name: str) -> StoreError:
+    """The error for a file that contains something that acts by itself."""
+    return StoreError(
+        f"cannot open {path}: it holds the {kind} {shortened(str(name), 50)!r}, which is not "
+        "kgbias's and could change what is read or written: remove it with sqlite3, or restore a "
+        "copy"
+    )
 
 
 def _has_our_tables(path: str) -> bool:

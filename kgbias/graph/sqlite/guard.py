@@ -16,6 +16,7 @@ _ADVICE = {
     "SQLITE_PERM": "{path} cannot be written: the file or its folder is read-only",
     "SQLITE_BUSY": "another program is writing to {path}: wait until it is done, then try again",
     "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
+    "SQLITE_IOERR_SHMMAP": "not enough memory to open {path}: free some, or allow more (ulimit -v)",
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
@@ -77,7 +78,8 @@ class Cursor(sqlite3.Cursor):
 
 @contextmanager
 def guarded(path: str) -> Iterator[None]:
-    """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes."""
+    """Turn SQLite errors inside into StoreErrors, except those that only a bug in kgbias causes;
+    the one that Ctrl-C causes into KeyboardInterrupt."""
     try:
         yield
     except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
@@ -87,6 +89,8 @@ def guarded(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         name = getattr(error, "sqlite_errorname", "")
         lost = _LOST.match(str(error))
+        if name == "SQLITE_INTERRUPT":
+            raise KeyboardInterrupt from error
         if name == "SQLITE_ERROR" and not lost:
             raise
         advice = next((text for code, text in _ADVICE.items() if name.startswith(code)), _DAMAGED)

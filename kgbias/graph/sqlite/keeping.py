@@ -15,7 +15,14 @@ from kgbias.graph.sqlite.crawls import Crawls
 from kgbias.graph.sqlite.file import is_store
 from kgbias.graph.sqlite.guard import WRONG_VALUES, Connection, damage, guarded
 from kgbias.graph.sqlite.rows import NODES
-from kgbias.graph.sqlite.schema import LABELS, SHARED, expected, key, references
+from kgbias.graph.sqlite.schema import (
+    LABELS,
+    SHARED,
+    expected,
+    key,
+    references,
+    tables,
+)
 from kgbias.io.files import sha256_of, whole_file, write_text
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import read_text
@@ -96,19 +103,29 @@ class Keeping(Crawls):
         return shape.by_label(gone)
 
     def compact(self, progress: Progress | None = None) -> tuple[int, int]:
+        progress = progress or Silent()
         before = self._size()
         gone: dict[str, int] = {}
+        progress.stage("file", 1)
+        for (line,) in self._db.execute("PRAGMA quick_check(1)"):  # what is damaged may have no end
+            if line != "ok":
+                raise damage(self.url, line)
+        progress.advance()
+        progress.stage("unused nodes", 1)
         with self._transaction():
             swept = [table for table in SHARED if table not in _NOT_SWEPT]
             for table in swept:
                 self._loose(table, f'SELECT {key(table)} FROM "{table}"')
             self._sweep(swept, gone)
             self._db.execute(_UNSAID)
+        progress.advance()
         for label, count in shape.by_label(gone).items():
-            (progress or Silent()).note(f"removed {count:,} {label} that nothing referred to")
+            progress.note(f"removed {count:,} {label} that nothing referred to")
+        progress.stage("rewritten file", 1)
         self._db.execute("VACUUM")
         self._db.execute("PRAGMA optimize")
         self.checkpoint()
+        progress.advance()
         return before, self._size()
 
     def faults(self, progress: Progress | None = None) -> list[Fault]:
@@ -118,6 +135,8 @@ class Keeping(Crawls):
         said = [line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MOST})")]
         found += [Fault("file", line) for line in said if line != "ok"]
         progress.advance()
+        if said != ["ok"]:
+            return found  # the tables of a damaged file may have no end
         firm = [r for r in references() if not r.loose]
         progress.stage("references", len(firm))
         for r in firm:
@@ -132,9 +151,8 @@ class Keeping(Crawls):
             progress.advance()
         found += _missing(self._db)
         self._db.create_function("sound_json", 1, _sound_json, deterministic=True)
-        tables = list(dict.fromkeys(table for table, _ in expected()[1]))
-        progress.stage("values", len(tables))
-        for table in tables:
+        progress.stage("values", len(tables()))
+        for table in tables():
             found += _wrong_values(self._db, table)
             progress.advance()
         progress.stage("ids", len(_CONTENT))

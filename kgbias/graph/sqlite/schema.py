@@ -20,7 +20,7 @@ from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, Type, properties
 from kgbias.graph.recorded import Heard, Mark, Stereotype, StereotypeTable
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
-from kgbias.graph.sqlite.file import APPLICATION
+from kgbias.graph.sqlite.file import APPLICATION, acts
 from kgbias.graph.types import (
     About,
     Answer,
@@ -451,6 +451,36 @@ def expected() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
         return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+
+
+def only_our_constraints(connection: sqlite3.Connection, path: str, version: int) -> None:
+    """Raise StoreError for a file in which a table of ours demands more of its rows than it should
+    in this version: it would refuse what is written, or lose what was written before."""
+    ours = _demanded(version)
+    for table in ours:
+        for what in sorted(_constraints(connection, table) - ours[table]):
+            raise acts(path, f"constraint of the table {table}", what)
+
+
+@cache
+def _demanded(version: int) -> dict[str, frozenset[str]]:
+    """What each table of a version demands of its rows."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        for migration in MIGRATIONS[: max(version - _BEFORE, 0)]:
+            for statement in _statements(migration):
+                db.execute(statement)
+        return {table: _constraints(db, table) for table in columns(db)}
+
+
+def _constraints(connection: sqlite3.Connection, table: str) -> frozenset[str]:
+    """Which columns of a table must have a value, and which are unique together."""
+    rows = connection.execute(
+        "SELECT 'NOT NULL ' || name FROM pragma_table_info(?1) WHERE \"notnull\" OR pk UNION "
+        "SELECT 'UNIQUE ' || (SELECT group_concat(name) FROM pragma_index_info(i.name)) "
+        'FROM pragma_index_list(?1) AS i WHERE "unique"',
+        (table,),
+    )
+    return frozenset(what for (what,) in rows)
 
 
 def _statements(script: str) -> Iterator[str]:
