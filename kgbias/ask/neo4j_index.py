@@ -1,77 +1,59 @@
-"""The index of statements in Neo4j: the vectors that the server keeps of them, through the
-retrievers of neo4j-graphrag.
+"""The index of statements on a Neo4j server: it compares a question with the vectors that it keeps.
 
-Vectors that are missing are written when a question needs them. `VectorCypherRetriever` finds the
-nearest and follows them to the triples of the run. Its hybrid sibling is not used: it divides every
-score by that of the best hit, so it could never say that nothing matches; instead,
-`kgbias.ask.retrieve` counts shared words on either store.
+Vectors that are missing are written when a question needs them. The server has a vector index of
+them, for Cypher of one's own; a question does not go through it, because it gives the nearest of
+all runs, which may all be another run's. Each statement that is asked about is compared instead, as
+in memory, so that the answers are the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from kgbias.ask.retrieve import said_of
-from kgbias.errors import MissingExtra
 from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.neo4j.session import vector_index
-from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.graph.vectors import StatementVectors
 from kgbias.models.embed import SentenceVectors
 
-MOST = 1_000  # statements fetched from the server for one question
-_TRIPLES = """
-MATCH (:Predicate {uid: node.predicate_uid})<-[:PREDICATE]-(t:Triple)-[:OBJECT]->
-      (:Object {uid: node.object_uid})
-WHERE t.uid IN $triples
-RETURN t.uid AS uid, score"""
+_COSINES = """
+UNWIND $statements AS said
+MATCH (v:StatementVector {predicate_uid: said[0], object_uid: said[1], encoder: $encoder})
+RETURN said[0] AS predicate, said[1] AS object,
+       2 * vector.similarity.cosine(v.values, $question) - 1 AS cosine"""
+
+
+Ends = tuple[str, str]  # the uids of a predicate and an object
 
 
 class InNeo4j:
-    """Statements in a vector index of the server that holds them, under the encoder's name."""
+    """Statements whose vectors by an encoder are kept by the server that holds them."""
 
-    def __init__(
-        self, store: Neo4jStore, run: StoredRun, embed: SentenceVectors, encoder: str
-    ) -> None:
-        try:
-            import neo4j_graphrag  # noqa: F401
-        except ModuleNotFoundError as error:
-            raise MissingExtra("neo4j-graphrag", extra="graphrag") from error
-        self._store, self._run, self._embed, self._encoder = store, run, embed, encoder
-        self.method = f"cosine of {embed.name} embeddings, in a vector index of the server"
+    def __init__(self, store: Neo4jStore, embed: SentenceVectors, encoder: str) -> None:
+        self._store, self._embed, self._encoder = store, embed, encoder
+        self.method = f"cosine of {embed.name} embeddings, on the server"
 
     def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
-        from neo4j_graphrag.retrievers import VectorCypherRetriever
-
         if not triples:
             return {}
-        self._write(triples)
-        label, index = vector_index(self._encoder)
-        (held,) = self._store.read(f"MATCH (v:{label}) RETURN count(v) AS n")
-        retriever = VectorCypherRetriever(
-            self._store.driver,
-            index,
-            _TRIPLES,
-            result_formatter=None,
-            neo4j_database=self._store.database,
-        )
-        question = self._embed([topic])[0].tolist()
-        ids = [t.id for t in triples]
-        found = retriever.get_search_results(
-            query_vector=question, top_k=min(held["n"], MOST), query_params={"triples": ids}
-        )
-        # The server gives (1 + cosine) / 2.
-        return {row["uid"]: 2 * row["score"] - 1 for row in found.records}
-
-    def _write(self, triples: Sequence[TripleView]) -> None:
-        """Have the server keep the vectors of these statements."""
-        there = set(self._run.vectors(self._encoder).statements)
-        texts = {
-            (node_id("predicate", t.predicate), node_id("object", t.object)): said_of(t)
-            for t in triples
+        own = {
+            t.id: (node_id("predicate", t.predicate), node_id("object", t.object)) for t in triples
         }
-        if new := sorted(texts.keys() - there):
+        texts = {own[t.id]: said_of(t) for t in triples}
+        question = self._embed([topic])[0].tolist()
+        cosines = self._cosines(question, texts)
+        if new := sorted(texts.keys() - cosines):
             rows = self._embed([texts[ends] for ends in new]).astype(np.float32)
             self._store.save_vectors(self._encoder, StatementVectors(new, rows))
-        self._store.write_alone("CALL db.awaitIndexes(300)")
+            cosines |= self._cosines(question, new)
+        return {id: cosines[ends] for id, ends in own.items()}
+
+    def _cosines(self, question: list[float], statements: Iterable[Ends]) -> dict[Ends, float]:
+        """The cosine with each statement whose vector the server keeps."""
+        found = self._store.read(
+            _COSINES,
+            statements=[list(ends) for ends in statements],
+            encoder=self._encoder,
+            question=question,
+        )
+        return {(row["predicate"], row["object"]): row["cosine"] for row in found}

@@ -14,6 +14,8 @@ highest class-based TF-IDF (Grootendorst 2022).
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from hashlib import blake2b
+from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,17 +24,26 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.explore import units
 from kgbias.explore.statements import Statements
 from kgbias.explore.units import Floats, Ints, Layout, Map
+from kgbias.graph.derived import Place
+from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
 
 FEWEST = 30  # objects of a map: fewer have no regions to speak of
+LARGEST = 100_000  # statements: of more, no map is made
 ANCHORS = 10_000  # objects that UMAP places, those said most often; others go to those near them
 _SAME = 1e-3  # what half precision may add between equal coordinates
 _NEAREST = 5  # anchors
 _NEIGHBOURS = 15
+_HOW = {"min_dist": 0.25, "metric": "cosine"}
+_ON_DISK = 64 << 20  # bytes of all layouts that are kept
 _WORDS = 3  # of the name of a region
+_VAGUE = FUNCTION_WORDS | set(
+    """another anyone anything else everybody everyone everything likely nobody none nothing
+    somebody someone something thing things way ways""".split()
+)
 _REGIONS = (4, 36)  # at least, at most
 _BLOCK = 2048  # objects compared with all anchors at once
 
@@ -46,14 +57,16 @@ def maps(found: Statements, *, seed: int, progress: Progress, search: bool = Tru
 
 def by_meaning(found: Statements, *, seed: int) -> Map | None:
     """The map of the objects of all statements that have vectors in their store; None if they are
-    too few, or all in one place."""
+    too few, or all in one place, and of more than `LARGEST` statements."""
+    if found.rows > LARGEST:
+        return None
     rows, things = _of_objects(found)
     if len(things) < FEWEST or np.ptp(rows, axis=0).max() < _SAME:
         return None
     said = np.bincount(found.object, found.count, minlength=len(found.objects))[things]
     first = np.argsort(-said, kind="stable")
     anchors = np.sort(first[:ANCHORS])
-    places, how = _placed(rows[anchors], seed)
+    places, how = _placed(rows[anchors], seed, found.runs)
     places = _with_others(rows, anchors, places)
     region = _regions(places, seed)
     names = _names([found.objects.texts[int(n)] for n in things], region)
@@ -98,30 +111,40 @@ def _of_objects(found: Statements) -> tuple[NDArray[np.float32], Ints]:
     return total[things] / length[things, None], things
 
 
-def _placed(rows: NDArray[np.float32], seed: int) -> tuple[Floats, str]:
-    """A place for each row, [n, 2], and how it was found."""
-    import warnings
-
+def _placed(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> tuple[Floats, str]:
+    """A place for each row, [n, 2], and how it was found. What UMAP found for the same rows is kept
+    in the cache folder: to import it takes some seconds, and to lay out thousands of rows more."""
     centred = rows - rows.mean(axis=0)
     _, _, axes = np.linalg.svd(centred.T @ centred)  # the principal components, heaviest first
     axes = axes[:2] * np.sign(axes[:2].sum(axis=1, keepdims=True))
     start = (centred @ axes.T).astype(np.float64)
     try:
-        umap = load_umap()
-    except (MissingExtra, UsageError):  # not installed, or not safe in this folder
+        umap = version("umap-learn")
+    except PackageNotFoundError:
         return start, "pca"
+    digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
+    which = " ".join(f"{run.store.url} {run.id}" for run in runs)
+    place = Place(("layouts", "f8"), which, digest, f"{umap} {_HOW} {seed}")
+    if (kept := place.read()) is not None:
+        return np.frombuffer(kept, "<f8").reshape(len(rows), 2).copy(), "umap"
+    try:
+        places = _by_umap(rows, start, seed)
+    except (MissingExtra, UsageError):  # not whole, or not safe in this folder
+        return start, "pca"
+    place.keep(places.astype("<f8").tobytes(), lambda: True, _ON_DISK)
+    return places, "umap"
+
+
+def _by_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:
+    import warnings
+
+    umap = load_umap()
     spread = start / start.std(axis=0).max() * 1e-4
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a seed means one thread; deprecations within it
-        model = umap(
-            n_neighbors=min(_NEIGHBOURS, len(rows) - 1),
-            min_dist=0.25,
-            metric="cosine",
-            random_state=seed,
-            init=spread,
-            n_jobs=1,
-        )
-        return np.asarray(model.fit_transform(rows), dtype=np.float64), "umap"
+        model = umap(**_HOW, n_neighbors=min(_NEIGHBOURS, len(rows) - 1), random_state=seed,
+                     init=spread, n_jobs=1)  # fmt: skip
+        return np.asarray(model.fit_transform(rows), dtype=np.float64)
 
 
 def _with_others(rows: NDArray[np.float32], anchors: Ints, places: Floats) -> Floats:
@@ -171,7 +194,7 @@ def _names(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     held: list[Counter[str]] = [Counter() for _ in range(int(region.max()) + 1)]
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, n in zip(texts, region.tolist(), strict=True):
-        for word in {w for w in words(text) if w not in FUNCTION_WORDS and len(w) > 2}:
+        for word in {w for w in words(text) if w.isalpha() and w not in _VAGUE and len(w) > 2}:
             held[n][lemma(word)] += 1
             forms[lemma(word)][word] += 1
     of_all = sum(held, Counter())

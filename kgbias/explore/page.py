@@ -69,7 +69,7 @@ def drawn(found: Statements, by_group: Map) -> str:
     )
 
 
-FORMAT = 7  # of the data in the page and in a server's cache: raise it when either changes
+FORMAT = 8  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
     "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
     "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",

@@ -15,8 +15,8 @@ While it runs, it looks whether the store has changed (`kgbias.explore.live`), r
 if they have, and tells the page so, which then loads them.
 
 What was read is kept in the cache folder while the store is unchanged (`kgbias.graph.derived`), so
-the next server of the same runs need not read them again. The file is a digest of 32 bytes followed
-by what it is a digest of: a line of JSON, and the blocks of columns as the page gets them.
+the next server of the same runs need not read them again: a line of JSON, and the blocks of columns
+as the page gets them.
 """
 
 import asyncio
@@ -31,10 +31,9 @@ import socket
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import blake2b
 from queue import Empty, SimpleQueue
 from time import monotonic
@@ -49,7 +48,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kgbias.errors import DataError, KgbiasError, MissingExtra, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.explore import beliefs, labelling, meaning, statements, units
 from kgbias.explore.labelling import Desk
 from kgbias.explore.live import Live
@@ -60,7 +59,6 @@ from kgbias.explore.statements import Placed, Source
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
 from kgbias.measure.labelling import Labelling
@@ -68,7 +66,6 @@ from kgbias.measure.labelling import Labelling
 AT_ONCE = 50_000  # statements; more than this are not processed all at once
 WORTH_KEEPING = 10_000  # statements; fewer are read just as fast
 _ON_DISK = 1 << 30  # bytes of all that is kept
-_DIGEST = 32
 _LONGEST = 200  # characters of a text that something may be near
 
 
@@ -166,31 +163,18 @@ def _place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> Place 
 
 
 def _keep(packed: _Packed, place: Place, run: StoredRun) -> None:
-    """Keep what was read, unless the store changed meanwhile. If it cannot be written, it is simply
-    not kept."""
+    """Keep what was read, unless the store changed meanwhile."""
     if run.store.state() != place.state:
         return
     sizes = {name: len(block) for name, block in packed.blocks.items()}
     head = json.dumps({"about": packed.about, "groups": packed.groups, "blocks": sizes})
     body = b"".join([head.encode(), b"\n", *packed.blocks.values()])
-    try:
-        place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with whole_file(place.file) as partial:
-            partial.write_bytes(_digest(body) + body)
-        place.make_room(lambda: run.store.state() == place.state, _ON_DISK)
-    except (DataError, OSError):
-        return
+    place.keep(body, lambda: run.store.state() == place.state, _ON_DISK)
 
 
 def _kept(place: Place) -> _Packed | None:
     """What was kept, or None if nothing was kept whole."""
-    try:
-        with place.file.open("rb") as file:
-            digest, body = file.read(_DIGEST), file.read()
-        if digest != _digest(body):
-            return None
-        place.used()
-    except OSError:
+    if (body := place.read()) is None:
         return None
     head, _, rest = body.partition(b"\n")
     told, blocks, start = json.loads(head), {}, 0
@@ -198,10 +182,6 @@ def _kept(place: Place) -> _Packed | None:
         blocks[name] = rest[start : start + size]
         start += size
     return _Packed(told["about"], blocks, told["groups"])
-
-
-def _digest(body: bytes) -> bytes:
-    return blake2b(body, digest_size=_DIGEST).digest()
 
 
 T = TypeVar("T")
@@ -223,13 +203,14 @@ _SENT = {
 class Application:
     """The application: until it has something to show, it says that this is being read."""
 
-    def __init__(self, read: Read[object], *, token: str | None = None) -> None:
+    def __init__(self, read: Read[Any], apart: Read[Any], *, token: str | None = None) -> None:
         """
         Args:
             read: calls a function that reads the store, in a thread that may read it.
+            apart: calls one that takes its time and reads no store, in another thread.
             token: what a request must show; None: answer requests addressed to this machine.
         """
-        self._read = read
+        self._read, self._apart = read, apart
         self._token = token
         self._session = secrets.token_urlsafe(32)
         self._labels = False
@@ -252,7 +233,7 @@ class Application:
         async def live(_: Request) -> Response:
             return JSONResponse({"version": view.version, "running": list(self._running)})
 
-        self._app = _pages(view, self._read, [Route("/live", live), *extra])
+        self._app = _pages(view, self._read, self._apart, [Route("/live", live), *extra])
         self._shows = True
 
     def tell(self, running: Sequence[str]) -> None:
@@ -310,7 +291,7 @@ def _waiting(why: str) -> Response:
     )
 
 
-def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) -> ASGIApp:
+def _pages(view: ServedPage, read: Read[Any], apart: Read[Any], extra: Sequence[Route]) -> ASGIApp:
     """The routes: the page, a block of columns by name, a statement by number, and `extra` ones."""
     tags = {name: _tag(block) for name, block in view.blocks.items()}
     page = view.page.encode("utf-8")
@@ -349,7 +330,7 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
 
     routes = [
         Route("/", whole),
-        Route("/near", _near(view, read, check)),
+        Route("/near", _near(view, read, apart, check)),
         Route("/data/{name}", data),
         Route("/statement/{row}", statement),
         *extra,
@@ -358,20 +339,30 @@ def _pages(view: ServedPage, read: Read[object], extra: Sequence[Route] = ()) ->
 
 
 def _near(
-    view: ServedPage, read: Read[object], check: Callable[[Request], None]
+    view: ServedPage, read: Read[Any], apart: Read[Any], check: Callable[[Request], None]
 ) -> Callable[[Request], Awaitable[Response]]:
     """The endpoint that says what is near a row's statement, or a text."""
-    nearby = Nearby(view.placed)
+    placed, nearby = view.placed, dict[str, Nearby]()  # by run
+
+    def of(source: int) -> Nearby:
+        run = placed.sources[source].run.id
+        if run not in nearby:
+            nearby[run] = Nearby(placed, source)
+        return nearby[run]
 
     async def near(request: Request) -> Response:
         check(request)
         row, text = request.query_params.get("row"), request.query_params.get("text", "")
-        number = _number(row or request.query_params.get("source", "0"))
-        if number >= (len(view.placed.sources) if row is None else view.placed.rows):
+        number = _number(request.query_params.get("source", "0") if row is None else row)
+        if number >= (len(placed.sources) if row is None else placed.rows):
             raise HTTPException(404)
-        by_text = partial(nearby.text, text[:_LONGEST], number)
+        source = number if row is None else placed.sources.index(placed.source(number))
         try:
-            found = await read(by_text if row is None else partial(nearby.statement, number))
+            own = await read(lambda: of(source))
+            if row is None:
+                found = await apart(lambda: own.text(text[:_LONGEST]))
+            else:
+                found = await apart(lambda: own.statement(placed.triple_id(number)))
             return JSONResponse({"found": found})
         except MissingExtra as error:
             return JSONResponse({"problem": str(error)})
@@ -430,7 +421,9 @@ class Server:
         except ModuleNotFoundError as error:
             raise MissingExtra(error.name or "starlette", "serve") from error
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
-        self._app = Application(self._read, token=checked_token(host, token))
+        # One thread: the encoder is not made for several, and nothing gains by them.
+        self._reader = ThreadPoolExecutor(1, "reader")
+        self._app = Application(self._read, self._apart, token=checked_token(host, token))
         self._socket = _listening(host, port)
         name, port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
@@ -459,6 +452,7 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
         self._thread.join(2 * _STOP)
+        self._reader.shutdown(wait=False, cancel_futures=True)
         self._socket.close()
 
     def show(
@@ -517,6 +511,9 @@ class Server:
         answer: Future[Any] = Future()
         self._jobs.put((read, answer))
         return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
+
+    def _apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
+        return asyncio.wait_for(asyncio.wrap_future(self._reader.submit(think)), _WAIT)
 
 
 class _Connections:

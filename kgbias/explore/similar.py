@@ -2,6 +2,7 @@
 text."""
 
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,11 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
 from kgbias.language.words import negated
-from kgbias.measure.meaning import SHIPPED, SIMILAR, Meanings
+from kgbias.measure.embedding import load_vectors
+from kgbias.measure.meaning import NEAR, SHIPPED, SIMILAR, Meanings
 
-MOST = 10  # statements near one, or near a text
+MOST = 10  # statements that a file holds as near one
+SENT = 1_000  # that a server sends: the page shows the first that pass its filters
 AMONG = 20_000  # of more statements, each is compared with this many that were said most
 _OPPOSED = 128  # added to a cosine, in hundredths, if only one of the two is negated
 
@@ -46,7 +49,7 @@ def block(found: Statements, progress: Progress) -> Block:
     block.numbers("object", [o for _, o in places])
     block.lists("to", [[other for other, _ in own] for own in near])
     block.numbers("cosine", [
-        round(100 * cosine) + _OPPOSED * (denies[n] != denies[other])
+        _hundredths(cosine) + _OPPOSED * (denies[n] != denies[other])
         for n, own in enumerate(near)
         for other, cosine in own
     ])  # fmt: skip
@@ -54,70 +57,71 @@ def block(found: Statements, progress: Progress) -> Block:
     return block
 
 
+def _hundredths(cosine: float) -> int:
+    return round(100 * cosine)
+
+
 class Nearby:
-    """What is near, for a server: read when it is first asked for. Statements are given as
-    {"row": a row that says it, "cosine": ..., "opposed": whether only one of the two is negated},
-    the nearest first; none if the store keeps no vectors of the run's statements.
+    """What is near in the run of one source, for a server: of the statements whose vectors the
+    store keeps, and none if it keeps none. To make one reads the store, which may only be done in
+    the thread that opened it; to ask it reads nothing there.
 
-    Its methods raise MissingExtra if the encoder is not installed."""
+    Its methods give {"row": a row of the run that says it, "cosine": ..., "opposed": whether only
+    one of the two is negated}, the nearest first: at most `SENT`, of a text twice as many.
 
-    def __init__(self, placed: Placed) -> None:
-        self._placed = placed
-        self._of_run: dict[str, tuple[Meanings, dict[str, int]]] = {}
+    Raises MissingExtra if the encoder is not installed."""
 
-    def text(self, text: str, source: int) -> list[dict[str, Any]]:
-        """The statements of a source's run that a text finds by meaning."""
-        if (read := self._read(source)) is None:
+    def __init__(self, placed: Placed, source: int) -> None:
+        run = placed.sources[source].run
+        # One encoder for the process: it is loaded when it first reads words.
+        self._meanings = Meanings.kept(run, load_vectors("minilm"))
+        rows = {
+            placed.triple_id(n): n
+            for s in placed.sources
+            if s.run.id == run.id
+            for n in range(s.start, s.end)
+        }
+        self._row: dict[str, int] = {}  # of each statement
+        self._said: dict[str, str] = {}  # the statement of each triple
+        for triple, _, predicate, object in run.said():
+            if triple in rows:
+                id = statement_id(node_id("predicate", predicate), node_id("object", object))
+                self._row[id], self._said[triple] = rows[triple], id
+
+    def text(self, text: str) -> list[dict[str, Any]]:
+        """The statements that are about the same as a text (`NEAR`), those that share its words
+        too: the page knows which of them hold the words as they were typed."""
+        if not self._meanings.ids:
             return []
-        meanings, rows = read
-        return [
-            {"row": rows[hit.id], "cosine": hit.cosine, "opposed": hit.opposed}
-            for hit in meanings.search(text, MOST)
-            if not hit.words and hit.id in rows
-        ]
-
-    def statement(self, row: int) -> list[dict[str, Any]]:
-        """The statements that are similar to that of a row, as `block` has them."""
-        at = self._placed.sources.index(self._placed.source(row))
-        if (read := self._read(at)) is None:
-            return []
-        meanings, rows = read
-        triple = self._placed.triple_id(row)
-        own = next(
-            (statement_id(node_id("predicate", p), node_id("object", o))
-             for id, _, p, o in self._placed.sources[at].run.said() if id == triple),
-            "",
-        )  # fmt: skip
-        if own not in meanings.ids:
-            return []
-        n = meanings.ids.index(own)
-        denies = negated(meanings.texts[n])
+        hits = sorted(self._meanings.search(text, SENT), key=lambda hit: -hit.cosine)
         return [
             {
-                "row": rows[meanings.ids[other]],
-                "cosine": cosine,
-                "opposed": negated(meanings.texts[other]) != denies,
+                "row": self._row[hit.id],
+                "cosine": _hundredths(hit.cosine) / 100,
+                "opposed": hit.opposed,
             }
-            for other, cosine in nearest(meanings.rows, meanings.rows[n], MOST + 1, SIMILAR)
-            if other != n and meanings.ids[other] in rows
-        ][:MOST]
+            for hit in hits
+            if hit.cosine >= NEAR and hit.id in self._row
+        ]
 
-    def _read(self, source: int) -> tuple[Meanings, dict[str, int]] | None:
-        """The statements of a source's run, and a row of each."""
-        run = self._placed.sources[source].run
-        if run.id not in self._of_run:
-            if not run.vectors(SHIPPED).statements:
-                return None
-            row = {
-                self._placed.triple_id(n): n
-                for s in self._placed.sources
-                if s.run.id == run.id
-                for n in range(s.start, s.end)
+    def statement(self, triple: str) -> list[dict[str, Any]]:
+        """The statements that are similar to that of a triple (its id), as `block` has them."""
+        ids, texts, rows = self._meanings.ids, self._meanings.texts, self._meanings.rows
+        if (own := self._said.get(triple)) not in self._number:
+            return []
+        n = self._number[own]
+        denies = negated(texts[n])
+        return [
+            {
+                "row": self._row[ids[other]],
+                "cosine": _hundredths(cosine) / 100,
+                "opposed": negated(texts[other]) != denies,
             }
-            rows = {
-                statement_id(node_id("predicate", p), node_id("object", o)): row[id]
-                for id, _, p, o in run.said()
-                if id in row
-            }
-            self._of_run[run.id] = Meanings.of(run), rows
-        return self._of_run[run.id]
+            for other, cosine in nearest(rows, rows[n], SENT + 1, SIMILAR)
+            if other != n and ids[other] in self._row
+        ][:SENT]
+
+    @cached_property
+    def _number(self) -> dict[str | None, int]:
+        """The number of each statement."""
+        return {id: n for n, id in enumerate(self._meanings.ids)}

@@ -349,7 +349,6 @@ def crawl_of(source: Source, groups: Dictionary[str], selection: Selection) -> d
         "revision": run.model.revision,
         "settings": dict(run.record.settings),
         "kind": run.record.kind,
-        "status": run.status,
         "created": run.record.created,
         "threshold": source.threshold,
         "start": source.start,

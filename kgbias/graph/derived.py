@@ -12,7 +12,11 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 
+from kgbias.errors import DataError
+from kgbias.io.files import whole_file
 from kgbias.models.gguf import cache_folder
+
+_DIGEST = 32  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,29 @@ class Place:
     def _of_state(self) -> str:
         return f"{_hash(self.store)}-{_hash(self.state)}"
 
+    def read(self) -> bytes | None:
+        """What `keep` kept there; None if nothing was, or not whole."""
+        try:
+            with self.file.open("rb") as file:
+                digest, body = file.read(_DIGEST), file.read()
+            if digest != _digest(body):
+                return None
+            self.used()
+        except OSError:
+            return None
+        return body
+
+    def keep(self, body: bytes, newest: Callable[[], bool], most: int) -> None:
+        """Keep it, under its digest, and make room. If it cannot be written, it is simply not
+        kept."""
+        try:
+            self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with whole_file(self.file) as partial:
+                partial.write_bytes(_digest(body) + body)
+            self.make_room(newest, most)
+        except (DataError, OSError):
+            return
+
     def make_room(self, newest: Callable[[], bool], most: int) -> None:
         """Remove what was made from older states of the store, then the least recently used files
         of the whole folder, down to `most` bytes.
@@ -64,6 +91,10 @@ class Place:
     def used(self) -> None:
         """Mark the file as used now."""
         os.utime(self.file)
+
+
+def _digest(body: bytes) -> bytes:
+    return blake2b(body, digest_size=_DIGEST).digest()
 
 
 def _hash(text: str) -> str:

@@ -219,8 +219,8 @@ class Store(Protocol):
         ...
 
     def pulse(self) -> Pulse:
-        """Whether anything was written since the last pulse, and how many answers the log holds:
-        read at little cost, however large the store, while others write."""
+        """Whether anything but labels was written since the last pulse, and how many answers the
+        log holds: read at little cost, however large the store, while others write."""
         ...
 
     def answered(

@@ -425,7 +425,8 @@ class RunSummary:
 @dataclass(frozen=True, slots=True)
 class Pulse:
     """What tells cheaply that a store is being written: `token` differs after every write that adds
-    something, and `answers` is how many answers the log has taken."""
+    something to runs (raters' labels do not), and `answers` is how many answers the log has
+    taken."""
 
     token: str
     answers: int

@@ -19,7 +19,7 @@ from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.language.words import lemma, negated, topic_words
-from kgbias.measure.embedding import MiniLM
+from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import weights
 from kgbias.parallel import Executor
@@ -37,7 +37,7 @@ SHIPPED = f"{MiniLM.name} {WEIGHTS_SHA256[:16]}"
 Ends = tuple[str, str]  # the uids of a predicate and an object
 
 
-def encoder_of(vectors: MiniLM) -> str:
+def encoder_of(vectors: TextVectors) -> str:
     """The name under which stores keep what this encoder gives."""
     return f"{vectors.name} {vectors.version}"
 
@@ -143,7 +143,7 @@ class Meanings:
     ids: Sequence[str]
     texts: Sequence[str]
     rows: NDArray[np.float32]
-    encoder: MiniLM
+    encoder: TextVectors
 
     @classmethod
     def of(cls, run: StoredRun, device: str = "auto") -> "Meanings":
@@ -156,6 +156,13 @@ class Meanings:
         ids = [statement_id(*ends) for ends in order]
         rows = rows.reshape(len(order), encoder.size)  # also if nothing was said
         return cls(ids, [texts[ends] for ends in order], rows, encoder)
+
+    @classmethod
+    def kept(cls, run: StoredRun, encoder: TextVectors) -> "Meanings":
+        """Those of the vectors that the store keeps, alone: quick, however much a crawl that is
+        still running adds."""
+        kept, texts = run.vectors(encoder_of(encoder)), texts_of(run)
+        return cls(kept.ids, [texts[ends] for ends in kept.statements], kept.rows, encoder)
 
     @cached_property
     def _holding(self) -> dict[str, list[int]]:

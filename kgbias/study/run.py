@@ -493,7 +493,7 @@ def _prompted(
 
 
 def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -> "Index | None":
-    """The index of the store: on a Neo4j server its own, if neo4j-graphrag is installed."""
+    """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
     from kgbias.ask.retrieve import InMemory
@@ -508,10 +508,7 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
             from kgbias.graph.neo4j import Neo4jStore
 
             if isinstance(store, Neo4jStore) and store.has_vector_index:
-                try:
-                    return InNeo4j(store, run, embed, name)
-                except MissingExtra as error:
-                    context.remark(f"compared here and not on the server: {error}")
+                return InNeo4j(store, embed, name)
         return InMemory(embed, run.vectors(name))
     except MissingExtra as error:
         context.remark(f"found only by shared words: {error}")

@@ -3,10 +3,15 @@ copied between stores."""
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from kgbias.explore.live import Live
+from kgbias.explore.server import render_served
+from kgbias.explore.similar import Nearby
+from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.push import push
 from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
@@ -158,6 +163,52 @@ def test_a_vector_goes_with_the_last_triple_that_says_it(store: Store, run: Run)
     assert store.vectors(RUN.id, "e 1").ids == []  # "love songs" lost its vector
     store.delete(other.id)
     assert store.encoders() == []
+
+
+def test_what_is_near_is_served_from_either_store(
+    store: Store, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = {"songs": (1.0, 0.0), "song": (0.8, 0.6), "smoke": (0.0, 1.0)}
+    said = {(t.predicate_id, t.object_id): place[t.object] for t in TRIPLES}
+    rows = np.array(list(said.values()), dtype=np.float32)
+
+    class Axes:
+        name, version = "e", "1"
+
+        def embed(self, texts: list[str]) -> Any:
+            assert texts == ["tunes"]
+            return np.array([[1.0, 0.0]])
+
+    monkeypatch.setattr("kgbias.explore.similar.load_vectors", lambda _: Axes())
+    placed = render_served([StoredRun(store, run)]).placed
+    object = {t.id: t.object for t in TRIPLES}
+
+    def found(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:
+        return [(object[placed.triple_id(hit["row"])], hit["cosine"]) for hit in hits]
+
+    assert Nearby(placed, 0).text("tunes") == Nearby(placed, 0).statement(TRIPLES[0].id) == []
+    store.save_vectors("e 1", StatementVectors(list(said), rows))
+    nearby = Nearby(placed, 0)
+    assert found(nearby.text("tunes")) == [("songs", 1.0), ("song", 0.8)]
+    assert found(nearby.statement(TRIPLES[1].id)) == [("songs", 0.8)]
+    assert nearby.statement("0" * 20) == []
+
+
+def test_a_crawl_that_runs_is_followed_on_either_store(store: Store, run: Run) -> None:
+    live = Live([StoredRun(store, run)])
+
+    def look() -> bool:
+        live._next = 0.0
+        return live.look()
+
+    store.set_status(run.id, "running")
+    assert not look() and "middle is running" in live.lines[0]
+    store.label([Label(TRIPLES[0].id, "regard", "other", "ann", "person", "", "2026", False, "")])
+    assert not look(), "no label is shown"
+    more = Generation(run.id, "more", TRIPLES[0].group_id, "none", "object", 1, 0, "ok",
+                      triple=Triple("Elves", "love", "smoke"))  # fmt: skip
+    store.record(run.id, "none", 1, [more])
+    assert look()
 
 
 def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
+from kgbias.graph.labels import Label
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -317,6 +318,11 @@ def test_the_pulse_tells_of_answers_and_of_statements(store: Store) -> None:
     store.record(RUN.id, "none", 0, ROUND)
     said = store.pulse()
     assert said.token != answered.token and said.answers == answered.answers
+    state = store.state()
+    (triple, *_) = store.triples(RUN.id)
+    store.label([Label(triple.id, "regard", "negative", "ann", "person", "", "2026", False, "")])
+    assert len(store.labels()) == 1 and store.pulse() == said, "a label is not of a run"
+    assert state is None or store.state() != state
 
 
 def test_a_run_is_read_in_narrow_rows(store: Store) -> None:

@@ -420,7 +420,8 @@ def test_a_narrow_window_needs_no_sideways_scroll(page_of: Any, view: str) -> No
 
 
 def test_an_address_of_something_else_is_left_out(page_of: Any) -> None:
-    window = page_of("#view=x&group=Nobody&lasso=1~2_<b>&m.toxicity=a~b&row=99999&sort=__proto__")
+    named = "statement=[1,{}]&statement=<b>&sort=__proto__"
+    window = page_of(f"#view=x&group=Nobody&lasso=1~2_<b>&m.toxicity=a~b&{named}")
     assert window.page.evaluate("[kgbias.state.view, kgbias.state.row, kgbias.state.sort]") == [
         "map", -1, "count",
     ]  # fmt: skip

@@ -128,6 +128,11 @@ def test_what_is_similar_is_found_and_marked(window: Window) -> None:
     assert "love food 0.80 · about Women, Men" in page.inner_text("#details")
     page.fill("#search", "")
     page.wait_for_selector("#by-meaning", state="hidden")
+    page.click("#close-details")
+    page.select_option("#topic", label="rain eat")
+    page.locator("#body tr:has-text('Women')").first.click()
+    page.wait_for_selector("#details :text('The 2 that are most similar do not pass the filters.')")
+    assert not page.locator("#details li:has-text('love food')").count()
 
 
 def test_the_map_by_each_unit(window: Window) -> None:

@@ -13,12 +13,15 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
 
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
+from kgbias.graph.vectors import StatementVectors
+from kgbias.measure.meaning import SHIPPED, texts_of
 from tests.fault_server import FaultServer
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -113,6 +116,7 @@ def walked(page: Any) -> list[Any]:
     told.append(page.locator("#body tr").all_inner_texts())
     page.locator("#body tr").first.click()
     page.wait_for_selector("#details h4:has-text('Answered')")
+    page.wait_for_selector("#details h3:has-text('Similar statements')")
     told.append(page.inner_text("#details"))
     page.click('[data-tab="two"]')
     told.append(page.inner_text("#caption"))
@@ -125,7 +129,11 @@ def walked(page: Any) -> list[Any]:
 
 @pytest.fixture
 def run(store: SQLiteStore) -> StoredRun:
-    return StoredRun(store, measured_run(store, GROUPS, ["food", "rain", "music", "families"]))
+    run = StoredRun(store, measured_run(store, GROUPS, ["food", "rain", "music", "families"]))
+    ends = list(texts_of(run))
+    near = [(1.0, n / 9) / np.hypot(1, n / 9) for n in range(len(ends))]
+    store.save_vectors(SHIPPED, StatementVectors(ends, np.array(near, np.float32)))
+    return run
 
 
 @pytest.fixture
@@ -206,10 +214,19 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
             assert crawl.wait(60) == 0
             page.wait_for_selector("#live button:has-text('Show them now')")
             assert page.evaluate("kgbias.about.rows") == few
-            page.click("#close-details")
+            read = page.inner_text("#details-title")
+            page.focus("#live button")
+            with page.expect_response(
+                "**/live*"
+            ):  # the server is asked again, and the button stays
+                pass
+            page.wait_for_timeout(100)
+            assert page.evaluate("document.activeElement.textContent") == "Show them now"
+            page.keyboard.press("Enter")
             with SQLiteStore(url) as store:
                 (summary,) = store.summaries()
             until(page, f"window.kgbias?.about.rows === {summary.triples}")
             page.wait_for_selector("#live", state="hidden")
             assert summary.triples > few > 0
             assert "view=group" in page.url and not page.is_visible("#warning")
+            assert page.inner_text("#details-title") == read  # wherever its row is now

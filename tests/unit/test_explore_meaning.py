@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -120,3 +121,52 @@ def test_of_many_only_the_most_frequent_are_laid_out(
     for point, own in zip(made.layout.objects[things], subject, strict=True):
         nearest = int(np.argmin([np.linalg.norm(point - centre) for centre in centres]))
         assert list(SUBJECTS)[nearest] == own
+
+
+def test_what_umap_found_is_kept_for_the_same_vectors(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Importing UMAP takes longer than a small map; a damaged file is made again."""
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
+    loads: list[str] = []
+
+    class Spread:
+        def __init__(self, **how: Any) -> None:
+            self.start = how["init"]
+
+        def fit_transform(self, rows: Any) -> Any:
+            return self.start * 3.0
+
+    def load() -> Any:
+        loads.append("umap")
+        return Spread
+
+    monkeypatch.setattr(meaning, "load_umap", load)
+    monkeypatch.setattr(meaning, "version", lambda _: "1")
+    found = keep(run, OBJECTS)
+
+    def made(seed: int = 0) -> Any:
+        own = meaning.by_meaning(found, seed=seed)
+        assert own is not None and own.how == "umap"
+        return own.layout.objects
+
+    first = made()
+    assert np.array_equal(made(), first, equal_nan=True) and len(loads) == 1
+    (file,) = (tmp_path / "cache" / "layouts").iterdir()
+    file.write_bytes(file.read_bytes()[:-3])
+    assert np.array_equal(made(), first, equal_nan=True) and len(loads) == 2
+    made(seed=1)
+    assert len(loads) == 3
+    found = keep(run, OBJECTS[1:])
+    made()
+    assert len(loads) == 4
+
+
+def test_of_very_many_statements_there_is_no_map(
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = keep(run, OBJECTS)
+    monkeypatch.setattr(meaning, "LARGEST", found.rows)
+    assert meaning.by_meaning(found, seed=0) is not None
+    monkeypatch.setattr(meaning, "LARGEST", found.rows - 1)
+    assert meaning.by_meaning(found, seed=0) is None

@@ -188,7 +188,7 @@ async def in_turn(read: Any) -> Any:
 
 @pytest.fixture
 def app(run: StoredRun) -> Application:
-    made = Application(in_turn, token=TOKEN)
+    made = Application(in_turn, in_turn, token=TOKEN)
     made.show(render_served([run]), Desk([Labelling(run, "regard", "server")]))
     return made
 
@@ -294,7 +294,7 @@ def test_a_program_may_send_labels_with_the_token_but_no_cookie_without_its_orig
 
 
 def test_without_a_desk_the_server_only_reads(run: StoredRun) -> None:
-    plain = Application(in_turn, token=TOKEN)
+    plain = Application(in_turn, in_turn, token=TOKEN)
     view: ServedPage = render_served([run])
     plain.show(view)
     assert posted(plain)[0] == 405 and posted(plain, method="GET")[0] == 404

@@ -9,8 +9,6 @@ const again = () => {
   try {
     sessionStorage.setItem(READ, document.body.classList.contains("blurred") ? "blurred" : "shown");
   } catch {}  // then the warning is shown again
-  // In other data, these numbers are of another statement, community, region or place.
-  Object.assign(state, { row: -1, community: -1, meaning: -1, lasso: null });
   keep("replaceState");
   location.reload();
 };
@@ -23,24 +21,33 @@ const warnedBefore = () => {
     return null;
   }
 };
+// Only what has changed is written anew: a line that is replaced is read out again, and a button loses the focus.
+const liveLines = make("div"), offer = make("p", "There are new statements or figures: the page shows them once you have finished here. ");
+const drawLines = (lines) => {
+  lines.forEach((line, n) => {
+    const part = liveLines.children[n] ?? liveLines.appendChild(make("p"));
+    if (part.textContent !== line) part.textContent = line;
+  });
+  while (liveLines.children.length > lines.length) liveLines.lastChild.remove();
+};
 const drawLive = ({ version, running }) => {
   const fresh = version !== about.version;
+  if (fresh && !busy()) return again();
   by("live").hidden = !running.length && !fresh;
-  by("live").replaceChildren(...running.map((line) => make("p", line)));
-  if (!fresh) return;
-  if (!busy()) return again();
-  const line = make("p", "There are new statements or figures: the page shows them once you have finished here. ");
-  line.append(button("Show them now", again));
-  by("live").append(line);
+  offer.hidden = !fresh;
+  drawLines(running);
 };
 const startLive = () => {
   if (!about.served) return;
+  offer.append(button("Show them now", again));
+  offer.hidden = true;
+  by("live").append(liveLines, offer);
   const look = async () => {
     try {
       drawLive(await (await fetched("live")).json());
     } catch {
       by("live").hidden = false;
-      by("live").replaceChildren(make("p", "The server does not answer: the page stays as it is."));
+      drawLines(["The server does not answer: the page stays as it is."]);
     }
     setTimeout(look, LIVE);
   };

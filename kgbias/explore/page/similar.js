@@ -34,39 +34,56 @@ const similarTo = async (n) => {
   return found.filter(({ pair }) => pair !== own);
 };
 
-// The statements among rows, each with the groups it was said of.
+// The statements among rows, each with the groups it was said of; what reads the same is one, wherever its
+// predicate ends.
 const nearList = (found, rows, most) => {
-  const wanted = new Map(found.map(({ pair }) => [pair, []])), list = make("ul", null, "plain");
+  const wanted = new Map(found.map(({ pair }) => [pair, []])), list = make("ul", null, "plain"), alike = new Map();
   for (const n of rows) wanted.get(pairOf(row.predicate[n], row.object[n]))?.push(n);
-  for (const { pair, cosine, opposed } of found) {
+  for (const { pair, ...near } of found) {
     const own = wanted.get(pair);
-    if (!own.length || list.children.length >= most) continue;
-    const groups = [...new Set(own.map((n) => texts.group[row.group[n]]))], item = make("li");
+    if (!own.length) continue;
+    const text = `${textOf("predicate", own[0])} ${textOf("object", own[0])}`;
+    if (!alike.has(text)) alike.set(text, { rows: [], ...near });
+    alike.get(text).rows.push(...own);
+  }
+  for (const [text, { rows, cosine, opposed }] of [...alike].slice(0, most)) {
+    const groups = [...new Set(rows.map((n) => texts.group[row.group[n]]))], item = make("li");
     const others = groups.length > 2 ? ` and ${plural(groups.length - 2, "other")}` : "";
-    item.append(button(`${textOf("predicate", own[0])} ${textOf("object", own[0])}`, () => set({ row: own[0] }), "link said"),
+    item.append(button(text, () => set({ row: rows[0] }), "link said"),
       make("small", ` ${cosine.toFixed(2)} · about ${groups.slice(0, 2).join(", ")}${others}${opposed ? " · only one of the two says not" : ""}`));
     list.append(item);
   }
   return list;
 };
 const similarOf = async (n) => {
-  const list = nearList(await similarTo(n), passing(sourceOf(n)).rows, 10);
-  return list.children.length ? [group("Similar statements", make("p", `${STANCE}${among()} Those that pass the filters.`, "soft"), list)] : [];
+  const found = await similarTo(n), list = nearList(found, passing(sourceOf(n)).rows, 10);
+  if (!found.length) return [];
+  const many = found.length > 1 ? `The ${number(found.length)} that are most similar do` : "The one that is similar does";
+  const told = list.children.length ? `${STANCE}${among()} Those that pass the filters.` : `${many} not pass the filters.${among()}`;
+  return [group("Similar statements", make("p", told, "soft"), list)];
 };
 
 // Under the table, what is near the words of the search but does not hold them.
+const SLOW = 700;  // milliseconds
 let lastMeant = 0;
 const drawMeaning = async () => {
   const asked = ++lastMeant, part = by("by-meaning");
   if (!state.words.trim() || (!about.served && !about.columns.similar)) { part.hidden = true; return; }
   let inside;
+  const slow = setTimeout(() => {
+    if (asked !== lastMeant) return;
+    part.hidden = false;
+    part.replaceChildren(make("h2", "By meaning"), make("p", "The words are being read …", "soft"));
+  }, SLOW);  // a server loads the encoder at the first search
   try {
     const found = await nearWords();
     const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
-    const list = nearList(found.filter(({ pair }) => !holds.has(pair)), passing(state.source, ["words"]).rows, 10);
+    const others = found.filter(({ pair }) => !holds.has(pair)), list = nearList(others, passing(state.source, ["words"]).rows, 10);
     const what = about.served ? "near them" : "similar to statements that have them";
-    inside = list.children.length ? [make("p", `Without these words, but ${what}. ${STANCE}${among()}`, "soft"), list] : [];
+    const told = list.children.length ? `Without these words, but ${what}. ${STANCE}` : `What is ${what} does not pass the filters.`;
+    inside = others.length ? [make("p", `${told}${among()}`, "soft"), list] : [];
   } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
+  clearTimeout(slow);
   if (asked !== lastMeant) return;
   part.hidden = !inside.length;
   part.replaceChildren(make("h2", "By meaning"), ...inside);

@@ -22,6 +22,9 @@ const bounds = (name) => state.measures[name] ?? usual()[name] ?? null;
 
 const SETS = ["regard", "verdict", "mark", "strategy"];
 const NAMED = { group: "group", with: "group", inGroup: "group", predicate: "predicate", object: "object", topic: "topic" };
+// Communities, regions and places on a map belong to the data of one reading; a server reads again.
+const OF_READING = ["community", "meaning", "lasso"];
+const nameOf = (n) => [about.sources[sourceOf(n)].run, about.sources[sourceOf(n)].arm, ...["group", "predicate", "object"].map((kind) => texts[kind][row[kind][n]])];
 const address = () => {
   const parts = new URLSearchParams();
   for (const [key, value] of Object.entries(state)) {
@@ -32,9 +35,10 @@ const address = () => {
     else if (key === "source" || key === "other") parts.set(key, sourceKey(value));
     else if (SETS.includes(key)) parts.set(key, [...value].join("~"));
     else if (key === "lasso") parts.set(key, value.map((p) => p.map(Math.round).join("~")).join("_"));
-    else if (key === "row") parts.set(key, value);
+    else if (key === "row") parts.set("statement", JSON.stringify(nameOf(value)));
     else parts.set(key, value);
   }
+  if (about.served && OF_READING.some((key) => parts.has(key))) parts.set("v", about.version);
   return parts.toString();
 };
 const sourceKey = (n) => `${about.sources[n].run}/${about.sources[n].arm}`;
@@ -43,9 +47,25 @@ const whole = (text, low, high, otherwise) => {
   const number = Number(text);
   return text !== "" && Number.isInteger(number) && number >= low && number <= high ? number : otherwise;
 };
+// The row of a statement that an address names, or -1.
+const rowNamed = (text) => {
+  let named;
+  try {
+    named = JSON.parse(text);
+  } catch {
+    return -1;
+  }
+  if (!Array.isArray(named) || named.length !== 5) return -1;
+  const [run, arm, ...said] = named, own = about.sources.find((s) => s.run === run && s.arm === arm);
+  const [group, predicate, object] = ["group", "predicate", "object"].map((kind, n) => texts[kind].indexOf(said[n]));
+  for (let n = own?.start; n < own?.end; n++) if (row.object[n] === object && row.predicate[n] === predicate && row.group[n] === group) return n;
+  return -1;
+};
 const read = (text) => {
-  const next = { ...BASE, measures: {} };
-  for (const [key, value] of new URLSearchParams(text)) {
+  const next = { ...BASE, measures: {} }, parts = new URLSearchParams(text);
+  const other = (parts.get("v") ?? about.version) !== about.version;
+  for (const [key, value] of parts) {
+    if (other && OF_READING.includes(key)) continue;
     if (key.startsWith("m.")) {
       const pair = value.split("~").map(Number);
       const known = about.measures.some((m) => m.name === key.slice(2));
@@ -63,12 +83,12 @@ const read = (text) => {
       const points = value.split("_").map((p) => p.split("~").map(Number));
       if (points.length > 2 && points.length <= 60 && points.every((p) => p.length === 2 && p.every(Number.isFinite))) next.lasso = points;
     } else if (["echoes", "down"].includes(key)) next[key] = value === "true";
-    else if (["count", "from", "to", "page", "limit", "row", "community", "meaning"].includes(key)) {
+    else if (key === "statement") next.row = rowNamed(value);
+    else if (["count", "from", "to", "page", "limit", "community", "meaning"].includes(key)) {
       next[key] = whole(value, key === "count" || key === "limit" ? 1 : 0, key === "limit" ? 200 : 1e9, BASE[key]);
     } else if (key === "sort") next.sort = COLUMNS.includes(value) || sortedSource(value) >= 0 || about.measures.some((m) => m.name === value) ? value : BASE.sort;
     else if (key === "table") next.table = Object.hasOwn(TABLES, value) ? value : null;
   }
-  if (next.row >= about.rows) next.row = -1;
   return next;
 };
 

@@ -259,15 +259,17 @@ class Runs(Neo4jSession):
 
     def pulse(self) -> Pulse:
         # Each of these is a number that the server keeps at hand, however large the graph.
-        nodes, edges, answers = (
+        nodes, edges, answers, raters, labels = (
             self.read(query)[0]["n"]
             for query in (
                 "MATCH (x) RETURN count(x) AS n",
                 "MATCH ()-[x]->() RETURN count(x) AS n",
                 "MATCH (x:Answer) RETURN count(x) AS n",
+                "MATCH (x:Rater) RETURN count(x) AS n",
+                "MATCH ()-[x:LABELLED]->() RETURN count(x) AS n",
             )
         )
-        return Pulse(f"{nodes} {edges}", answers)
+        return Pulse(f"{nodes - raters} {edges - labels}", answers)
 
     def derive(self, run_id: str) -> None:
         """See `kgbias.graph.store.Store.derive`."""

@@ -31,6 +31,7 @@ Row = tuple[Any, ...]
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
 _BUSY_SECONDS = 60
 _STEPS = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
+_CONTENT = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
 
@@ -177,13 +178,16 @@ class Database:
             check_alone(model, self.models())
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """Write everything inside or nothing, and replace the token of the store's state."""
+    def _transaction(self, *, aside: bool = False) -> Iterator[None]:
+        """Write everything inside or nothing, and replace the token of the store's state: what is
+        written `aside` changes nothing of the runs, and leaves its first `_CONTENT` characters."""
         self._for_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
             yield
-            self._db.execute("UPDATE state SET token = lower(hex(randomblob(16)))")
+            new = "lower(hex(randomblob(16)))"
+            stays = f"substr(token, 1, {_CONTENT}) || " if aside else ""
+            self._db.execute(f"UPDATE state SET token = {stays}{new}")
             self._db.execute("COMMIT")
         except BaseException:
             if self._db.in_transaction:  # a full disk ends the transaction by itself
@@ -206,7 +210,7 @@ class Database:
 
     def pulse(self) -> Pulse:
         (last,) = self._db.execute("SELECT coalesce(max(rowid), 0) FROM answer").fetchone()
-        return Pulse(self.token(), last)
+        return Pulse(self.token()[:_CONTENT], last)
 
     def state(self) -> str:
         """A text that changes with every write, even by another program: the token, with the size

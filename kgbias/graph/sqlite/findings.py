@@ -103,7 +103,7 @@ class Findings(Database):
 
     def label(self, labels: Sequence[Label]) -> None:
         ids = sorted({x.triple_id for x in labels})
-        with self._transaction():
+        with self._transaction(aside=True):
             query = "SELECT id FROM triple WHERE id IN ({})"
             there = {id for (id,) in self._select_in(query, ids)}
             kept = [x for x in labels if x.triple_id in there]
