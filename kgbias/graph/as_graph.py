@@ -258,7 +258,7 @@ def of_held(run_id: str, run: str, found: Sequence[Held]) -> Iterator[Edges]:
     yield "HELD_AGAINST", "Run", "StereotypeTable", against
     heard = [(h.table.id, x.entry.uid(h.table.id), x) for h in found for x in h.heard]
     yield "LISTS", "StereotypeTable", "Stereotype", [(table, uid, {}) for table, uid, _ in heard]
-    yield "HEARD", "Run", "Stereotype", [(run_id, uid, values("HEARD", x)) for _, uid, x in heard]
+    yield "SOUGHT", "Run", "Stereotype", [(run_id, uid, values("SOUGHT", x)) for _, uid, x in heard]
     recorded = [
         (m.triple_id, m.stereotype_id, values("RECORDED", m, run=run))
         for h in found

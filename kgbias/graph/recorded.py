@@ -77,7 +77,7 @@ def stereotype_id(table: str, group: str, attribute: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """HEARD: a recorded stereotype of a group of the run.
+    """SOUGHT: a recorded stereotype of a group of the run.
 
     Attributes:
         entry: the stereotype.

@@ -532,7 +532,7 @@ EDGES: tuple[Edge, ...] = (
         properties(Held),
     ),
     Edge(
-        "HEARD",
+        "SOUGHT",
         "a recorded stereotype of one of the run's groups, said or not",
         (("Run", "Stereotype"),),
         properties(Heard),

@@ -79,7 +79,7 @@ FLAGS = {
 class Axes:
     """An encoder of three axes: about smoke, about wood, or neither."""
 
-    name, version = "axes", "1"
+    name, version, size = "axes", "1", 3
 
     def __init__(self, *_: object) -> None: ...
 

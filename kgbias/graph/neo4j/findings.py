@@ -193,19 +193,19 @@ _FORGET_HELD = (
     "MATCH ()-[e:RECORDED {run: $name}]->(:Stereotype)<-[:LISTS]-(table) DELETE e",
     "MATCH (:Run {uid: $run})-[:HELD_AGAINST]->(table:StereotypeTable {name: $table}) "
     "MATCH ()-[e:NEW_TO {run: $name}]->(table) DELETE e",
-    "MATCH (:Run {uid: $run})-[e:HEARD]->(:Stereotype)<-[:LISTS]-(:StereotypeTable {name: $table}) "
-    "DELETE e",
+    "MATCH (:Run {uid: $run})-[e:SOUGHT]->(:Stereotype)"
+    "<-[:LISTS]-(:StereotypeTable {name: $table}) DELETE e",
     "MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(:StereotypeTable {name: $table}) DELETE e",
 )
 _FORGET_STEREOTYPES = (
-    "MATCH (n:Stereotype) WHERE NOT EXISTS { (n)<-[:HEARD]-() } DETACH DELETE n",
+    "MATCH (n:Stereotype) WHERE NOT EXISTS { (n)<-[:SOUGHT]-() } DETACH DELETE n",
     "MATCH (n:StereotypeTable) WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-() } DETACH DELETE n",
 )
 _READ_HELD = """
 MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(t:StereotypeTable)
 RETURN t.uid AS uid, properties(t) AS t, e.record AS record ORDER BY t.name, t.uid"""
-_READ_HEARD = """
-MATCH (:Run {uid: $run})-[e:HEARD]->(s:Stereotype)<-[:LISTS]-(:StereotypeTable {uid: $table})
+_READ_SOUGHT = """
+MATCH (:Run {uid: $run})-[e:SOUGHT]->(s:Stereotype)<-[:LISTS]-(:StereotypeTable {uid: $table})
 RETURN properties(s) AS s, properties(e) AS e ORDER BY s.uid"""
 _READ_MARKS = """
 MATCH (run:Run {uid: $run})
@@ -474,7 +474,7 @@ class Findings(Neo4jSession):
                     Heard,
                     h["e"] | {"entry": record_of(Stereotype, h["s"] | {"source": table.name})},
                 )
-                for h in self.read(_READ_HEARD, run=run_id, table=row["uid"])
+                for h in self.read(_READ_SOUGHT, run=run_id, table=row["uid"])
             )
             marks = self.records(Mark, _READ_MARKS, run=run_id, table=row["uid"], new=NEW)
             marks.sort(key=lambda m: m.triple_id)

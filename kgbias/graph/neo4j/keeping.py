@@ -126,8 +126,8 @@ MATCH (run:Run {uid: $run})-[:WROTE]->(:Profile)-[:GIVEN]->(n:GivenName)
 WITH DISTINCT run, n
 WHERE NOT EXISTS { (n)<-[:GIVEN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }""",
     "Stereotype": """
-MATCH (run:Run {uid: $run})-[:HEARD]->(n:Stereotype)
-WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HEARD]-(o:Run) WHERE o <> run }""",
+MATCH (run:Run {uid: $run})-[:SOUGHT]->(n:Stereotype)
+WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:SOUGHT]-(o:Run) WHERE o <> run }""",
     "StereotypeTable": """
 MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
 WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",

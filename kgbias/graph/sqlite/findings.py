@@ -84,7 +84,7 @@ _FORGET_STEREOTYPES = (
 _HELD = """
 SELECT stereotype_table.*, record FROM held_against
 JOIN stereotype_table ON id = stereotype_table_id WHERE run_id = ? ORDER BY name, id"""
-_HEARD = """
+_SOUGHT = """
 SELECT stereotype.*, heard.* FROM heard JOIN stereotype ON id = stereotype_id
 WHERE run_id = ? AND stereotype_table_id = ? ORDER BY id"""
 _MARKS = """
@@ -308,7 +308,7 @@ class Findings(Database):
                 self._record(
                     Heard, h | {"entry": self._record(Stereotype, h | {"source": table.name})}
                 )
-                for h in self._rows(_HEARD, ends)
+                for h in self._rows(_SOUGHT, ends)
             )
             marks = tuple(self._records(Mark, _MARKS, ends))
             found.append(self._record(Held, row | {"table": table, "heard": heard, "marks": marks}))

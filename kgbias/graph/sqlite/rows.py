@@ -253,8 +253,8 @@ EDGES = {
         SELECT stereotype_table_id AS a, id AS b FROM stereotype""",
     ("HELD_AGAINST", "Run", "StereotypeTable"): """
         SELECT run_id AS a, stereotype_table_id AS b, record FROM held_against""",
-    ("HEARD", "Run", "Stereotype"): f"""
-        SELECT run_id AS a, stereotype_id AS b, {_own("HEARD")} FROM heard""",
+    ("SOUGHT", "Run", "Stereotype"): f"""
+        SELECT run_id AS a, stereotype_id AS b, {_own("SOUGHT")} FROM heard""",
     ("RECORDED", "Triple", "Stereotype"): f"""
         SELECT triple_id AS a, stereotype_id AS b, run.name AS run, {_own("RECORDED", "run")}
         FROM recorded JOIN run ON run.id = run_id {_TRIPLE_END} WHERE stereotype_id IS NOT NULL""",
