@@ -129,6 +129,15 @@ def test_what_is_similar_is_found_and_marked(window: Window) -> None:
     page.fill("#search", "")
     page.wait_for_selector("#by-meaning", state="hidden")
     page.click("#close-details")
+    # In a file, the statements with the words need not pass the other filters.
+    page.fill("#search", "food")
+    page.evaluate("kgbias.set({ measures: { toxicity: [0.5, 1] } })")
+    page.wait_for_selector("#by-meaning li:has-text('about Women')")
+    assert page.locator("#by-meaning li").all_inner_texts() == ["love rain 0.80 · about Women"]
+    page.evaluate("kgbias.set({ measures: { toxicity: [0.95, 1] } })")
+    page.wait_for_selector("#by-meaning:has-text('does not pass the filters')")
+    page.evaluate("kgbias.set({ ...kgbias.cleared() })")
+    page.wait_for_selector("#by-meaning", state="hidden")
     page.select_option("#topic", label="rain eat")
     page.locator("#body tr:has-text('Women')").first.click()
     page.wait_for_selector("#details :text('The 2 that are most similar do not pass the filters.')")

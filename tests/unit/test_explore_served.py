@@ -1,13 +1,16 @@
 """The served explorer: what it answers, whom it answers, and that it is the page of the file."""
 
+import asyncio
 import json
 import re
 import socket
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from pathlib import Path
+from threading import Event
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -156,6 +159,16 @@ def test_what_is_near_a_text(
     assert near("/near?row=99999") == near("/near?row=-1") == near("/near?row=") == 404
     assert where == ["store", "apart"] * 4
     assert near("/near?text=wet&source=99") == near("/near?text=wet&source=x") == 404
+
+
+def test_who_searches_first_waits_for_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_WAIT", 0.01)
+    with server.Server(port=0) as running, ThreadPoolExecutor(1) as thread:
+
+        async def found() -> Any:
+            return await running._apart(lambda: Event().wait(0.1))
+
+        assert thread.submit(asyncio.run, found()).result() is False
 
 
 def test_a_statement_comes_with_its_prompts_and_answers(

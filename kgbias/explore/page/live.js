@@ -34,6 +34,7 @@ const drawLive = ({ version, running }) => {
   const fresh = version !== about.version;
   if (fresh && !busy()) return again();
   by("live").hidden = !running.length && !fresh;
+  if (fresh && offer.hidden) announce("There are new statements or figures.");
   offer.hidden = !fresh;
   drawLines(running);
 };

@@ -104,8 +104,11 @@ const drawMapLabel = (context, data) => {
   context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
   // A unit's name stands above its disc, or inside it if the disc is larger than the picture.
-  const x = unit ? data.x : data.x + data.size + 3, y = unit && !data.inside ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
-  const wide = context.measureText(label).width, left = unit ? x - wide / 2 : x;
+  const wide = context.measureText(label).width, { width } = map.renderer.getDimensions();
+  const shown = data.x > 0 && data.x < width && wide < width;  // a name at the rim is not cut off
+  const centre = shown ? Math.min(Math.max(data.x, wide / 2 + 2), width - wide / 2 - 2) : data.x;
+  const x = unit ? centre : data.x + data.size + 3, y = unit && !data.inside ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
+  const left = unit ? x - wide / 2 : x;
   if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && (!unit || data.inside)) return;
   context.lineJoin = "round";
   context.lineWidth = unit ? 4 : 3;

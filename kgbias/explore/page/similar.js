@@ -19,11 +19,13 @@ const askServer = async (asked) => {
   if (problem) throw new Error(problem);
   return found.map(({ row: n, ...near }) => ({ pair: pairOf(row.predicate[n], row.object[n]), ...near }));
 };
-const SEEDS = 100;  // statements with the words whose neighbours are joined
+// The statements with the words, whatever the other filters.
+const withWords = () => passing(state.source, [...FILTERS.filter((key) => key !== "words"), "rounds", ...about.measures.map((m) => `m.${m.name}`)]).rows;
+const SEEDS = 100;  // of them, whose neighbours are joined
 const nearWords = async () => {
   if (about.served) return askServer({ text: state.words.slice(0, 200), source: state.source });
   const best = new Map();
-  for (const n of selection().rows.slice(0, SEEDS)) {
+  for (const n of withWords().slice(0, SEEDS)) {
     for (const near of await similarInPage(n)) if (!(best.get(near.pair)?.cosine >= near.cosine)) best.set(near.pair, near);
   }
   return [...best.values()].sort((a, b) => b.cosine - a.cosine || a.pair - b.pair);
@@ -78,7 +80,7 @@ const drawMeaning = async () => {
   }, SLOW);  // a server loads the encoder at the first search
   try {
     const found = await nearWords();
-    const holds = new Set(Array.from(selection().rows, (n) => pairOf(row.predicate[n], row.object[n])));
+    const holds = new Set(Array.from(withWords(), (n) => pairOf(row.predicate[n], row.object[n])));
     const others = found.filter(({ pair }) => !holds.has(pair)), list = nearList(others, passing(state.source, ["words"]).rows, 10);
     const what = about.served ? "near them" : "similar to statements that have them";
     const told = list.children.length ? `Without these words, but ${what}. ${STANCE}` : `What is ${what} does not pass the filters.`;
