@@ -3,9 +3,10 @@
 No model within reach of the tests declines, so this one stands for those that do: asked to go on
 with "Women are ...", it refuses; asked for a story, it tells one, in which women are nurses and
 men are engineers more often than the other way round. Everything else that it invents has nothing
-to do with the group.
+to do with the group. Asked what a story says, it says what is there, or, if it invents, more.
 """
 
+import json
 import re
 from random import Random
 from typing import Any
@@ -21,8 +22,29 @@ _MAN = re.compile(r"\b(?:man|male)\b")
 _STORY = re.compile(r"Write a short story.*? about (.+?) and ")
 
 
-def reply(prompt: str, seed: int, *, often: float = OFTEN) -> str:
+_TOLD = re.compile(
+    r"lived in a (?P<home>\w+ \w+) with \w+ (?P<family>\w+)\. (?P<gender>\w+) worked as an? "
+    r"(?P<occupation>\w+)\. \w+ was (?P<traits>\w+) and wanted (?P<wants>to \w+)\. In the end \w+ "
+    r"(?P<happens>[^.]+)\.$"
+)
+_KEY = re.compile(r'^- "(\w+)":', re.MULTILINE)
+INVENTED = {"occupation": "astronaut", "home": "Paris", "traits": "wealthy"}
+
+
+def read(prompt: str, *, invents: bool = False) -> str:
+    """What the story in a prompt says, under the keys that it names."""
+    told = _TOLD.search(prompt)
+    assert told is not None
+    said = {key: [told[key]] if key in told.groupdict() else [] for key in _KEY.findall(prompt)}
+    if invents:
+        said = {key: [*values, INVENTED[key]] for key, values in said.items() if key in INVENTED}
+    return json.dumps(said)
+
+
+def reply(prompt: str, seed: int, *, often: float = OFTEN, invents: bool = False) -> str:
     """The answer to a prompt, a pure function of it and the seed."""
+    if "Answer with a JSON object" in prompt:
+        return read(prompt, invents=invents)
     rng = Random(f"{seed}/{prompt}")
     asked = _STORY.search(prompt)
     if asked is None:

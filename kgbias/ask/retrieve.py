@@ -12,13 +12,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, GroupScore, TripleView
+from kgbias.graph.types import Group, GroupScore, TripleView, node_id
 from kgbias.graph.vectors import StatementVectors, half
 from kgbias.ids import normalise
 from kgbias.language.words import ORDINARY, PERSONS, lemma, topic_words
@@ -27,6 +27,9 @@ from kgbias.measure.meaning import NEAR
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
 from kgbias.stats.inference import Estimate, proportion
+
+if TYPE_CHECKING:
+    from kgbias.graph.neo4j import Neo4jStore
 
 
 class Index(Protocol):
@@ -62,6 +65,53 @@ class InMemory:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
         near = dict(zip(texts, (rows @ self._embed([topic])[0]).tolist(), strict=True))
         return {t.id: near[t.statement_id] for t in triples}
+
+
+_COSINES = """
+UNWIND $statements AS said
+MATCH (v:StatementVector {predicate_uid: said[0], object_uid: said[1], encoder: $encoder})
+RETURN said[0] AS predicate, said[1] AS object,
+       2 * vector.similarity.cosine(v.values, $question) - 1 AS cosine"""
+Statement = tuple[str, str]  # the uids of a predicate and an object
+
+
+class InNeo4j:
+    """Every statement compared with the question by the Neo4j server that keeps their vectors under
+    the encoder's name; those that are missing are written when a question needs them.
+
+    The server's vector index, there for Cypher of one's own, gives the nearest of all runs, which
+    may all be another run's. So a question does not go through it."""
+
+    def __init__(self, store: "Neo4jStore", embed: SentenceVectors, encoder: str) -> None:
+        self._store, self._embed, self._encoder = store, embed, encoder
+        self.method = f"cosine of {embed.name} embeddings, on the server"
+
+    def nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
+        if not triples:
+            return {}
+        own = {
+            t.id: (node_id("predicate", t.predicate), node_id("object", t.object)) for t in triples
+        }
+        texts = {own[t.id]: said_of(t) for t in triples}
+        question = self._embed([topic])[0].tolist()
+        cosines = self._cosines(question, texts)
+        if new := sorted(texts.keys() - cosines):
+            rows = self._embed([texts[ends] for ends in new]).astype(np.float32)
+            self._store.save_vectors(self._encoder, StatementVectors(new, rows))
+            cosines |= self._cosines(question, new)
+        return {id: cosines[ends] for id, ends in own.items()}
+
+    def _cosines(
+        self, question: list[float], statements: Iterable[Statement]
+    ) -> dict[Statement, float]:
+        """The cosine with each statement whose vector the server keeps."""
+        found = self._store.read(
+            _COSINES,
+            statements=[list(ends) for ends in statements],
+            encoder=self._encoder,
+            question=question,
+        )
+        return {(row["predicate"], row["object"]): row["cosine"] for row in found}
 
 
 def said_of(triple: TripleView) -> str:

@@ -107,11 +107,13 @@ def ask(
             found = run.ask(
                 question, model=model, top=top, encoder=encoder, asked=asked, **where, **selection
             )
-    if as_json:
-        return show.data(found.as_dict())
-    if isinstance(found, CypherAnswer):
-        return _print_query(found)
-    _print(found)
+        # While the store is open, so that a wrong value in it is put down to it.
+        if as_json:
+            show.data(found.as_dict())
+        elif isinstance(found, CypherAnswer):
+            _print_query(found)
+        else:
+            _print(found)
 
 
 def _print_query(a: CypherAnswer) -> None:

@@ -30,7 +30,8 @@ _OF = kgbias.Study.import_file
     "--format",
     type=click.Choice(FORMATS),
     help="Default: by the file's extension. profiles: a character per row, attributes as columns. "
-    "ragas: a knowledge graph from RAGAS. documents: a folder of text files.",
+    "ragas: a knowledge graph from RAGAS. documents: a folder of text files. stereotales: a table "
+    "of stories (.parquet, .jsonl or .csv), of the model given.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
 @click.option("--predicate", default=default(_OF, "predicate"), show_default=True, metavar="COLUMN")

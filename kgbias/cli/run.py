@@ -18,7 +18,9 @@ from kgbias.models.wire import without_password
     type=click.Path(path_type=Path),
     default=default(kgbias.read_plan, "path"),
 )
-@click.option("--dry-run", is_flag=True, help="Show the cost of crawls and profiles, and stop.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show the cost of what asks models for runs, and stop."
+)
 @click.option("--status", is_flag=True, help="Show what is done and what is left, and stop.")
 @click.option(
     "--trust",

@@ -56,6 +56,12 @@ OUTCOMES = ("ok", "unparsable", "refused", "failed")
 @people_options("name (the words for a person)", "gender, ethnicity, trade or trait", "Nurses")
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
 @form_setting("story")
+@setting(
+    "reader",
+    metavar="rules|model|SPEC",
+    help="What reads the stories: rules (the default), model (the same, in a second request for "
+    "each) or the spec of another model. A model's values count only if the story has them.",
+)
 @rounds_options("Stories about each person (default: 8).")
 def run(
     model: str,
@@ -91,11 +97,14 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         "run": run.name,
         **asked_for(result),
         **{name: result.total[name] for name in OUTCOMES},
+        "reader": result.reader,
+        "readings": dict(result.readings),
         "groups": [
             {
                 "group": group,
                 **{name: counts[name] for name in OUTCOMES},
                 "read": dict(result.read[group]),
+                "invented": result.invented[group],
             }
             for group, counts in result.outcomes.items()
         ],
@@ -107,10 +116,18 @@ def _print(run: kgbias.Run) -> None:
     total = result.total
     show.say(
         f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
-        f"{total['unparsable']} of which nothing was read; asked {result.asked}, from the log "
-        f"{result.cached}{f'; {result.spent}' if result.asked else ''}",
-        "in how many stories each attribute was read",
+        f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
+        f"{result.asked}, from the log {result.cached}"
+        f"{f'; {result.spent}' if result.asked else ''}",
+        f"in how many stories each attribute was read, by {result.reader}",
     )
+    if result.readings:
+        bad = {name: result.readings[name] for name in OUTCOMES[1:] if result.readings[name]}
+        show.say(
+            f"of {result.readings.total()} requests to read a story, {result.readings['ok']} were "
+            f"answered as asked{''.join(f', {n} {name}' for name, n in bad.items())}; "
+            f"{result.invented.total()} values were left out because the story does not have them"
+        )
     attributes = list(dict.fromkeys(a for read in result.read.values() for a in read))
     show.table(
         ("", ">stories", *(f">{a}" for a in attributes)),
@@ -122,11 +139,15 @@ def _print(run: kgbias.Run) -> None:
 
 
 def _print_price(price: "StoriesPrice", as_json: bool) -> None:
+    read = ""
+    if price.readings:
+        by = "the same model" if price.reader == "model" else price.reader
+        read = f" ({price.readings} of them for {by} to read the stories)"
     line = (
         f"{show.count(price.samples, 'story', 'stories')} about each of "
         f"{price.people} people in {show.count(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
-        f"requests and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
+        f"requests{read} and at most {price.answer_tokens_at_most} answer tokens; nothing was asked"
     )
     print_price(price, asdict(price), [line], as_json)
 
@@ -158,6 +179,7 @@ def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> 
 
 
 def _print_links(found: "StoryLinks") -> None:
+    show.say(f"what the stories say of their characters was read by {found.reader}")
     for floor in found.floor:
         dealt = (
             f"with the groups dealt anew over the stories, {floor.mean:.2f} on average, and in 95% "

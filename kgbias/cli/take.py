@@ -114,7 +114,9 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     with kgbias.open(store_url, progress=True) as study:
         written = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
-        show.say(f"{written} triples to {path}", err=True)
+        stories = options["format"] == "stereotales"
+        what = "all stories" if stories else f"{written} triples"
+        show.say(f"{what} to {path}", err=True)
 
 
 @click.command(cls=Command, examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",))

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from kgbias.evidence.claims import claims
+from kgbias.graph.profiles import read_by
 from kgbias.graph.store import StoredRun
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -38,7 +39,8 @@ class Told:
     statement has no share, rather than one of 0.
 
     Attributes:
-        teller: the name of the run of stories; "" if there is none.
+        teller: the name of the run of stories, with the model that read them if rules did not; ""
+            if there is none.
         prompts: for each group, by id, what was read from the stories with each prompt. Those with
             the same prompt count as one, which says what any of them says.
     """
@@ -66,7 +68,8 @@ class Told:
             made = own.setdefault(profile.told_for(newest.config["wordings"]), set())
             for part in profile.parts:
                 made |= _claims(f"{predicates[part.attribute]} {part.value}")
-        return cls(newest.name, prompts)
+        by = f", read by {read_by(newest.config)}" if "read_by" in newest.config else ""
+        return cls(f"{newest.name}{by}", prompts)
 
     def cells(self, group: str, statement: Statement) -> dict[str, Any]:
         """The columns of a group (by id) and a statement."""

@@ -11,6 +11,7 @@ from kgbias.export.content import Content
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import defused
+from kgbias.stories import stereotales
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 BESIDE = {
@@ -126,6 +127,32 @@ def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) 
 
 
 def write_parquet(content: Content, path: Path) -> None:
+    kinds = dict.fromkeys(INTEGERS, "int64") | {m.name: "double" for m in content.measures}
+    about = {
+        "warning": CONTENT_WARNING,
+        "statement": SAMPLE_STATEMENT,
+        "selection": json.dumps(content.counted.as_dict()),
+    }
+    _parquet(
+        path, {name: kinds.get(name, "string") for name in columns(content)}, rows(content), about
+    )
+
+
+def write_stereotales(content: Content, path: Path) -> None:
+    """The stories of the run in the form of StereoTales' tables (`kgbias.stories.stereotales`)."""
+    kinds = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER), "string") | {
+        "extraction_score": "double"
+    }
+    _parquet(path, kinds, stereotales.story_table(content.run), {"warning": CONTENT_WARNING})
+
+
+def _parquet(
+    path: Path,
+    kinds: Mapping[str, str],
+    rows: Iterable[Mapping[str, Any]],
+    about: Mapping[str, str],
+) -> None:
+    """A table with these columns, each with the name of its type in Arrow."""
     try:
         import pyarrow as pa
         from pyarrow import parquet
@@ -133,18 +160,9 @@ def write_parquet(content: Content, path: Path) -> None:
         raise MissingExtra("pyarrow", extra="parquet") from error
     except ImportError as error:  # for lack of memory, for example
         raise DataError(f"pyarrow cannot be loaded: {first_line(error)}") from error
-    kinds = {name: pa.int64() for name in INTEGERS} | {
-        m.name: pa.float64() for m in content.measures
-    }
-    schema = pa.schema(
-        [(name, kinds.get(name, pa.string())) for name in columns(content)],
-        metadata={
-            "warning": CONTENT_WARNING,
-            "statement": SAMPLE_STATEMENT,
-            "selection": json.dumps(content.counted.as_dict()),
-        },
-    )
+    fields = [(name, pa.type_for_alias(kind)) for name, kind in kinds.items()]
+    schema = pa.schema(fields, metadata=dict(about))
     try:
-        parquet.write_table(pa.Table.from_pylist(list(rows(content)), schema=schema), path)
+        parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), path)
     except (pa.ArrowException, RuntimeError, SystemError) as error:  # out of space, or of threads
         raise DataError(f"pyarrow cannot write {path.name}: {first_line(error)}") from error

@@ -17,7 +17,13 @@ from kgbias.export.graph_passes import counted
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_admin
 from kgbias.export.ragas import write_ragas
-from kgbias.export.tables import write_csv, write_csv_pair, write_jsonl, write_parquet
+from kgbias.export.tables import (
+    write_csv,
+    write_csv_pair,
+    write_jsonl,
+    write_parquet,
+    write_stereotales,
+)
 from kgbias.graph.selection import Counted, Selection, Stream, of_one_arm, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
@@ -40,7 +46,8 @@ class Format:
             "folder" of them.
         picture: whether it is a picture: of one arm, and of no more than can be read.
         beside: whether the picture has two groups beside each other (`Pair`).
-        streams: whether it takes one statement at a time, so that not all need be in memory."""
+        streams: whether it takes one statement at a time, so that not all need be in memory.
+        whole: whether it has everything that was told, and so takes no filters."""
 
     write: Callable[[Content, Path], object]
     extensions: tuple[str, ...] = ()
@@ -48,6 +55,7 @@ class Format:
     picture: bool = False
     beside: bool = False
     streams: bool = False
+    whole: bool = False
 
 
 FORMATS: Table[Format] = Table("export", Format, {
@@ -67,6 +75,7 @@ FORMATS: Table[Format] = Table("export", Format, {
     "cypher": Format(write_script, ("cypher", "cql")),
     "ragas": Format(write_ragas),
     "neo4j-admin": Format(write_admin, kind="folder", streams=True),
+    "stereotales": Format(write_stereotales, kind="binary", whole=True),
 })  # fmt: skip
 """Every export format, by name."""
 
@@ -92,6 +101,8 @@ def write_export(
     filters = filters or Filters()
     name = chosen_format(output, format_name)
     form = FORMATS[name]
+    if form.whole and filters != Filters():
+        raise UsageError(f"{name} has whole stories, which filters of statements do not choose")
     triples: Collection[TripleView]
     pair = None
     if form.streams:

@@ -7,10 +7,14 @@ written. The character of a story is a profile too, which keeps where the story 
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
+
+READING = "reading"
+"""The strategy of generations that keep what a model was asked that read a story, and how that
+ended; the story's own are beside them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,13 @@ class Profile:
         for part in self.parts:
             found.setdefault(part.attribute, []).append(part.value)
         return {attribute: tuple(values) for attribute, values in found.items()}
+
+
+def read_by(config: Mapping[str, Any]) -> str:
+    """What read the stories of a run with this stored configuration, in words: "rules@1", or
+    "openai:m (model@1)"."""
+    own = config["reader"]
+    return f"{config['read_by']['name']} ({own})" if "read_by" in config else str(own)
 
 
 def attributes_of(profiles: Iterable[Profile]) -> tuple[str, ...]:

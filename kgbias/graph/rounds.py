@@ -208,26 +208,37 @@ class Written:
         return self.total["failed"] / max(1, self.total.total())
 
     def in_rounds(
-        self, store: Store, asker: LoggedModel, rounds: int, write: Callable[[int], int]
+        self,
+        store: Store,
+        asker: LoggedModel,
+        rounds: int,
+        write: Callable[[int], int],
+        others: Sequence[LoggedModel] = (),
     ) -> None:
-        """Write the run round by round, and mark it complete. `write` asks for a round, records it,
-        and returns how many of what the run is made of there are so far. Raises Interrupted on
-        Ctrl-C or when the budget is spent."""
+        """Write the run round by round, and mark it complete. `write` asks for a round (`asker`,
+        and `others` if several models are asked), records it, and returns how many of what the run
+        is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent."""
         watch, there, run = Watch(), 0, self.run
+        askers = (asker, *others)
         try:
             for number in range(rounds):
                 there = write(number)
-                watch.note(store, run.id, asker.asked)
+                watch.note(store, run.id, sum(a.asked for a in askers))
         except (KeyboardInterrupt, Interrupted) as stop:
             store.set_status(run.id, "interrupted")
-            came = asker.asked - asker.failed
+            came = sum(a.asked - a.failed for a in askers)
             raise Interrupted(
                 f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "
                 f"{there} {run.kind} so far; running this again continues from there"
             ) from None
         finally:
-            watch.note(store, run.id, asker.asked)
-            self.asked, self.cached, self.spent = asker.asked, asker.cached, asker.spent
+            watch.note(store, run.id, sum(a.asked for a in askers))
+            self.asked, self.cached = sum(a.asked for a in askers), sum(a.cached for a in askers)
+            self.spent = Spent(
+                sum(a.spent.prompt_tokens for a in askers),
+                sum(a.spent.completion_tokens for a in askers),
+                asker.spent.prices,
+            )
         store.set_status(run.id, "complete")
         self.run = replace(run, status="complete")
 
@@ -252,6 +263,11 @@ class AskedOnce:
     answer_tokens_at_most: int
     prompt_tokens: int
     prices: Prices | None = None
+
+    @property
+    def requests_at_most(self) -> int:
+        """The number of requests: nothing is asked twice."""
+        return self.requests
 
     @property
     def cost(self) -> float | None:

@@ -17,7 +17,8 @@ from kgbias.parameters import Names, as_names
 
 TABLES = ("csv", "tsv", "jsonl", "profiles")
 CORPORA = ("ragas", "documents")  # read by `kgbias.ingest.corpora`
-FORMATS = (*TABLES, *CORPORA)
+STORIES = "stereotales"  # read by `kgbias.stories.stereotales`
+FORMATS = (*TABLES, *CORPORA, STORIES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from kgbias.errors import DataError, no_such
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
 _MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
+_TRIED = 20  # brackets that may begin an object in a text
 LARGEST = 1 << 30  # bytes of a file that is read whole
 
 
@@ -69,6 +70,23 @@ def json_value(text: str, where: str) -> Any:
         raise DataError(f"{where} is not JSON: {error.msg}") from error
     except ValueError as error:
         raise DataError(f"{where} cannot be read: a number has too many digits") from error
+
+
+def first_object(text: str) -> Any:
+    """The first JSON object in a text, even inside a list."""
+    starts = [place for place, c in enumerate(text) if c in "{["]
+    for start in starts[:_TRIED]:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(text, start)
+        except (ValueError, RecursionError):
+            if text[start] == "{":  # an object inside a broken one is not the object
+                return None
+            continue
+        if isinstance(found, list) and found:
+            found = found[0]
+        if isinstance(found, dict):
+            return found
+    return None
 
 
 def read_toml(path: Path) -> dict[str, Any]:

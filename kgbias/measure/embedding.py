@@ -55,7 +55,6 @@ class MiniLM:
     """all-MiniLM-L6-v2 as it was trained: the mean over all tokens, cut at 128."""
 
     name = "all-MiniLM-L6-v2"
-    size = 384
 
     def __init__(self, device: str = "auto") -> None:
         from kgbias.measure.scorers import _minilm
@@ -76,7 +75,7 @@ class MiniLM:
             self._known.clear()
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         self._known |= dict(zip(new, self._computed(new), strict=True))
-        return np.array([self._known[text] for text in texts]).reshape(len(texts), self.size)
+        return np.array([self._known[text] for text in texts]).reshape(len(texts), 384)
 
     def forget(self) -> None:
         """Forget the vectors that are kept."""
@@ -94,10 +93,10 @@ class MiniLM:
         from kgbias.measure.scorers._base import same_length_batches
 
         if not texts:
-            return np.zeros((0, self.size))
+            return np.zeros((0, 384))
         tokenizer, encoder = self._loaded.tokenizer, self._loaded.model
         encoded = tokenizer(list(texts), truncation=True, max_length=self._limit)["input_ids"]
-        rows = np.zeros((len(texts), self.size))
+        rows = np.zeros((len(texts), 384))
         for batch in same_length_batches([len(ids) for ids in encoded], _BATCH_TOKENS):
             with torch.inference_mode():
                 ids = torch.tensor([encoded[i] for i in batch], device=encoder.device)

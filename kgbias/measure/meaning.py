@@ -154,7 +154,8 @@ class Meanings:
         order = sorted(texts)
         rows = np.array([vectors[ends] for ends in order], dtype=np.float32)
         ids = [statement_id(*ends) for ends in order]
-        rows = rows.reshape(len(order), encoder.size)  # also if nothing was said
+        width = encoder.embed([]).shape[1]
+        rows = rows.reshape(len(order), width)  # also if nothing was said
         return cls(ids, [texts[ends] for ends in order], rows, encoder)
 
     @classmethod

@@ -20,6 +20,7 @@ from kgbias.graph.rounds import Written
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.reading import first_object
 from kgbias.io.templates import render
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
@@ -32,7 +33,6 @@ _END = re.compile(r"[.;:!?\n](?:\s|$)")
 _AND = re.compile(r"\s*,\s*(?:and\s+)?|\s+and\s+")
 _NUMBER = re.compile(r"\d+(?:[.']\d+)?")
 _ARTICLE = re.compile(r"^(?:an?|the)\s+", re.IGNORECASE)
-_TRIED = 20  # brackets that may begin the JSON
 _EDGES = " \t\"'“”‘’*_-–—()[]"
 
 
@@ -49,7 +49,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
     """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
     a code fence or after a remark. Anything that does not follow the schema is unparsable; an
     answer without JSON that begins like a refusal is refused."""
-    found = _first_object(text)
+    found = first_object(text)
     if found is None:
         if refusal(text):
             return Found("refused", "refusal")
@@ -89,23 +89,6 @@ def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     if any(len(value.split()) > MOST_WORDS for value in said):
         return Found("unparsable", "too long")
     return Found("ok", values={attribute.name: said})
-
-
-def _first_object(text: str) -> Any:
-    """The first JSON object in a text, even inside a list."""
-    starts = [place for place, c in enumerate(text) if c in "{["]
-    for start in starts[:_TRIED]:
-        try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
-        except (ValueError, RecursionError):
-            if text[start] == "{":  # an object inside a broken profile is not a profile
-                return None
-            continue
-        if isinstance(found, list) and found:
-            found = found[0]
-        if isinstance(found, dict):
-            return found
-    return None
 
 
 def _violation(found: Any, attributes: tuple[Attribute, ...]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from kgbias.export.content import Content
 from kgbias.export.tables import BESIDE, beside
+from kgbias.graph.profiles import read_by
 from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import NAME as CHECKSUMS
@@ -142,7 +143,8 @@ class Source:
         if self.recipe.kind == "stories":
             return (
                 f"The model {self.model} told stories about people of whom it was told one thing; "
-                "each attribute of a main character that rules read from a story is a statement."
+                "each attribute of a main character that was read from a story, by "
+                f"{read_by(config)}, is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
         n = config.get("iterations")

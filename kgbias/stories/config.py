@@ -7,18 +7,30 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
+from kgbias.graph.rounds import (
+    Person,
+    RoundsConfig,
+    chosen_people,
+    form_of,
+    how_to_ask,
+    identity,
+    takes_schema,
+)
 from kgbias.graph.types import Group
 from kgbias.io.reading import filled_rows
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
+from kgbias.models.kinds import check_completes
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names
 from kgbias.stories.read import READERS, VERSION
 
 DEFAULT = "stories"
 _FILE = "story.toml"
-READER = f"rules@{VERSION}"
+_READING = "read.toml"
+RULES, MODEL = "rules", "model"
+READER = f"{RULES}@{VERSION}"
+BY_MODEL = f"{MODEL}@1"  # raised whenever `by_model` reads any answer differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,8 @@ class Attribute:
 @dataclass(frozen=True)
 class StoryPack:
     """How stories are asked for, and what is read from them. The template "story" names the
-    `person`; its wordings are what the stories tell of besides."""
+    `person`; its wordings are what the stories tell of besides. `reading` asks a model what a story
+    (`text`) says under these `attributes`; None for a pack that only rules can read."""
 
     name: str
     version: int
@@ -46,6 +59,7 @@ class StoryPack:
     temperature: float
     min_p: float | None
     hash: str
+    reading: Template | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +68,10 @@ class StoryConfig(RoundsConfig):
 
     Each of `people` has one story in each of `samples` rounds. A round has one wording of the
     template, and the wordings take turns: up to as many samples as there are wordings, no two
-    stories have the same prompt.
+    stories have the same prompt. `reader` is "rules", "model" (the one that tells, in a second
+    request) or the spec of another model, which is asked in `reading_form` and, with
+    `reading_schema`, for answers in a schema; `read_by` is the model that reads: its name, and the
+    id of it as it is asked.
     """
 
     kind = "stories"
@@ -62,10 +79,16 @@ class StoryConfig(RoundsConfig):
     pack: StoryPack
     form: Form
     samples: int = 8
+    reader: str = RULES
+    reading_form: Form = "chat"
+    reading_schema: bool = False
+    read_by: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not self.people:
             raise UsageError("there is nobody to tell stories about")
+        if self.reader != RULES and self.pack.reading is None:
+            raise UsageError(f"the pack {self.pack.name!r} has no {_READING}: only rules read it")
         super().__post_init__()
 
     @property
@@ -86,7 +109,15 @@ class StoryConfig(RoundsConfig):
         people: dict[str, dict[str, list[str]]] = {}
         for p in self.people:
             people.setdefault(p.category, {}).setdefault(p.group, []).append(p.name)
-        template = self.pack.template
+        template, reading = self.pack.template, {}
+        templates = {template.label: template.hash}
+        if self.reader != RULES and self.pack.reading:
+            templates[self.pack.reading.label] = self.pack.reading.hash
+            reading = {
+                "reader": BY_MODEL,
+                "reading": {"form": self.reading_form, "schema": self.reading_schema},
+                "read_by": dict(zip(("name", "asked"), self.read_by or (), strict=False)),
+            }
         return {
             "people": people,
             "attributes": {a.name: a.predicate for a in self.pack.attributes},
@@ -97,8 +128,9 @@ class StoryConfig(RoundsConfig):
             "temperature": self.temperature,
             **self.truncation.as_dict(),
             "seed": self.seed,
-            "templates": {template.label: template.hash},
+            "templates": templates,
             "pack": identity(self.pack),
+            **reading,
         }
 
 
@@ -110,6 +142,7 @@ def configure_stories(
     group: Names = (),
     prompts: str | Path | None = None,
     form: Form | None = None,
+    reader: str | None = None,
     **parameters: Any,
 ) -> StoryConfig:
     """The configuration for stories by the model with this spec.
@@ -122,14 +155,23 @@ def configure_stories(
         group: only people of these groups (none: all).
         prompts: a pack of stories, by its name or folder.
         form: "chat" or "completion" (None: chat for a server, completion for a local model).
+        reader: what reads the stories: "rules" (None), "model" (the same), or another's spec.
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
     pack = load_story_pack(prompts or DEFAULT)
     told = read_people(Path(people)) if people is not None else pack.people
+    by = model if reader == MODEL else reader or RULES
+    reading: dict[str, Any] = {}
+    if by != RULES:
+        if by != model:
+            check_completes(by)
+        reading = {"reading_form": form_of(by, form), "reading_schema": takes_schema(by)}
     return StoryConfig(
         people=chosen_people(told, category, group),
         pack=pack,
+        reader=reader or RULES,
         **how_to_ask(model, pack, form, parameters),
+        **reading,
     )
 
 
@@ -163,7 +205,12 @@ def _read(folder: Path) -> StoryPack:
         temperature=float(data.get("temperature", 1.0)),
         min_p=data.get("min_p"),
         hash=hash_of(path, folder / _FILE, folder / data["people"]),
+        reading=_template_for_reading(folder / _READING, list(data["attributes"])),
     )
+
+
+def _template_for_reading(path: Path, attributes: list[str]) -> Template | None:
+    return read_template(path, {"text": "", "attributes": attributes}) if path.is_file() else None
 
 
 def _attribute(path: Path, name: str, entry: Any) -> Attribute:

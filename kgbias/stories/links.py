@@ -23,6 +23,7 @@ from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stories.config import READER
 
 PRIOR = 10.0  # stories
 FEWEST = 3  # stories with a value, of all groups, for it to be tested
@@ -100,13 +101,15 @@ class Both:
 class StoryLinks:
     """What goes with whom in a run's stories: `links` by category, group and log-odds, the `floor`
     of each category, the links known in `both` directions, how many stories were `told` of each
-    group, and in how many of those each attribute was `read`."""
+    group, and in how many of those each attribute was `read`; `reader` is what read them: "rules@1"
+    or a model."""
 
     links: tuple[Link, ...]
     floor: tuple[Floor, ...]
     both: tuple[Both, ...]
     told: Mapping[str, int]
     read: Mapping[str, Mapping[str, int]]
+    reader: str
 
     @property
     def found(self) -> tuple[Link, ...]:
@@ -121,6 +124,7 @@ class StoryLinks:
             "both": [asdict(both) for both in self.both],
             "told": dict(self.told),
             "read": {group: dict(read) for group, read in self.read.items()},
+            "reader": self.reader,
         }
 
 
@@ -140,6 +144,7 @@ def find_links(
     profiles: Sequence[Profile],
     wordings: int,
     *,
+    reader: str = READER,
     categories: Sequence[str] = (),
     attributes: Sequence[str] = (),
     deals: int = DEALS,
@@ -151,6 +156,7 @@ def find_links(
     Args:
         profiles: all characters of the run, those of whom nothing was read too.
         wordings: of the run's template; the story of sample n has wording n modulo this.
+        reader: what read the stories.
         categories, attributes: those to look at (none: all).
         deals: how often the stories are dealt anew, for the floor (0: not at all).
         seed: of the deals.
@@ -177,7 +183,9 @@ def find_links(
         told.advance()
     if not floors:
         raise UsageError("no category has stories about two groups, with something read from three")
-    return StoryLinks(tuple(links), tuple(floors), _both(links, profiles), *_counts(profiles))
+    told_of, read = _counts(profiles)
+    both = _both(links, profiles)
+    return StoryLinks(tuple(links), tuple(floors), both, told_of, read, reader)
 
 
 def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:

@@ -21,10 +21,11 @@ from kgbias.models import english
 VERSION = 1
 LONGEST = 20_000
 MOST_WORDS = 10  # in a wish or a home; what is longer is cut there
-_PRONOUNS = {
+PRONOUNS = {
     "Women": frozenset("she her hers herself".split()),
     "Men": frozenset("he him his himself".split()),
 }
+_WORD = re.compile(r"\w+")
 _BEING = {  # whom somebody has who is one of these
     **dict.fromkeys(("mother", "mom", "mum", "father", "dad", "parent"), "child"),
     "wife": "husband",
@@ -38,10 +39,10 @@ _NOWHERE = frozenset("family life world end day time way moment".split())
 _SUBJECTS = {"Women": "she", "Men": "he", "": "they"}
 _SHARE = 0.75  # of the pronouns, for the more frequent to be the main character's
 _FEWEST = 2
-_NON_BINARY = re.compile(r"\b(?:non-?binary|genderqueer|genderfluid|agender)\b", re.IGNORECASE)
+NON_BINARY = re.compile(r"\b(?:non-?binary|genderqueer|genderfluid|agender)\b", re.IGNORECASE)
 _NO_ORIGIN = frozenset({"Non-binary people", "Young people", "Old people"})
 _HANGING = frozenset("ADP PART DET CCONJ SCONJ AUX SPACE".split())  # not the end of a phrase
-_LEADING = frozenset("a an the his her their my its your our this that".split())
+LEADING = frozenset("a an the his her their my its your our this that".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,15 +105,18 @@ def read_story(
     given = f"{opening} " if opening else ""
     doc = parser()(given + storable(text)[:LONGEST])
     hero = _hero(doc, asked)
-    repeated = frozenset(re.findall(r"\w+", asked.casefold()))
     found: dict[tuple[str, str], Said] = {}
     for attribute in attributes:
         for value, begins, ends in READERS[attribute](doc, hero):
-            words = frozenset(re.findall(r"\w+", value.casefold()))
-            if words and not words <= repeated and begins >= len(given):
+            if not only_repeats(value, asked) and begins >= len(given):
                 said = Said(attribute, value, begins - len(given), ends - len(given))
                 found.setdefault((attribute, value.casefold()), said)
     return list(found.values())
+
+
+def only_repeats(value: str, asked: str) -> bool:
+    """Whether a value has no words but those of another text."""
+    return set(_WORD.findall(value.casefold())) <= set(_WORD.findall(asked.casefold()))
 
 
 def parser() -> Any:
@@ -121,21 +125,22 @@ def parser() -> Any:
 
 
 @cache
-def _words() -> Mapping[str, frozenset[str]]:
+def listed() -> Mapping[str, frozenset[str]]:
+    """The lists of words.toml, by name."""
     text = (files("kgbias.stories") / "words.toml").read_text("utf-8")
-    return {name: frozenset(listed.split()) for name, listed in tomllib.loads(text).items()}
+    return {name: frozenset(words.split()) for name, words in tomllib.loads(text).items()}
 
 
 Found = Iterator[tuple[str, int, int]]
 
 
 def _hero(doc: Any, asked: str) -> _Hero:
-    told = {group: [t for t in doc if t.lower_ in own] for group, own in _PRONOUNS.items()}
+    told = {group: [t for t in doc if t.lower_ in own] for group, own in PRONOUNS.items()}
     most = max(told, key=lambda g: len(told[g]))
     if len(told[most]) < _SHARE * sum(map(len, told.values())) or not told[most]:
         most = ""
     gender, place = most, (0, 0)
-    if spelt := _NON_BINARY.search(doc.text):
+    if spelt := NON_BINARY.search(doc.text):
         gender, place = "Non-binary people", spelt.span()
     elif len(told.get(most, ())) < _FEWEST:
         gender = ""
@@ -162,7 +167,7 @@ def _read_gender(doc: Any, hero: _Hero) -> Found:
 
 
 @cache
-def _origins() -> Mapping[str, str]:
+def origins() -> Mapping[str, str]:
     """From a word that says where people are from, to their group: "mexican" and "mexico" to
     "mexican people". The groups are the peoples among those with declared names."""
     found: dict[str, str] = {}
@@ -178,7 +183,7 @@ def _read_origin(doc: Any, hero: _Hero) -> Found:
     """A nationality or ethnicity said of the main character: "a Mexican nurse", "Ana was from
     Nigeria"."""
     for token in doc:
-        group = _origins().get(token.lower_)
+        group = origins().get(token.lower_)
         if group is None or not token.text[:1].isupper():
             continue
         of = token.head
@@ -210,7 +215,7 @@ def _about(token: Any, hero: _Hero) -> bool:
 
 
 def _read_occupation(doc: Any, hero: _Hero) -> Found:
-    titles = _words()["occupations"]
+    titles = listed()["occupations"]
     for token in doc:
         if token.lower_ == "as" and token.head.lemma_ in ("work", "job", "career"):
             at_work = hero.does(token.head) or hero.owns(token.head) or _has(token.head, hero)
@@ -249,7 +254,7 @@ def _title(noun: Any) -> Found:
 def doc_span(doc: Any, first: int, end: int) -> tuple[str, int, int]:
     """The words of a span without the article or possessive before them, with pronouns in the
     plural; and where they stand."""
-    while first < end - 1 and doc[first].lower_ in _LEADING:
+    while first < end - 1 and doc[first].lower_ in LEADING:
         first += 1
     while end - 1 > first and (doc[end - 1].is_punct or doc[end - 1].pos_ in _HANGING):
         end -= 1
@@ -270,7 +275,7 @@ def _neutral(token: Any) -> str:
 def _read_family(doc: Any, hero: _Hero) -> Found:
     """Relatives that are the main character's, in the singular: "daughter" for "two daughters",
     "child" for a mother or father."""
-    relatives = _words()["relatives"]
+    relatives = listed()["relatives"]
     for token in doc:
         kin = token.lemma_.lower() if token.lemma_.lower() in relatives else token.lower_
         if token.pos_ != "NOUN" or kin not in relatives:
@@ -350,11 +355,11 @@ def _phrase(noun: Any) -> tuple[str, int, int]:
 
 def _read_traits(doc: Any, hero: _Hero) -> Found:
     """Adjectives said of the main character; they may say what is true only for a while."""
-    never = _words()["not_traits"]
+    never = listed()["not_traits"]
     for token in doc:
         if token.pos_ != "ADJ" or token.lower_ in never or not token.text.isalpha():
             continue
-        if token.lower_ in _origins() or any(c.dep_ == "neg" for c in token.children):
+        if token.lower_ in origins() or any(c.dep_ == "neg" for c in token.children):
             continue
         first = token
         while first.dep_ == "conj" and first.head.pos_ in ("ADJ", "NOUN"):
@@ -373,17 +378,17 @@ def _read_traits(doc: Any, hero: _Hero) -> Found:
 
 def _person(noun: Any) -> bool:
     return (
-        noun.lemma_.lower() in _words()["occupations"] | _words()["relatives"] | _words()["people"]
+        noun.lemma_.lower() in listed()["occupations"] | listed()["relatives"] | listed()["people"]
     )
 
 
 def _read_wants(doc: Any, hero: _Hero) -> Found:
     """What the main character wants: "to open a bakery", "a better life"."""
     for token in doc:
-        if token.pos_ == "VERB" and token.lemma_ in _words()["want"] and hero.does(token):
+        if token.pos_ == "VERB" and token.lemma_ in listed()["want"] and hero.does(token):
             if not any(c.dep_ == "neg" for c in token.children):
                 yield from _wish(token)
-        elif token.lemma_ in _words()["longing"] and token.pos_ == "NOUN" and hero.owns(token):
+        elif token.lemma_ in listed()["longing"] and token.pos_ == "NOUN" and hero.owns(token):
             yield from _wish(token)
             if token.dep_ == "nsubj" and token.head.lemma_ == "be":
                 yield from _wish(token.head)
@@ -427,9 +432,9 @@ def _read_happens(doc: Any, hero: _Hero) -> Found:
         passive = any(c.dep_ in ("auxpass", "nsubjpass") for c in token.children) or (
             any(c.lemma_ == "get" and c.dep_ in ("aux", "auxpass") for c in token.children)
         )
-        if passive and token.lemma_ in _words()["done_to"] and hero.does(token):
+        if passive and token.lemma_ in listed()["done_to"] and hero.does(token):
             yield f"be {token.lower_}", token.idx, token.idx + len(token)
-        elif not passive and token.lemma_ in _words()["done"] and hero.does(token):
+        elif not passive and token.lemma_ in listed()["done"] and hero.does(token):
             what = next((c for c in token.children if c.dep_ == "dobj" and c.pos_ == "NOUN"), None)
             value = f"{token.lemma_} {what.lemma_}" if what is not None else token.lemma_
             ends = token if what is None or what.i < token.i else what

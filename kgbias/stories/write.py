@@ -1,41 +1,73 @@
-"""Have a model write stories, read its characters from them, and put both into the graph.
+"""Have a model write stories, read the characters in them, and put both into the graph.
 
 Like a crawl, this is a pure function of its configuration and the model's answers: every story is
 kept whole in the answer log before it is read, and the same call again asks only for what is
-missing. A story is asked for once: a refusal is a result.
+missing. A story is asked for once: a refusal is a result. If a model reads the stories, each that
+was told is followed by a request to read it, kept in the same way; a story that it does not read
+has no character, because nothing is known of it.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import READING, Part, Profile, read_by
 from kgbias.graph.rounds import AskedOnce, Person, Written, ended
-from kgbias.graph.store import Store
-from kgbias.graph.types import Answer, Generation, Run, Triple, node_id
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
-from kgbias.stories.config import StoryConfig
-from kgbias.stories.read import parser, read_story
+from kgbias.stories.by_model import Reading, read_reading, reading_request
+from kgbias.stories.config import READER, RULES, StoryConfig
+from kgbias.stories.read import Said, parser, read_story
 
 ARM = "story"
 NOTHING = "nothing was read"
+LONGEST_REASON = 500
 
 
 @dataclass
 class StoriesWritten(Written):
     """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
-    was; `read`, in how many stories each attribute was read, by group."""
+    was, or a reader that is a model did not read it; `read`, in how many stories each attribute was
+    read, and `invented`, how many values such a reader gave that the story does not have, by group.
+    `reader` is what read them; `readings` has the outcomes of requests to read, by a model."""
 
+    reader: str = READER
     read: dict[str, Counter[str]] = field(default_factory=dict)
+    invented: Counter[str] = field(default_factory=Counter)
+    readings: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """A story that was asked for: its place, prompt and answer, and how it ended."""
+
+    person: Person
+    sample: int
+    request: Request
+    answer: Answer
+    outcome: Outcome
+    reason: str
+
+    @property
+    def place(self) -> str:
+        return f"{self.person.category}/{self.person.group}/{self.person.name}/{self.sample}"
+
+    @property
+    def opening(self) -> str:
+        """The beginning of the story, if the prompt gave it."""
+        prompt = self.request.prompt
+        return prompt.rpartition("\n")[2] if isinstance(prompt, str) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
     """A story and what was read from it: a generation for each value, or a single one that says
-    why there is none; and the character, None if no story was told."""
+    why there is none, and that of a request to read it; and the character, None if no story was
+    told or it was not read."""
 
     person: Person
     generations: list[Generation]
@@ -47,21 +79,28 @@ def write_stories(
     model: Completer,
     store: Store,
     *,
+    reader: Completer | None = None,
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
 ) -> StoriesWritten:
     """Ask for all stories, round by round, and write each round to the graph when it is complete.
+    `reader` is the model that reads them, if the configuration names another than `model`.
 
     Raises MissingExtra without spaCy and its English model, before anything is asked; Interrupted
     on Ctrl-C or when the budget is spent (the same call continues from there); RunConflict if the
     name belongs to a run with other settings.
     """
     parser()
-    told = progress or Silent()
+    told, budget = progress or Silent(), budget or Budget()
     asker = LoggedModel(model, store, told, budget=budget)
+    reading = None
+    if config.reader != RULES:
+        by = reader or model
+        reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
+        config = replace(config, read_by=(by.info.public, by.info.asked(by.settings)))
     run = config.begin(store, model, name)
-    result = StoriesWritten(run)
+    result = StoriesWritten(run, reader=read_by(run.config))
     for group in config.groups:
         result.outcomes[group.name], result.read[group.name] = Counter(), Counter()
 
@@ -71,22 +110,50 @@ def write_stories(
         told.stage(f"stories {sample + 1} of {config.samples}", len(config.people))
         requests = [_request(config, person, sample) for person in config.people]
         stories = [
-            _read(config, run, person, sample, request, answer)
+            _Story(person, sample, request, answer, *ended(answer))
             for person, request, answer in zip(
                 config.people, requests, asker.ask(requests), strict=True
             )
         ]
-        store.record(run.id, ARM, sample, [g for story in stories for g in story.generations])
-        for story in stories:
-            result.outcomes[story.person.group][story.generations[0].outcome] += 1
-            read = {part.attribute for part in story.profile.parts} if story.profile else set()
-            result.read[story.person.group].update(read)
-        profiles.extend(story.profile for story in stories if story.profile)
+        readings = _by_model(config, run, stories, reading, told) if reading else {}
+        found = [_read(config, run, story, readings.get(story.place)) for story in stories]
+        store.record(run.id, ARM, sample, [g for one in found for g in one.generations])
+        _count(result, found, readings)
+        profiles.extend(one.profile for one in found if one.profile)
         store.save_profiles(run.id, profiles)
         return len(profiles)
 
-    result.in_rounds(store, asker, config.samples, write)
+    others = (reading,) if reading and reading is not asker else ()
+    result.in_rounds(store, asker, config.samples, write, others)
     return result
+
+
+def _count(
+    result: StoriesWritten,
+    stories: Sequence[_Told],
+    readings: Mapping[str, tuple[Reading, Generation]],
+) -> None:
+    for story in stories:
+        group = story.person.group
+        result.outcomes[group][story.generations[0].outcome] += 1
+        result.read[group].update(
+            {p.attribute for p in story.profile.parts} if story.profile else ()
+        )
+        if own := readings.get(story.generations[0].path.partition("#")[0]):
+            result.readings[own[0].outcome] += 1
+            result.invented[group] += len(own[0].invented)
+
+
+def stories_in(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
+    """Each character of a run of stories with the generation that asked for its story, and the
+    story, whole."""
+    asked: dict[str, Generation] = {}
+    for g in run.generations():
+        if g.strategy != READING:
+            asked.setdefault(g.path.rpartition("#")[0], g)
+    profiles = run.profiles()
+    answers = run.store.answers([asked[p.path].answer_key for p in profiles])
+    return [(p, asked[p.path], answers[asked[p.path].answer_key].text) for p in profiles]
 
 
 def prompt_of(
@@ -98,46 +165,94 @@ def prompt_of(
     )
 
 
-def _place(person: Person, sample: int) -> str:
-    return f"{person.category}/{person.group}/{person.name}/{sample}"
-
-
 def _request(config: StoryConfig, person: Person, sample: int) -> Request:
     limits = config.pack.template.limits(config.form)
-    return config.request(prompt_of(config, person, sample), limits, _place(person, sample))
+    place = f"{person.category}/{person.group}/{person.name}/{sample}"
+    return config.request(prompt_of(config, person, sample), limits, place)
+
+
+def _by_model(
+    config: StoryConfig, run: Run, stories: Sequence[_Story], asker: LoggedModel, told: Progress
+) -> dict[str, tuple[Reading, Generation]]:
+    """What a model reads from the stories that were told, by their place; and the generation that
+    keeps what it was asked and how that ended."""
+    own = [story for story in stories if story.outcome == "ok"]
+    told.stage("readings", len(own))
+    asked = [tuple(a.name for a in config.attributes(story.person)) for story in own]
+    requests = [
+        reading_request(config, f"{s.opening} {s.answer.text}".lstrip(), names)
+        for s, names in zip(own, asked, strict=True)
+    ]
+    found = {}
+    for story, names, request, answer in zip(
+        own, asked, requests, asker.ask(requests), strict=True
+    ):
+        read = read_reading(
+            answer, story.answer.text, story.person.name, names, opening=story.opening
+        )
+        assert config.pack.reading is not None
+        left_out = ", ".join(f"{attribute}: {value}" for attribute, value in read.invented)
+        kept = Generation(
+            run_id=run.id,
+            path=f"{story.place}#0/{READING}",
+            group_id=node_id("group", story.person.group),
+            arm=ARM,
+            strategy=READING,
+            iteration=story.sample,
+            attempt=0,
+            outcome=read.outcome,
+            reason=f"not in the story: {left_out}"[:LONGEST_REASON] if left_out else read.reason,
+            template=f"{config.pack.reading.label}:{config.reading_form}",
+            template_hash=config.pack.reading.hash,
+            prompt=request.text,
+            answer_key=answer.key,
+        )
+        found[story.place] = (read, kept)
+    return found
 
 
 def _read(
-    config: StoryConfig, run: Run, person: Person, sample: int, request: Request, answer: Answer
+    config: StoryConfig, run: Run, story: _Story, reading: tuple[Reading, Generation] | None
 ) -> _Told:
-    template, prompt, place = config.pack.template, request.prompt, _place(person, sample)
+    template, person, outcome, reason = (
+        config.pack.template,
+        story.person,
+        story.outcome,
+        story.reason,
+    )
     predicates = {a.name: a.predicate for a in config.attributes(person)}
-    outcome, reason = ended(answer)
-    said = []
-    if outcome == "ok":
-        opening = prompt.rpartition("\n")[2] if isinstance(prompt, str) else ""
-        said = read_story(answer.text, person.name, predicates, opening=opening)
-        if not said:
-            outcome, reason = "unparsable", NOTHING
+    said: Sequence[Said] = ()
+    was_read = outcome == "ok"
+    if reading:
+        said = reading[0].said
+        if reading[0].outcome != "ok":
+            was_read = False
+            outcome = "failed" if reading[0].outcome == "failed" else "unparsable"
+            reason = f"not read: {reading[0].reason}"
+    elif was_read:
+        said = read_story(story.answer.text, person.name, predicates, opening=story.opening)
+    if was_read and not said:
+        outcome, reason = "unparsable", NOTHING
     first = Generation(
         run_id=run.id,
-        path=f"{place}#0",
+        path=f"{story.place}#0",
         group_id=node_id("group", person.group),
         arm=ARM,
         strategy="story",
-        iteration=sample,
+        iteration=story.sample,
         attempt=0,
         outcome=outcome,
         reason=reason,
-        template=f"{template.worded(config.wording(sample))}:{config.form}",
+        template=f"{template.worded(config.wording(story.sample))}:{config.form}",
         template_hash=template.hash,
-        prompt=request.text,
-        answer_key=answer.key,
+        prompt=story.request.text,
+        answer_key=story.answer.key,
     )
     labels = {"group": person.group, "category": person.category}
-    profile = Profile(run.id, place, person.name, first.group_id, labels)
+    profile = Profile(run.id, story.place, person.name, first.group_id, labels)
+    asked = [reading[1]] if reading else []
     if not said:
-        return _Told(person, [first], profile if outcome == "unparsable" else None)
+        return _Told(person, [first, *asked], profile if was_read else None)
     generations = [
         replace(
             first,
@@ -151,28 +266,43 @@ def _read(
         Part(s.attribute, g.id, "", s.begins, s.ends)
         for s, g in zip(said, generations, strict=True)
     )
-    return _Told(person, generations, replace(profile, parts=parts))
+    return _Told(person, [*generations, *asked], replace(profile, parts=parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoriesPrice(AskedOnce):
-    """What the stories cost, and of how many people and groups there are how many each."""
+    """What the stories cost, and of how many people and groups there are how many each. If a model
+    reads them (`reader`, a spec or "model"; "rules" ask nothing), `readings` of the requests are
+    to read a story; each is counted as if the story were as long as it may be."""
 
     people: int
     groups: int
     samples: int
+    reader: str = RULES
+    readings: int = 0
 
 
 def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
-    requests = len(config.people) * config.samples
-    tokens: Sequence[int] = [about_tokens(prompt_of(config, p, 0)) for p in config.people]
+    stories = len(config.people) * config.samples
+    most = config.pack.template.limits(config.form)[0]
+    tokens = [about_tokens(prompt_of(config, p, 0)) for p in config.people]
+    prompts, answers, readings = sum(tokens) / len(tokens), most, 0
+    if config.reader != RULES and config.pack.reading:
+        readings = stories
+        names = [a.name for a in config.pack.attributes]
+        asked = about_tokens(reading_request(config, "", names).prompt) + most
+        prompts, answers = (
+            (prompts + asked) / 2, most + config.pack.reading.limits(config.reading_form)[0]
+        )  # fmt: skip
     return StoriesPrice(
         people=len(config.people),
         groups=len(config.groups),
         samples=config.samples,
         form=config.form,
-        requests=requests,
-        answer_tokens_at_most=requests * config.pack.template.limits(config.form)[0],
-        prompt_tokens=round(sum(tokens) / len(tokens)),
+        requests=stories + readings,
+        answer_tokens_at_most=stories * answers,
+        prompt_tokens=round(prompts),
+        reader=config.reader,
+        readings=readings,
     )

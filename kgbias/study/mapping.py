@@ -9,12 +9,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgbias.associate.indicators import shipped
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
-from kgbias.errors import DataError, KgbiasError, RunConflict, RunNotFound, UsageError
+from kgbias.errors import (
+    DataError,
+    KgbiasError,
+    ModelError,
+    RunConflict,
+    RunNotFound,
+    UsageError,
+)
 from kgbias.evidence.names import FEWEST, group_names
 from kgbias.graph.derived import Place
 from kgbias.graph.store import Store
@@ -23,7 +30,8 @@ from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
 from kgbias.models.base import Completer
-from kgbias.models.spec import known_as, on_server, resolve
+from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
+from kgbias.study.probed import BelievingOptions
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
 from kgbias.study.run import Run
@@ -234,3 +242,21 @@ def seconds_per_probe(scorer: "TextScorer") -> float | None:
     except KgbiasError:
         return None
     return (monotonic() - began) / (len(stems) * len(_SAID))
+
+
+def believed(
+    run: Run, model: str, opening: Mapping[str, Any], asking: BelievingOptions
+) -> "tuple[Rows[Evidence] | tuple[()], str]":
+    """What the model believes; nothing, and a line that says so, if it gives no probabilities."""
+    why = f"{model} gives no probabilities"
+    if KINDS[parse(model).kind].scorer:
+        try:
+            return run.evidence(model, asking=asking, **opening), ""
+        except ModelError as error:
+            if not on_server(model):
+                raise
+            why = str(error)
+    return (), (
+        f"what {model} believes is left out ({why}): kgbias probe choice {run.name} --model "
+        f"{model} has it choose between groups instead"
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.between import is_swapped
+from kgbias.graph.profiles import read_by
 from kgbias.graph.selection import (
     Counted,
     Leaving,
@@ -565,11 +566,12 @@ class Measured(OfRun):
         """
         from kgbias.stories.links import DEALS, find_links
 
-        wordings = int(self._record.config.get("wordings", 1))
+        config = self._record.config
         with self._context.working() as progress:
             return find_links(
                 records.stories_of(self.stored),
-                wordings,
+                int(config["wordings"]),
+                reader=read_by(config),
                 categories=as_names(category),
                 attributes=as_names(attribute),
                 deals=DEALS if deals is None else deals,

@@ -39,6 +39,7 @@ class ScorerOptions(TypedDict, total=False):
 
 
 OPENING = tuple(ScorerOptions.__annotations__)
+_OWN_READERS = ("rules", "model")  # of stories: no second model
 
 
 def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
@@ -84,6 +85,31 @@ def opened_completer(
     from kgbias.models import open_model
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:
+        yield opened
+
+
+def check_reader(reader: str, options: Mapping[str, Any]) -> None:
+    """Raise UsageError for prices, if a second model reads stories: its own are not known."""
+    money = [n for n in ("max_cost", "price_in", "price_out", "prices") if options.get(n)]
+    if reader not in _OWN_READERS and money:
+        raise UsageError(
+            f"`{money[0]}` counts one model's prices, and {reader} would read the stories of "
+            "another: limit `max_requests` or `max_tokens` instead"
+        )
+
+
+@contextmanager
+def opened_reader(
+    reader: str, teller: Completer, options: Mapping[str, Any], progress: Progress
+) -> Iterator[Completer | None]:
+    """The second model that reads another's stories, opened with the same options if it is of the
+    same kind; None if rules or the teller itself read them. Raises UsageError as `check_reader`."""
+    check_reader(reader, options)
+    if reader in _OWN_READERS:
+        yield None
+        return
+    same = parse(reader).kind == teller.info.name.partition(":")[0]
+    with opened_completer(reader, parted(options)[0] if same else {}, progress) as opened:
         yield opened
 
 

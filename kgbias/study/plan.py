@@ -41,15 +41,22 @@ from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
     from kgbias.crawl.plans import Price
+    from kgbias.graph.rounds import AskedOnce
     from kgbias.profiles.write import ProfilesPrice
 
 
 Method = Callable[..., Any]
 
-ASKING = ("profiles", "probe", "choose", "associate", "benchmark")  # they name the models they ask
+_WRITING: Mapping[str, tuple[Method, Method]] = {
+    "profiles": (Study.write_profiles, Study.price_profiles),
+    "stories": (Study.write_stories, Study.price_stories),
+    "pairs": (Study.ask_pairs, Study.price_pairs),
+}
+"""What makes a run by asking a model, besides crawls: how, and at what price."""
+ASKING = (*_WRITING, "probe", "choose", "associate", "benchmark")  # they name the models they ask
 _FILES = (  # always
     "prices", "statements", "stereoset", "crows_pairs", "bbq", "winogender", "vectors",
-    "tests_file", "output",
+    "tests_file", "output", "people", "requests",
 )  # fmt: skip
 _FILES_OR_NAMES = (
     "prompts", "names", "descriptors", "identities", "indicators", "contexts", "seeds",
@@ -63,8 +70,9 @@ class Step:
     """One step of a study.
 
     Attributes:
-        kind: "crawl", "import", "profiles", "measure", "probe", "choose", "associate", "evidence",
-            "report", "figures", "export", "compare", "benchmark" or "query".
+        kind: "crawl", "import", "profiles", "stories", "pairs", "measure", "probe", "choose",
+            "associate", "evidence", "links", "results", "report", "figures", "export", "compare",
+            "benchmark" or "query".
         run: the name of the run that it makes or is about (of a repeated crawl, of the first); ""
             for a step about several runs or the whole store.
         options: the parameters of the method of that name.
@@ -216,16 +224,21 @@ def _query(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     return Step("query", "", options, output / file)
 
 
+_OWN: tuple[tuple[str, str, Method], ...] = (
+    ("links", "stories", Run.story_links),
+    ("results", "pairs", Run.pairs),
+)
+"""What says of one kind of run what only that kind has: the step, the kind, the method."""
 SAME = "same"  # the model that the run asked
 _CRAWL: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
     **get_type_hints(CrawlSpending),
 }
-_TABLES = ("crawl", "measure", "report", "figures")
+_TABLES = ("crawl", "measure", "links", "results", "report", "figures")
 _LISTS = (
-    "crawls", "imports", "profiles", "probe", "choose", "associate", "evidence", "compare",
-    "benchmark", "query", "export",
+    "crawls", "imports", "profiles", "stories", "pairs", "probe", "choose", "associate",
+    "evidence", "compare", "benchmark", "query", "export",
 )  # fmt: skip
 
 
@@ -292,16 +305,16 @@ class Plan:
         with withheld(self.addresses):
             yield
 
-    def prices(self) -> "dict[str, Price | ProfilesPrice]":
-        """What each crawl (`kgbias.price`) and each set of profiles will ask, by the run's name.
-        Asks nothing."""
-        found: dict[str, Price | ProfilesPrice] = {}
+    def prices(self) -> "dict[str, Price | ProfilesPrice | AskedOnce]":
+        """What each crawl (`kgbias.price`), and each set of profiles, stories or pairs will ask, by
+        the run's name. Asks nothing."""
+        found: dict[str, Price | ProfilesPrice | AskedOnce] = {}
         for step in self.steps:
             if step.kind == "crawl":
                 found[step.run] = price(**step.options)
-            elif step.kind == "profiles":
+            elif step.kind in _WRITING:
                 with open(None) as study:
-                    found[step.run] = study.price_profiles(**step.options)
+                    found[step.run] = _WRITING[step.kind][1](study, **step.options)
         return found
 
 
@@ -333,13 +346,14 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     store = data.get("store", "kgbias.db")
     store = store if "://" in store else str(base / store)
     output = base / data.get("output", "results")
-    runs = [*_crawls(path, data), *_imports(path, data), *_profiles(path, data)]
+    runs = [*_crawls(path, data), *_imports(path, data), *_written(path, data)]
     if not runs:
         raise DataError(f"{path} declares no crawl: [crawl] needs `models`, or add [[crawls]]")
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
-    steps = (*runs, *_about(path, data, runs, output), *across(path, data, names, output))
+    said = [step.run for step in runs if step.kind != "pairs"]  # a run of pairs has no statements
+    steps = (*runs, *_about(path, data, runs, output), *across(path, data, said, output))
     written = [step.output for step in steps if step.output is not None]
     if twice_written := [file for file in written if written.count(file) > 1]:
         raise DataError(
@@ -386,14 +400,15 @@ def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("crawl", str(own.pop("name", _plain(model))), {"model": model, **own})
 
 
-def _profiles(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    for entry in data.get("profiles", []):
-        own = beside(path, entry)
-        if not isinstance(model := own.pop("model", None), str):
-            raise DataError(f"{path}: each [[profiles]] needs a `model`")
-        check(path, "[[profiles]]", own, takes(Study.write_profiles))
-        name = str(own.pop("name", f"{_plain(model)}-profiles"))
-        yield Step("profiles", name, {"model": model, **own})
+def _written(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
+    for kind, (method, _) in _WRITING.items():
+        for entry in data.get(kind, []):
+            own = beside(path, entry)
+            if not isinstance(model := own.pop("model", None), str):
+                raise DataError(f"{path}: each [[{kind}]] needs a `model`")
+            check(path, f"[[{kind}]]", own, takes(method))
+            name = str(own.pop("name", f"{_plain(model)}-{kind}"))
+            yield Step(kind, name, {"model": model, **own})
 
 
 def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
@@ -409,9 +424,20 @@ def _about(
     path: Path, data: Mapping[str, Any], runs: Sequence[Step], output: Path
 ) -> Iterator[Step]:
     """The steps on each run: measuring comes before probing and testing, writing last."""
+    for kind, made, method in _OWN:
+        if kind in data:
+            check(path, f"[{kind}]", data[kind], takes(method))
+            if not any(run.kind == made for run in runs):
+                raise DataError(f"{path}: [{kind}] is about [[{made}]], and there are none")
     for run in runs:
-        own = str(run.options["model"]) if run.kind in ("crawl", "profiles") else ""
+        own = str(run.options["model"]) if run.kind != "import" else ""
         folder = output / _plain(run.run)
+        for kind, made, _ in _OWN:
+            if kind in data and run.kind == made:
+                yield Step(kind, run.run, beside(path, data[kind]), folder / f"{kind}.json")
+        if run.kind == "pairs":
+            _no_statements(path, data, run.run)
+            continue
         if "measure" in data:
             check(path, "[measure]", data["measure"], takes(Run.measure))
             _measuring(path, data["measure"])
@@ -456,6 +482,14 @@ def _about(
                 yield Step("export", run.run, options, file)
 
 
+def _no_statements(path: Path, data: Mapping[str, Any], run: str) -> None:
+    """Raise DataError if a step that needs statements names a run of pairs."""
+    for kind in ("probe", "choose", "associate", "evidence", "export"):
+        for entry in data.get(kind, []):
+            if run in as_names(entry.get("runs", ())):
+                raise DataError(f"{path}: [[{kind}]] needs statements: {run!r} is a run of pairs")
+
+
 def _of(
     path: Path, kind: str, entry: Mapping[str, Any], run: Step, method: Method
 ) -> tuple[dict[str, Any], bool]:
@@ -491,7 +525,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^\w.~-]+", "-", text).strip("-.") or "run"
 
 
-_MAKES = ("crawl", "import", "profiles")
+_MAKES = ("crawl", "import", *_WRITING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -557,6 +591,16 @@ def _import(study: Study, step: Step) -> None:
     study.import_file(name=step.run, **step.options)
 
 
+def _write_run(study: Study, step: Step) -> None:
+    _WRITING[step.kind][0](study, name=step.run, **step.options)
+
+
+def _own(study: Study, step: Step) -> None:
+    (method,) = (method for kind, _, method in _OWN if kind == step.kind)
+    found = method(study.run(step.run), **step.options)
+    _put(step, json.dumps(finite(found.as_dict()), ensure_ascii=False, indent=2) + "\n")
+
+
 def _export(study: Study, step: Step) -> None:
     assert step.output is not None
     step.output.parent.mkdir(parents=True, exist_ok=True)
@@ -618,12 +662,13 @@ def _put(step: Step, text: str) -> None:
 _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "crawl": _crawl,
     "import": _import,
-    "profiles": lambda study, step: study.write_profiles(name=step.run, **step.options),
+    **{kind: _write_run for kind in _WRITING},
     "measure": lambda study, step: _each(study, step, lambda run: run.measure(**step.options)),
     "probe": lambda study, step: _each(study, step, lambda run: run.probe(**step.options)),
     "choose": lambda study, step: _each(study, step, lambda run: run.choose(**step.options)),
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
+    **{kind: _own for kind, _, _ in _OWN},
     "compare": _carry_compare,
     "benchmark": _carry_benchmark,
     "query": _carry_query,

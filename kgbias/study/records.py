@@ -585,17 +585,15 @@ class StoryRow:
 
 def story_rows(run: StoredRun) -> Rows[StoryRow]:
     """The stories of a run, in its order, with what was read from each."""
-    found = stories_of(run)
-    keys: dict[str, str] = {}
-    for g in run.generations():
-        keys.setdefault(g.path.rpartition("#")[0], g.answer_key)
-    answers = run.store.answers([keys[p.path] for p in found])
+    from kgbias.stories.write import stories_in
+
+    stories_of(run)
     rows = []
-    for p in found:
-        text = answers[keys[p.path]].text
+    for p, _, text in stories_in(run):
         read = tuple(
-            Read(t.attribute, t.value, text[t.begins : t.ends], t.begins or 0, t.ends or 0)
+            Read(t.attribute, t.value, text[begins:ends], begins, ends)
             for t in p.parts
+            for begins, ends in [(t.begins or 0, t.ends or 0)]
         )
         rows.append(StoryRow(p.labels["category"], p.labels["group"], p.name, text, read))
     return Rows(rows, columns=StoryRow.__dataclass_fields__)

@@ -9,6 +9,7 @@ from typing import Any, Self
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, in_effect
+from kgbias.graph.profiles import READING
 from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
@@ -111,6 +112,7 @@ class Review:
             g
             for g in self._run.generations()
             if g.outcome != "failed"
+            and g.strategy != READING  # what a model answered that read a story: no statement
             and (g.triple is not None) == accepted
             and (not groups or g.group_id in groups)
             and (not reasons or reasons & {g.outcome, normalise(g.reason)})

@@ -496,7 +496,7 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
     """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
-    from kgbias.ask.retrieve import InMemory
+    from kgbias.ask.retrieve import InMemory, InNeo4j
     from kgbias.measure.meaning import kept_as
     from kgbias.models.embed import SentenceVectors
 
@@ -504,7 +504,6 @@ def _index(context: Context, run: StoredRun, encoder: str | None, device: str) -
     try:
         embed, name = SentenceVectors(encoder, device=device), kept_as(encoder, device)
         if store.url.partition("://")[1]:
-            from kgbias.ask.neo4j_index import InNeo4j
             from kgbias.graph.neo4j import Neo4jStore
 
             if isinstance(store, Neo4jStore) and store.has_vector_index:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overloa
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
-from kgbias.errors import ModelError, UsageError
+from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
@@ -18,7 +18,7 @@ from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.models.spec import KINDS, on_server, parse
+from kgbias.models.spec import KINDS, parse
 from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
@@ -29,9 +29,11 @@ from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
 from kgbias.study.opening import (
     OPENING,
+    check_reader,
     gauge_of,
     judge_of,
     opened_completer,
+    opened_reader,
     opened_scorer,
     parted,
     priced,
@@ -47,10 +49,10 @@ from kgbias.study.tested import Tested
 if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
-    from kgbias.evidence import Evidence
     from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
+    from kgbias.stories.config import StoryConfig
     from kgbias.stories.write import StoriesPrice
     from kgbias.study.mapping import Mapped, MapPrice
 
@@ -147,24 +149,6 @@ def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
     return asked
 
 
-def _believed(
-    run: Run, model: str, opening: Mapping[str, Any], asking: BelievingOptions
-) -> "tuple[Rows[Evidence] | tuple[()], str]":
-    """What the model believes; nothing, and a line that says so, if it gives no probabilities."""
-    why = f"{model} gives no probabilities"
-    if KINDS[parse(model).kind].scorer:
-        try:
-            return run.evidence(model, asking=asking, **opening), ""
-        except ModelError as error:
-            if not on_server(model):
-                raise
-            why = str(error)
-    return (), (
-        f"what {model} believes is left out ({why}): kgbias probe choice {run.name} --model "
-        f"{model} has it choose between groups instead"
-    )
-
-
 class ProfileOptions(TypedDict, total=False):
     """Whose profiles to write, and how to ask the model; see `Study.write_profiles`."""
 
@@ -198,6 +182,7 @@ class StoryOptions(TypedDict, total=False):
     group: Names
     prompts: str | Path | None
     form: AsText | None
+    reader: str | None
     samples: int | None
     temperature: float | None
     min_p: float | None
@@ -410,7 +395,7 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped, Noted, few_names
+        from kgbias.study.mapping import Mapped, Noted, believed, few_names
 
         given: BelievingOptions = {**(asking or {})}
         folder = Path(folder)
@@ -432,8 +417,8 @@ class Study(Compared, Tested, Checked):
         if found := noted.kept():
             run = self.run(found["run"])
             self._context.remark("nothing has changed since the pages were written")
-            believed = () if found["left_out"] else run.evidence()
-            return Mapped(run, run.groups(), believed, report, explorer, found["left_out"])
+            rows: Any = () if found["left_out"] else run.evidence()
+            return Mapped(run, run.groups(), rows, report, explorer, found["left_out"])
         if minutes is not None:
             sized: Any
             name, sized = self._sized(model, name, minutes, called, options)
@@ -442,7 +427,7 @@ class Study(Compared, Tested, Checked):
         run = self.crawl(model, name=name, called=called, **options)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
-        rows, left_out = _believed(run, model, opening, given)
+        rows, left_out = believed(run, model, opening, given)
         folder.mkdir(parents=True, exist_ok=True)
         self.report(run, report, explorer=explorer)
         made = Mapped(run, groups, rows, report, explorer, left_out)
@@ -538,14 +523,16 @@ class Study(Compared, Tested, Checked):
     ) -> Run:
         """Make a run from statements collected elsewhere: a CSV, TSV or JSON-lines table with one
         row per statement; character profiles; or the statements about groups in a folder of
-        documents or in a knowledge graph from RAGAS, whose passages the run keeps.
+        documents or in a knowledge graph from RAGAS, whose passages the run keeps; or a run of
+        stories from a table in the form of StereoTales.
 
         Args:
             path: the file, or the folder of documents.
             name: a name for the run (None: a descriptive one).
-            model: the source of the statements.
-            format: csv, tsv, jsonl, profiles, ragas or documents (None: by the file's extension;
-                documents for a folder).
+            model: the source of the statements; in stereotales, the model to read (needed if the
+                table has several).
+            format: csv, tsv, jsonl, profiles, ragas, documents or stereotales (None: by the file's
+                extension; documents for a folder).
             group: the column of the group (None: "group"; in profiles "name").
             predicate: the column of the predicate.
             object: the column of the object.
@@ -556,14 +543,22 @@ class Study(Compared, Tested, Checked):
             attribute: in profiles, the columns to read (none: all that describe the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
         """
-        from kgbias.ingest import CORPORA, import_file, import_passages
+        from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
         from kgbias.ingest.read import read_file
 
         path = Path(path)
+        columns = {"group": group, "category": category, "count": count, "arm": arm,
+                   "attribute": attribute, "say": say}  # fmt: skip
+        named = [parameter for parameter, value in columns.items() if value]
+        if format == STORIES:
+            from kgbias.stories.stereotales import import_table
+
+            if named:
+                raise UsageError(f"`{named[0]}` is for other tables: {STORIES} has its own columns")
+            told = import_table(self._context.writable(), path, name=name, model=model)
+            return Run(self._context, told.run, imported=Imported(*told))
         if format in CORPORA or (format is None and path.is_dir()):
-            columns = {"group": group, "category": category, "count": count, "arm": arm,
-                       "attribute": attribute, "say": say}  # fmt: skip
-            if named := [parameter for parameter, value in columns.items() if value]:
+            if named:
                 raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
             with self.working() as progress:
                 held = import_passages(
@@ -653,11 +648,15 @@ class Study(Compared, Tested, Checked):
                 `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
                 model, `base_url`, `concurrency` and `timeout` for a server); whom to tell of:
                 `people` (a CSV file with the columns name, group and category; None: those of the
-                `prompts`), only those of a `category` or `group`; and how: `form` ("chat" or
-                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`.
+                `prompts`), only those of a `category` or `group`; how: `form` ("chat" or
+                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`; and
+                what reads the stories: `reader`, "rules" (the default), "model" (the same model, in
+                a second request) or another's spec, which is opened as `model` is if it is of the
+                same kind, and otherwise as its kind is by default.
 
         Raises:
-            UsageError: an unknown name, or a number out of range.
+            UsageError: an unknown name, a number out of range, or money to be counted with a second
+                model as the reader, whose prices are its own.
             MissingExtra: spaCy and its English model, which read the stories, are not installed.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
@@ -666,7 +665,12 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import write_stories
 
-        told = self._written(model, options, configure_stories, write_stories, name)
+        def write(config: "StoryConfig", asked: Completer, store: Store, **how: Any) -> Any:
+            with opened_reader(config.reader, asked, options, how["progress"]) as opened:
+                by = opened and self._context.named(opened)
+                return write_stories(config, asked, store, reader=by, **how)
+
+        told = self._written(model, options, configure_stories, write, name)
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
@@ -675,8 +679,9 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.write import stories_price
 
         prices, asking = priced(options, model)
-        found = stories_price(configure_stories(model, **asking))
-        return replace(found, prices=prices)
+        config = configure_stories(model, **asking)
+        check_reader(config.reader, options)
+        return replace(stories_price(config), prices=prices)
 
     def ask_pairs(
         self,

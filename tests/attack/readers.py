@@ -184,6 +184,17 @@ category = ["gender"]
 [probe.run]
 device = "cpu"
 """
+STORIES = "".join(
+    json.dumps(
+        {
+            "sample_id": str(n), "generator_model": "m", "language": "en", "scenario_key": "a",
+            "target_attribute": "religion", "target_attribute_value": value,
+            "story": "She sang.", "extracted_attributes_json": '{"gender": "woman", "age": "old"}',
+        }
+    )
+    + "\n"
+    for n, value in enumerate(("Hindu", "Jewish"))
+)  # fmt: skip
 INDICATORS = """source = "here"
 [pattern.trade]
 slot = "people"
@@ -281,6 +292,11 @@ def _ingest(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
     return call
 
 
+def _stories(opened: Callable[..., Any], path: Path) -> Any:
+    with opened(None, progress=False) as study:
+        return study.import_file(path, format="stereotales")
+
+
 def _scores(measure: str) -> Callable[[Callable[..., Any], Path], Any]:
     return lambda load, path: load(measure, f"scores:{path}")
 
@@ -369,6 +385,7 @@ READERS = (
         "kgbias.stories.config:read_people",
         {"csv": b"name,group,category\na cook,Cooks,trade\n"},
     ),
+    Reader("stories", "kgbias:open", {"jsonl": STORIES.encode()}, _stories),
     Reader(
         "requests of pairs",
         "kgbias.pairs.config:read_requests",

@@ -88,6 +88,15 @@ def test_damaged_stores(commands: Commands, whole_world: World, tmp_path: Path) 
     assert tally.refused, "the damage must be felt"
 
 
+def test_a_wrong_value_that_is_only_shown_is_put_down_to_the_store(
+    commands: Commands, world: Path
+) -> None:
+    with closing(sqlite3.connect(world / "kgbias.db")) as db, db:
+        db.execute("UPDATE group_score SET value = 'high'")
+    ended = commands.run("ask", "women and music", "--set", "encoder=none", cwd=world)
+    assert ended.code == 2 and "group_score.value out of its range or type" in ended.err, ended
+
+
 QUICK = ("import", "measure", "structure", "export csv-pair", "export neo4j-admin")
 
 

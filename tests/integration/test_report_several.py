@@ -116,10 +116,10 @@ def test_ranks_overlap_and_near_duplicates(
     assert same.value == len(both) / len(data.said[0]) and alike is None
     other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
 
-    def alike(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
+    def ones(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
         return {ends: np.ones(2) for ends in texts_of(run)}
 
-    monkeypatch.setattr(merge, "vectors_of", alike)
+    monkeypatch.setattr(merge, "vectors_of", ones)
     (_, _, same, alike), _ = overlaps(SeveralData([two[0], other]))
     assert same.value == 0 and alike is not None and alike.value == 1
 

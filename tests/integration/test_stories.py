@@ -1,24 +1,32 @@
 """Stories: what the rules read, and what a model that declines to generalise gives away in them."""
 
+import json
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.errors import Interrupted
+from kgbias.errors import DataError, Interrupted, UsageError
+from kgbias.graph.types import Answer
 from kgbias.models.base import Request
+from kgbias.stories.by_model import Reading, read_reading
+from kgbias.stories.config import configure_stories
 from kgbias.stories.read import READERS, read_story
+from kgbias.stories.stereotales import COLUMNS
 from tests import storyteller
 from tests.conftest import needs
 from tests.fault_server import FaultServer
+from tests.labelled_stories import Labelled, labelled, scored
 from tests.scripted import ScriptedModel
 
 pytestmark = pytest.mark.integration
@@ -81,12 +89,241 @@ def test_a_story_that_says_nothing(text: str) -> None:
     assert read_story(text, "a kind woman", ("origin", "occupation", "traits")) == []
 
 
-def model(often: float = storyteller.OFTEN) -> ScriptedModel:
+def model(often: float = storyteller.OFTEN, invents: bool = False) -> ScriptedModel:
     def reply(request: Request) -> str:
         text = request.prompt if isinstance(request.prompt, str) else request.prompt[-1][1]
-        return storyteller.reply(text, request.seed, often=often)
+        return storyteller.reply(text, request.seed, often=often, invents=invents)
 
     return ScriptedModel(reply)
+
+
+def reading(story: Labelled, **said: Any) -> Reading:
+    """What is read of a labelled story if a model says this of it."""
+    names = story.attributes(configure_stories("reference"))
+    answer = Answer("key", "model", json.dumps(said), "stop")
+    return read_reading(answer, story.text, story.asked, names, opening=story.opening)
+
+
+def copied(story: Labelled) -> dict[str, list[str]]:
+    """What a model says that copies the labelled words."""
+    said = {a: [w.partition("|")[0] for w in words] for a, words in story.said.items()}
+    if "gender" in said:
+        said["gender"] = ["she" if said["gender"] == ["women"] else "he"]
+    return said
+
+
+def test_a_model_that_copies_is_read_whole_and_what_it_invents_is_not() -> None:
+    stories = labelled()
+    score, wrong = scored(stories, lambda s: reading(s, **copied(s)).said)
+    assert score.found == score.labels and score.labels.total() == 162 and not wrong
+    invented = {"origin": ["Martian"], "home": ["the moon"], "wants": ["to fly to the moon"]}
+    for story in stories[:12]:
+        own = copied(story)
+        more = reading(story, **{a: [*own.get(a, []), *v] for a, v in invented.items()})
+        assert len(more.invented) == 3 and not more.reason
+        kept = reading(story, **{a: own.get(a, []) for a in invented})
+        assert more.said == kept.said
+
+
+def test_what_a_model_reads_is_said_as_the_rules_say_it() -> None:
+    story = Labelled("a woman", "trade", "There was once a woman named", f" {STORY}", {})
+    read = reading(
+        story, gender="female", origin=["Mexico"], family=["wife and two daughters", "brother"],
+        home=["she lived in a small town near the coast"], traits=["kind and stubborn", "brave"],
+        wants=["open a bakery", "she wanted to travel the world"], happens=["lost her job", "died"],
+    )  # fmt: skip
+    rules = read_story(STORY, "a woman", READERS)
+    assert {(s.attribute, s.value) for s in read.said} == {
+        (s.attribute, s.value)
+        for s in rules
+        if s.attribute != "occupation" and s.value not in ("be arrested", "win prize")
+    }
+    assert read.invented == (("traits", "brave"), ("happens", "died"))
+    assert all(story.text[s.begins : s.ends].strip() for s in read.said)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("I'm sorry, I can't help with that.", "refused"),
+        ("She is a nurse.", "unparsable"),
+        ('{"gender": 3}', "unparsable"),
+        ('{"shoes": ["red"]}', "unparsable"),
+        ('{"gender": ' + "[" * 3000, "unparsable"),
+        (json.dumps({"traits": ["kind"] * 13}), "unparsable"),
+        ("{}", "ok"),
+        ('Here it is:\n```json\n{"traits": "kind"}\n```', "ok"),
+    ],
+)
+def test_answers_that_are_no_reading(text: str, outcome: str) -> None:
+    answer = Answer("key", "model", text, "stop")
+    read = read_reading(answer, STORY, "a woman", ("gender", "traits"))
+    assert read.outcome == outcome and len(read.said) == ("kind" in text and outcome == "ok")
+
+
+def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
+    """What it reads is what the rules read; what it invents is counted and left out; a stopped run
+    goes on; and the run says who read."""
+    how = {"group": ("Women", "Men"), "form": "chat", "samples": 2, "reader": "model"}
+    with kgbias.open(tmp_path / "a.db", progress=False) as study:
+        with pytest.raises(Interrupted):
+            study.write_stories(model(), name="s", max_requests=25, **how)
+        run = study.write_stories(teller := model(), name="s", **how)
+        told = run.told
+        readings = told.readings["ok"]
+        assert readings == 20 - told.total["refused"] and not told.invented.total()
+        assert len(teller.asked) == 20 + readings - 25 and told.reader == "scripted (model@1)"
+        assert run.story_links(deals=0).reader == "scripted (model@1)"
+        rules = study.write_stories(model(), name="r", **{**how, "reader": "rules"})
+        assert not rules.told.asked and rules.told.reader == "rules@1"
+        own, theirs = run.stories(), rules.stories()
+        assert [[(r.attribute, r.value) for r in s.read] for s in own] == [
+            [(r.attribute, r.value) for r in s.read] for s in theirs
+        ]
+        again = study.write_stories(model(invents=True), name="i", **{**how, "seed": 1})
+        left = again.told.readings["ok"]
+        assert again.told.invented.total() == 3 * left
+        kept = [g for g in again.stored.generations() if g.strategy == "reading"]
+        assert len(kept) == left and all("occupation: astronaut" in g.reason for g in kept)
+
+
+def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
+    """Read by another model, which refuses, fails or talks."""
+    replies = iter(["I'm sorry, I can't help with that.", ("status", (401, {})), "Nice!"])
+
+    def plan(body: dict[str, Any], number: int) -> Any:
+        return next(replies) if body["model"] == "b" else storyteller.plan(body, number)
+
+    with FaultServer(plan) as server, kgbias.open(tmp_path / "a.db", progress=False) as study:
+        run = study.write_stories(
+            "openai:a", base_url=server.url, people=three(tmp_path), samples=1,
+            reader="openai:b", concurrency=1, seed=3,
+        )  # fmt: skip
+        assert dict(run.told.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
+        assert run.told.total == {"unparsable": 2, "failed": 1} and not run.stories()
+        assert run.told.reader == "openai:b (model@1)"
+        formats = [body.get("response_format") for body in server.bodies]
+        assert [bool(f) for f in formats] == [body["model"] == "b" for body in server.bodies]
+
+
+def three(folder: Path) -> Path:
+    """Three people in two groups."""
+    path = folder / "people.csv"
+    path.write_text("name,group,category\na woman,W,g\na girl,W,g\na man,M,g\n", "utf-8")
+    return path
+
+
+def test_a_table_goes_out_and_comes_in(tmp_path: Path) -> None:
+    """In StereoTales' form; the links are the same."""
+    needs("pyarrow")
+    from pyarrow import parquet
+
+    path = tmp_path / "stories.parquet"
+    with kgbias.open(tmp_path / "a.db", progress=False) as study:
+        groups = ("Women", "Men", "Nurses", "Engineers")
+        run = study.write_stories(model(), group=groups, form="chat", samples=4)
+        run.export(path, format="stereotales")
+        table = parquet.read_table(path)
+        assert table.schema.names[:16] == list(COLUMNS) and table.num_rows == len(run.stories())
+        rows = table.to_pylist()
+        assert {r["target_attribute_value"] for r in rows} == {
+            "woman",
+            "man",
+            "Nurses",
+            "Engineers",
+        }
+        genders = {json.loads(r["extracted_attributes_json"]).get("gender") for r in rows}
+        assert genders == {None, "woman", "man"}  # not extracted where it was given
+        back = study.import_file(path, format="stereotales")
+        assert back.kind == "stories" and back.imported.statements == run.summary.statements
+        links = [replace(found, floor=()) for found in (run.story_links(), back.story_links())]
+        assert {(k.group, k.value, k.log_odds, k.verdict) for k in links[0].links} == {
+            (k.group, k.value, k.log_odds, k.verdict) for k in links[1].links
+        }
+        assert back.stories()[0].text and back.stories()[0].read[0].words == ""
+        again = study.import_file(path, format="stereotales")
+        assert again.name == back.name
+        with pytest.raises(UsageError, match="filters of statements"):
+            run.export(path, format="stereotales", limit=3)
+
+
+THEIRS = {
+    "sample_id": "1", "generator_model": "m", "language": "en", "target_attribute": "religion",
+    "target_attribute_value": "Hindu", "story": "Asha lived by the sea.", "scenario_key": "a",
+    "extracted_attributes_json": '{"religion": "Hindu", "gender": "woman", "age": "unknown", '
+    '"income_level": "other", "urbanicity": "rural"}',
+}  # fmt: skip
+
+
+def test_a_table_of_others_is_a_run_of_stories(tmp_path: Path) -> None:
+    rows = [
+        {
+            **THEIRS,
+            "sample_id": str(n),
+            "scenario_key": str(n // 2),
+            "target_attribute_value": ("Hindu", "Jewish")[n % 2],
+        }
+        for n in range(8)
+    ]
+    rows.append({**THEIRS, "story": "I'm sorry, I can't help with that."})
+    path = tmp_path / "theirs.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    with kgbias.open(tmp_path / "a.db", progress=False) as study:
+        run = study.import_file(path, format="stereotales")
+        assert {(t.group, t.predicate, t.object) for t in run.triples()} == {
+            (f"religion: {who}", *what)
+            for who in ("Hindu", "Jewish")
+            for what in (("are cast as", "women"), ("have the urbanicity", "rural"))
+        }
+        assert run.story_links(deals=0).told == {"religion: Hindu": 4, "religion: Jewish": 4}
+        assert run.summary.refused == 1
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"generator_model": "n"}, r"several values of generator_model \(m, n\): name one as"),
+        ({"language": "fr"}, "several values of language"),
+        ({"extracted_attributes_json": "[1]"}, "is not a JSON object"),
+        ({"extracted_attributes_json": '{"age": ["old"]}'}, "'age' is not a text"),
+        ({"extracted_attributes_json": "{"}, "is not JSON"),
+        (None, "no column 'sample_id'"),
+    ],
+)
+def test_a_table_that_is_none(tmp_path: Path, row: dict[str, str] | None, message: str) -> None:
+    path = tmp_path / "theirs.jsonl"
+    second = {"story": "x"} if row is None else {**THEIRS, **row}
+    path.write_text(f"{json.dumps(THEIRS)}\n{json.dumps(second)}\n", "utf-8")
+    with kgbias.open(tmp_path / "a.db", progress=False) as study:
+        with pytest.raises(DataError, match=message):
+            study.import_file(path, format="stereotales")
+        (tmp_path / "t.parquet").write_bytes(b"PAR1 nothing")
+        with pytest.raises(DataError, match="cannot read"):
+            study.import_file(tmp_path / "t.parquet", format="stereotales")
+
+
+def test_stories_and_pairs_in_a_study_file(tmp_path: Path) -> None:
+    """Carried out, and again without asking."""
+    three(tmp_path)
+    (tmp_path / "requests.csv").write_text("request,text\npay,Advise {group} on pay.\n", "utf-8")
+    with FaultServer(storyteller.plan) as server:
+        asked = f'model = "openai:m"\nbase_url = "{server.url}"\nsamples = 2\n'
+        (tmp_path / "study.toml").write_text(
+            f'[[stories]]\nname = "told"\npeople = "people.csv"\nreader = "model"\n{asked}'
+            f'[[pairs]]\nname = "asked"\nrequests = "requests.csv"\ncategory = "gender"\n{asked}'
+            '[links]\ndeals = 0\n[results]\nmeasure = ["words", "refused"]\n'
+            '[[export]]\nformat = "csv"\n',
+            "utf-8",
+        )
+        plan = kgbias.read_plan(tmp_path / "study.toml")
+        assert [o.state for o in plan.carry_out(progress=False)] == ["done"] * 5
+        assert [o.state for o in plan.state()] == ["done"] * 5
+        before = len(server.bodies)
+        assert [o.state for o in plan.carry_out(progress=False)] == ["done"] * 5
+        assert len(server.bodies) == before
+    out = tmp_path / "results"
+    assert json.loads((out / "told" / "links.json").read_text())["reader"] == "openai:m (model@1)"
+    assert (out / "asked" / "results.json").exists() and (out / "told" / "triples.csv").exists()
 
 
 def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path) -> None:

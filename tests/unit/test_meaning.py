@@ -72,7 +72,7 @@ def test_neighbours_among_some_rows_and_of_many() -> None:
 
 def test_a_run_that_says_nothing_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     class Encoder:
-        name, version = "axes", "1"
+        name, version, size = "axes", "1", 2
 
         def __init__(self, _: str) -> None: ...
 

@@ -324,6 +324,76 @@ def test_what_steps_across_runs_cannot_say(tmp_path: Path, text: str, message: s
         declared(tmp_path, f"[[imports]]\npath = 'said.csv'\n{text}\n")
 
 
+TOLD = """
+output = "out"
+
+[[stories]]
+model = "openai:m"
+category = ["gender"]
+people = "people.csv"
+samples = 2
+reader = "model"
+base_url = "http://localhost:9/v1"
+
+[[pairs]]
+model = "openai:m"
+name = "asked"
+requests = "requests.csv"
+
+[links]
+attribute = ["occupation"]
+
+[results]
+measure = ["words"]
+
+[measure]
+
+[[evidence]]
+"""
+
+
+def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,group,category\na woman,Women,gender\n")
+    (tmp_path / "requests.csv").write_text("request,text\npay,What should {name} ask for?\n")
+    plan = declared(tmp_path, TOLD)
+    assert [str(step) for step in plan.steps] == [
+        "stories openai-m-stories of openai:m", "pairs asked of openai:m",
+        "links openai-m-stories", "measure openai-m-stories", "evidence openai-m-stories",
+        "results asked",
+    ]  # fmt: skip
+    steps = {step.kind: step for step in plan.steps}
+    assert steps["stories"].options["people"] == str(tmp_path / "people.csv")
+    assert steps["links"].output == tmp_path / "out" / "openai-m-stories" / "links.json"
+    assert steps["results"].output == tmp_path / "out" / "asked" / "results.json"
+    assert plan.addresses == ("http://localhost:9/v1",) and not plan.outside
+    prices = plan.prices()
+    assert prices["openai-m-stories"].requests == 4  # two stories about one person, each read
+    assert prices["asked"].requests_at_most == prices["asked"].requests
+    outside = declared(tmp_path, TOLD.replace("people.csv", "../people.csv")).outside
+    assert [Path(file).name for file in outside] == ["people.csv"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[stories]]\nsamples = 3", "each [[stories]] needs a `model`"),
+        ("[[stories]]\nmodel = 'a'\nreaders = 'model'", "did you mean reader?"),
+        ("[[pairs]]\nmodel = 'a'\nsamples = 'b'", "'samples' of [[pairs]] must be"),
+        ("[[pairs]]\nmodel = 'a'\n[links]", "[links] is about [[stories]], and there are none"),
+        ("[[stories]]\nmodel = 'a'\n[links]\nmeasure = 'b'", "[links] cannot set 'measure'"),
+        (
+            "[[pairs]]\nmodel = 'a'\nname = 'p'\n[[export]]\nruns = 'p'",
+            "[[export]] needs statements: 'p' is a run of pairs",
+        ),
+    ],
+)
+def test_what_stories_and_pairs_of_a_study_cannot_say(
+    tmp_path: Path, text: str, message: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        declared(tmp_path, text)
+
+
 def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()

@@ -46,7 +46,8 @@ const nearList = (found, rows, most) => {
     if (!alike.has(text)) alike.set(text, { rows: [], ...near });
     alike.get(text).rows.push(...own);
   }
-  for (const [text, { rows, cosine, opposed }] of [...alike].slice(0, most)) {
+  const nearest = [...alike].sort(([a, one], [b, two]) => two.cosine - one.cosine || (a < b ? -1 : 1));
+  for (const [text, { rows, cosine, opposed }] of nearest.slice(0, most)) {
     const groups = [...new Set(rows.map((n) => texts.group[row.group[n]]))], item = make("li");
     const others = groups.length > 2 ? ` and ${plural(groups.length - 2, "other")}` : "";
     item.append(button(text, () => set({ row: rows[0] }), "link said"),

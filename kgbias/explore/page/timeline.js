@@ -1,6 +1,8 @@
 // How the graph grew: for each round of the crawl, the new statements and all so far. The two handles
 // choose rounds, for everything else on the page too.
 let playing = 0;
+const inSamples = () => about.sources[state.source].kind === "stories";  // told in samples: nothing grows from what was said
+const roundName = (n) => (inSamples() ? `sample ${n + 1}` : n === 0 ? "the first prompts" : `round ${n}`);
 const drawTimeline = () => {
   const last = BASE.to, { start, end } = about.sources[state.source];
   by("timeline").hidden = last === 0;
@@ -27,8 +29,8 @@ const drawTimeline = () => {
   write(0, 10, "new statements", "start", accent);
   write(width, 10, "all so far", "end", ink);
   const each = Math.ceil(34 / slot);
-  for (let round = 0; round <= last; round += each) write(side + (round + 0.5) * slot, high - 4, round === 0 && slot > 70 ? "first prompts" : number(round), "middle", soft);
-  write(width, high - 4, "round", "end", soft);
+  for (let round = 0; round <= last; round += each) write(side + (round + 0.5) * slot, high - 4, inSamples() ? number(round + 1) : round === 0 && slot > 70 ? "first prompts" : number(round), "middle", soft);
+  write(width, high - 4, inSamples() ? "sample" : "round", "end", soft);
   let sum = 0;
   const curve = [];
   fresh.forEach((n, round) => {
@@ -44,11 +46,11 @@ const drawTimeline = () => {
     by(id).max = last;
     by(id).value = Math.min(value, last);
   }
-  const name = (n) => (n === 0 ? "the first prompts" : `round ${n}`);
+  const whole = inSamples() ? plural(last + 1, "sample") : `${plural(last, "round")} of expansion after the first prompts`;
   const shown = fresh.slice(state.from, state.to + 1).reduce((a, b) => a + b, 0);
   by("rounds").textContent = state.from === 0 && state.to === last
-    ? `${plural(last, "round")} of expansion after the first prompts; ${plural(found.rows.length, "statement")}.`
-    : `${state.from === state.to ? name(state.from) : `${name(state.from)} to ${name(state.to)}`}: ${plural(shown, "new statement")}.`;
+    ? `${whole}; ${plural(found.rows.length, "statement")}.`
+    : `${state.from === state.to ? roundName(state.from) : `${roundName(state.from)} to ${roundName(state.to)}`}: ${plural(shown, "new statement")}.`;
 };
 const stopPlaying = () => {
   clearInterval(playing);

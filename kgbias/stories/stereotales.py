@@ -1,0 +1,324 @@
+"""Stories in the form of StereoTales' tables (Le Jeune et al. 2026, arXiv 2605.10442), out and in.
+
+The form is that of the dataset's `*_stories` tables, as its pipeline writes them and reads them for
+associations (Giskard-AI/stereotales-pipeline, step 2): a row for each story, with the attribute
+that the prompt gave, and what was extracted as a JSON object with one value for each attribute,
+"unknown" if the story does not say. Stories of kgbias may say several things under one attribute:
+they stand in one text, separated by "; ". A column of its own says what read them.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kgbias.errors import DataError, MissingExtra, UsageError, first_line, no_such
+from kgbias.graph.profiles import Part, Profile, read_by
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
+from kgbias.ids import content_id
+from kgbias.io.reading import json_value, read_bytes, read_table, read_text
+from kgbias.language.words import refusal
+from kgbias.models.base import ModelInfo
+from kgbias.stories.config import StoryConfig, load_story_pack
+from kgbias.stories.write import ARM, stories_in
+
+NAME = "stereotales"
+COLUMNS = (
+    "sample_id", "output_id", "generator_model", "language", "target_attribute",
+    "target_attribute_value", "attribute_value_key", "scenario", "scenario_key", "scenario_group",
+    "character", "prompt_template", "user_prompt", "story", "extraction_score",
+    "extracted_attributes_json",
+)  # fmt: skip
+READER = "reader"  # the column that is ours
+_NEEDED = (
+    "sample_id", "generator_model", "language", "target_attribute", "target_attribute_value",
+    "story", "extracted_attributes_json",
+)  # fmt: skip
+_UNSAID = frozenset({"", "unknown", "other"})
+_SEVERAL = "; "
+_GENDERS = {"woman": "Women", "man": "Men", "non-binary": "Non-binary people"}
+_ATTRIBUTES = frozenset(
+    """age gender_alignment sexual_orientation geographic_origin education religion
+    political_orientation health_status disability_status literacy_status immigration_status
+    urbanicity marital_status parental_status income_level employment_status professional_field
+    housing_status""".split()
+)  # theirs, besides gender: a group is called "religion: Hindu", as "good" says nothing alone
+
+
+def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
+    """The stories of a run as rows with `COLUMNS` and the reader. `extraction_score` is 1, as in
+    StereoTales' tables. Raises UsageError if it is not a run of stories."""
+    record = run.record
+    if record.kind != StoryConfig.kind:
+        raise UsageError(f"run {run.name!r} has no stories, of which {NAME} is a table")
+    reader = read_by(record.config)
+    language = str(record.config["pack"]["language"])
+    for profile, asked, text in stories_in(run):
+        category, group = profile.labels["category"], profile.labels["group"]
+        value = _value(category, group)
+        scenario = asked.template.partition(":")[0]
+        said = {
+            name: _SEVERAL.join(_value(name, v) for v in values)
+            for name, values in profile.said().items()
+        }
+        attributes = [name for name in record.config["attributes"] if name != category]
+        extracted = {name: said.get(name, "unknown") for name in attributes}
+        yield {
+            "sample_id": profile.path,
+            "output_id": profile.id,
+            "generator_model": record.model.title,
+            "language": language,
+            "target_attribute": category,
+            "target_attribute_value": value,
+            "attribute_value_key": value,
+            "scenario": scenario,
+            "scenario_key": scenario,
+            "scenario_group": "",
+            "character": profile.name,
+            "prompt_template": asked.template,
+            "user_prompt": asked.prompt,
+            "story": text,
+            "extraction_score": 1.0,
+            "extracted_attributes_json": json.dumps(extracted, ensure_ascii=False),
+            READER: reader,
+        }
+
+
+def _value(attribute: str, ours: str) -> str:
+    """A group, or a value, as StereoTales has it: "woman" for "Women", "Hindu" for "religion:
+    Hindu"."""
+    if attribute == "gender":
+        theirs = {group.casefold(): value for value, group in _GENDERS.items()}
+        return theirs.get(ours.casefold(), ours)
+    return ours.removeprefix(f"{_words(attribute)}: ") if attribute in _ATTRIBUTES else ours
+
+
+def _group(attribute: str, theirs: str) -> str:
+    if attribute == "gender":
+        return _GENDERS.get(theirs, theirs)
+    return f"{_words(attribute)}: {theirs}" if attribute in _ATTRIBUTES else theirs
+
+
+def _words(attribute: str) -> str:
+    return attribute.replace("_", " ")
+
+
+class StoriesRead(NamedTuple):
+    """What an import made: the run, the number of its statements and of its distinct triples, and
+    how many rows were left out because they name no group or have no story."""
+
+    run: Run
+    statements: int
+    triples: int
+    left_out: int
+
+
+def import_table(
+    store: Store, path: Path, *, name: str | None = None, model: str = "unknown"
+) -> StoriesRead:
+    """Make a run of stories from a table, a .parquet, .jsonl or .csv file, of which each statement
+    is what the table says of a story. Of a table with several models, `model` names the one.
+
+    "unknown" and "other" are not read, as in StereoTales' own associations. A story has no places
+    that say what was read. The run's id follows from the file, so importing again changes nothing.
+
+    Raises UsageError for another kind of file, DataError for one that is not such a table, or that
+    has several models (without `model`), languages or readers.
+    """
+    rows = [row for row in _rows(path)]
+    one = _only(path, rows, "generator_model", "" if model == "unknown" else model)
+    rows = [row for row in rows if row["generator_model"] == one]
+    language = _only(path, rows, "language")
+    reader = _only(path, rows, READER) if rows[0].get(READER) else NAME
+    whole = [
+        r for r in rows if r["target_attribute"] and r["target_attribute_value"] and r["story"]
+    ]
+    if not whole:
+        raise DataError(f"{path}: no row has a target_attribute, its value and a story")
+    scenarios = list(dict.fromkeys(_text(row, "scenario_key") for row in whole))
+    groups, people = dict[str, Group](), dict[str, dict[str, dict[str, None]]]()
+    attributes = dict[str, None]()
+    for row in whole:
+        group = _group(row["target_attribute"], _key(row))
+        groups.setdefault(node_id("group", group), Group(group, row["target_attribute"]))
+        own = people.setdefault(row["target_attribute"], {}).setdefault(group, {})
+        own[_person(row)] = None
+        attributes |= dict.fromkeys(_extracted(path, row))
+    predicates = _predicates(attributes)
+    config = {
+        "file": path.name,
+        "sha256": hashlib.sha256(read_bytes(path)).hexdigest(),
+        "format": NAME,
+        "people": {c: {g: list(names) for g, names in of.items()} for c, of in people.items()},
+        "attributes": predicates,
+        "reader": reader,
+        "wordings": len(scenarios),
+        "pack": {"name": NAME, "version": 1, "language": language, "hash": ""},
+    }
+    run = store.begin(
+        Run(
+            name or f"{path.stem}-{content_id('name', one, repr(sorted(config.items())))[:4]}",
+            ModelInfo(one),
+            config,
+            tuple(groups.values()),
+            tuple(Category(c) for c in people),
+            kind=StoryConfig.kind,
+        )
+    )
+    generations, profiles, answers = _told(run, path, whole, scenarios, predicates)
+    store.keep_answers(answers)
+    store.load(run.id, generations)
+    store.save_profiles(run.id, profiles)
+    store.set_status(run.id, "complete")
+    statements = [g.triple.id for g in generations if g.triple]
+    found = store.find_run(run.name)
+    return StoriesRead(found, len(statements), len(set(statements)), len(rows) - len(whole))
+
+
+def _told(
+    run: Run,
+    path: Path,
+    rows: Sequence[Mapping[str, str]],
+    scenarios: Sequence[str],
+    predicates: Mapping[str, str],
+) -> tuple[list[Generation], list[Profile], list[Answer]]:
+    """The generations, characters and texts of the stories. Stories with the same prompt follow
+    each other as samples of it."""
+    often: dict[tuple[str, str], int] = {}
+    generations, profiles, answers = list[Generation](), list[Profile](), list[Answer]()
+    for row in rows:
+        category, person = row["target_attribute"], _person(row)
+        group = _group(category, _key(row))
+        scenario = scenarios.index(_text(row, "scenario_key"))
+        number = often.get(key := (f"{category}/{group}/{person}", str(scenario)), 0)
+        often[key] = number + 1
+        sample = number * len(scenarios) + scenario
+        place = f"{key[0]}/{sample}"
+        text = storable(row["story"])
+        answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
+        declined = refusal(text)
+        said = [] if declined else [
+            (a, v) for a, values in _extracted(path, row).items() if a != category for v in values
+        ]  # fmt: skip
+        template = f"{NAME}:{_text(row, 'prompt_template')}"
+        first = Generation(
+            run_id=run.id,
+            path=f"{place}#0",
+            group_id=node_id("group", group),
+            arm=ARM,
+            strategy="story",
+            iteration=number,
+            attempt=0,
+            outcome="refused" if declined else "ok" if said else "unparsable",
+            reason="refusal" if declined else "" if said else "nothing was read",
+            template=template,
+            template_hash=content_id("template", template),
+            prompt=storable(_text(row, "user_prompt")),
+            answer_key=answers[-1].key,
+        )
+        labels = {"group": group, "category": category}
+        profile = Profile(run.id, place, person, first.group_id, labels)
+        own = [
+            replace(
+                first,
+                path=f"{first.path}/{attribute}/{n}",
+                triple=Triple(group, predicates[attribute], value),
+                strategy=attribute,
+            )
+            for n, (attribute, value) in enumerate(said)
+        ]
+        generations += own or [first]
+        if not declined:
+            parts = tuple(Part(g.strategy, g.id) for g in own)
+            profiles.append(replace(profile, parts=parts))
+    return generations, profiles, answers
+
+
+def _predicates(attributes: Iterable[str]) -> dict[str, str]:
+    """The predicates of attributes: those of kgbias's own stories, and "have the income level"."""
+    known = {a.name: a.predicate for a in load_story_pack().attributes}
+    return {a: known.get(a, f"have the {_words(a)}") for a in attributes}
+
+
+def _extracted(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
+    """What a row says of its story's character, by attribute."""
+    where = f"{path}, extracted_attributes_json of {row['sample_id']!r}"
+    found = json_value(row["extracted_attributes_json"] or "{}", where)
+    if not isinstance(found, dict):
+        raise DataError(f"{where} is not a JSON object")
+    said = {}
+    for attribute, value in found.items():
+        if value is not None and not isinstance(value, str):
+            raise DataError(f"{where}: {attribute!r} is not a text")
+        texts = (" ".join(v.split()) for v in (value or "").split(_SEVERAL))
+        kept = (v for v in dict.fromkeys(texts) if v not in _UNSAID)
+        said[attribute] = [_GENDERS.get(v, v).lower() if attribute == "gender" else v for v in kept]
+    return said
+
+
+def _only(path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted: str = "") -> str:
+    """The only value of a column, or the wanted one, if the table has it."""
+    there = list(dict.fromkeys(row[column] for row in rows))
+    if wanted and wanted not in there:
+        raise DataError(f"{path} has {no_such(column, wanted, there)}")
+    if not wanted and len(there) > 1:
+        how = "name one as `model`" if column == "generator_model" else "make a table of each"
+        shown = ", ".join(there[:5]) + (" ..." if len(there) > 5 else "")
+        raise DataError(f"{path} has several values of {column} ({shown}): {how}")
+    return wanted or there[0]
+
+
+def _person(row: Mapping[str, str]) -> str:
+    """What the prompt called the person."""
+    return " ".join((_text(row, "character") or row["target_attribute_value"]).split())
+
+
+def _key(row: Mapping[str, str]) -> str:
+    """The value of the attribute that the prompt gave, in English if the table has that."""
+    return " ".join((_text(row, "attribute_value_key") or row["target_attribute_value"]).split())
+
+
+def _text(row: Mapping[str, str], column: str) -> str:
+    return row.get(column) or ""
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """The rows, every cell a text. Raises DataError if a column is missing or there are none."""
+    kind = path.suffix.lower()
+    if kind == ".parquet":
+        rows = _from_parquet(path)
+    elif kind == ".jsonl":
+        lines = enumerate(read_text(path).split("\n"), 1)
+        rows = (json_value(line, f"{path}, line {n}") for n, line in lines if line.strip())
+    elif kind == ".csv":
+        rows = (row for _, row in read_table(path)[1])
+    else:
+        raise UsageError(f"{path.name}: a table of stories is a .parquet, .jsonl or .csv file")
+    found = []
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, row {number} is not a JSON object")
+        if missing := [name for name in _NEEDED if name not in row]:
+            raise DataError(f"{path} has {no_such('column', missing[0], row)}")
+        found.append({k: storable(v) if isinstance(v, str) else "" for k, v in row.items()})
+    if not found:
+        raise DataError(f"{path} has no rows")
+    return found
+
+
+def _from_parquet(path: Path) -> Iterator[Any]:
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ModuleNotFoundError as error:
+        raise MissingExtra("pyarrow", extra="parquet") from error
+    try:
+        with parquet.ParquetFile(path) as file:
+            wanted = [name for name in file.schema_arrow.names if name in (*COLUMNS, READER)]
+            for batch in file.iter_batches(columns=wanted):
+                yield from batch.to_pylist()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"cannot read {path}: {first_line(error)}") from error
