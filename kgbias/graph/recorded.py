@@ -222,7 +222,7 @@ class Recorded:
     similarity: float = math.nan
 
     @property
-    def cells(self) -> dict[str, str]:
+    def cells(self) -> dict[str, Any]:
         """The columns of a statement with this mark."""
         named = self.entry.attribute if self.entry else ""
         return dict(zip(COLUMNS, (self.mark, named, self.source), strict=True))
