@@ -135,13 +135,21 @@ def _print_price(price: "MapPrice", minutes: int | None) -> None:
         for what, seconds in (("the answers", answers.seconds), (probes, price.seconds))
         if seconds is not None
     ]
+    unknown = [
+        what
+        for what, missing in (
+            ("answers", answers.seconds is None),
+            ("probes", price.probes and price.seconds is None),
+        )
+        if missing
+    ]
     bound = "--minutes N bounds all of it"
     if minutes:
         show.say(f"sizes are fixed by a trial, to end in about {minutes} minutes")
     elif known:
         show.say(
-            f"{' and '.join(known)}, at the speed of what the store has of this model; the pages "
-            f"come on top; {bound}"
+            f"{' and '.join(known)}, at the speed of what the store has of this model; the "
+            f"{' and '.join([*unknown, 'pages'])} come on top; {bound}"
         )
     else:
         show.say(f"how long that takes depends on the model and the machine; {bound}")

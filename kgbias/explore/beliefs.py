@@ -89,13 +89,14 @@ def add_told(found: Statements, block: Block) -> None:
 
 
 def add_recorded(found: Statements, block: Block) -> None:
-    """Add the columns row.mark and mark (their names; the first is for groups that no table has),
-    row.recorded and recorded (texts; the first is ""): what tables of recorded stereotypes have
+    """Add the columns row.mark and mark (their names; the first is for statements that were not
+    held against a table: of a group that no table has, left out, or said since), row.recorded
+    and recorded (texts; the first is ""): what tables of recorded stereotypes have
     about a statement. None are added if no run was held against one."""
     marks = {run.id: recorded(run.held()) for run in found.runs}
     if not any(marks.values()):
         return
-    names, texts = ["group in no table", *MARKS], Dictionary[str]()
+    names, texts = ["not compared", *MARKS], Dictionary[str]()
     texts.add("", "")
     of_rows, numbers = [0] * found.rows, [0] * found.rows
     for source in found.sources:

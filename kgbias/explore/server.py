@@ -513,7 +513,7 @@ class Server:
         return asyncio.wait_for(asyncio.wrap_future(answer), _WAIT)
 
     def _apart(self, think: Callable[[], Any]) -> Awaitable[Any]:
-        # Who asks first waits for the encoder, on a busy machine for longer than `_WAIT`.
+        # The first to ask waits for the encoder, on a busy machine for longer than `_WAIT`.
         return asyncio.wrap_future(self._reader.submit(think))
 
 

@@ -418,9 +418,11 @@ def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
         scale, unit, form = scale_of(measure)
         listed.append(f"of {number(least * scale, form)}{unit} in {spoken(measure)}")
     points = unit_of("regard") if "regard" in most else ""
+    few = any(t.detectable != t.detectable for t in tests)
+    where = " with enough prompts to be tested" if few else ""
     return (
-        f"In any one group, a true difference {' or '.join(listed)} would have been found in 80% "
-        f"of cases.{points}",
+        f"In any one group{where}, a true difference {' or '.join(listed)} would have been found "
+        f"in 80% of cases.{points}",
     )
 
 

@@ -204,7 +204,7 @@ def test_a_load_finds_some_triples_and_lacks_others(
 
 
 def test_the_server_would_only_read_the_graph(empty_neo4j: str) -> None:
-    """By the server's own plan, for queries with what it may read differently than we do."""
+    """By the server's own plan, for queries that it might read differently from us."""
     import neo4j
 
     auth = ("neo4j", os.environ["NEO4J_PASSWORD"])

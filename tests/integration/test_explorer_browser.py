@@ -488,8 +488,8 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
     assert window.count() < everything
     page.click("#reset")
     names = page.locator("#mark-filter span").all_inner_texts()
-    assert names == ["group in no table", "known", "new"]
-    for name in ("group in no table", "new"):
+    assert names == ["not compared", "known", "new"]
+    for name in ("not compared", "new"):
         page.uncheck(f"#mark-filter label:has-text('{name}') input")
     assert window.count() == sum(mark.mark == "known" for mark in marks)
     assert "mark=1" in page.url

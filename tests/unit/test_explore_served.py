@@ -161,7 +161,7 @@ def test_what_is_near_a_text(
     assert near("/near?text=wet&source=99") == near("/near?text=wet&source=x") == 404
 
 
-def test_who_searches_first_waits_for_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_search_waits_for_the_encoder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "_WAIT", 0.01)
     with server.Server(port=0) as running, ThreadPoolExecutor(1) as thread:
 

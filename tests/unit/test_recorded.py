@@ -166,7 +166,7 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
         made = block()
         assert {"row.mark", "mark", "row.recorded", "recorded"} <= made.columns.keys()
         texts = b"".join(made._parts).decode("utf-8", "replace")
-        assert "group in no tableknownrelatednew" in texts
+        assert "not comparedknownrelatednew" in texts
         assert "rude (own, of Texan; matched by words; offensiveness +2.5)" in texts
         assert "nothing similar about this group in own" in texts
 

@@ -30,7 +30,7 @@ const originsOf = (n, answers) => {
   const part = make("section"), first = saidAt[n], all = saidAt[n + 1] - first;
   part.append(make("h3", all === 1 ? "The prompt and its answer" : "Prompts and answers"));
   answers.forEach(({ asked, answer, template, attempt }, k) => {
-    const own = first + k, told = [core.strategy[said.strategy[own]], roundName(said.iteration[own])];
+    const own = first + k, told = [core.strategy[said.strategy[own]], roundName(said.iteration[own], sourceOf(n))];
     if (attempt > 1) told.push(`attempt ${attempt}`);
     if (template) told.push(`template ${template}`);
     if (said.echo?.[own]) told.push("repeats an example of its prompt");

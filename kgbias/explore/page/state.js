@@ -20,7 +20,9 @@ const usual = () => {
 // The bounds of a measure, or null.
 const bounds = (name) => state.measures[name] ?? usual()[name] ?? null;
 
-const SETS = ["regard", "verdict", "mark", "strategy"];
+// Filters that choose among names, by the column that has these: their numbers differ from one reading to the next.
+const SETS = { regard: "label", verdict: "verdict", mark: "mark", strategy: "strategy" };
+const listed = (text) => { try { const found = JSON.parse(text); return Array.isArray(found) ? found.slice(0, 256) : []; } catch { return []; } };
 const NAMED = { group: "group", with: "group", inGroup: "group", predicate: "predicate", object: "object", topic: "topic" };
 // Communities, regions and places on a map belong to the data of one reading; a server reads again.
 const OF_READING = ["community", "meaning", "lasso"];
@@ -33,7 +35,7 @@ const address = () => {
       for (const [name, [low, high]] of Object.entries(value)) parts.set(`m.${name}`, `${low}~${high}`);
     } else if (key in NAMED) parts.set(key, texts[NAMED[key]][value]);
     else if (key === "source" || key === "other") parts.set(key, sourceKey(value));
-    else if (SETS.includes(key)) parts.set(key, [...value].join("~"));
+    else if (Object.hasOwn(SETS, key)) parts.set(key, JSON.stringify([...value].map((n) => core[SETS[key]]?.[n])));
     else if (key === "lasso") parts.set(key, value.map((p) => p.map(Math.round).join("~")).join("_"));
     else if (key === "row") parts.set("statement", JSON.stringify(nameOf(value)));
     else parts.set(key, value);
@@ -77,8 +79,8 @@ const read = (text) => {
     } else if (key === "view") next.view = VIEWS.includes(value) ? value : BASE.view;
     else if (key === "by") next.by = about.maps.includes(value) ? value : BASE.by;
     else if (key === "words") next.words = value.slice(0, 200);
-    else if (SETS.includes(key)) {
-      next[key] = new Set(value.split("~").filter(Boolean).map((n) => whole(n, 0, 255, 255)));
+    else if (Object.hasOwn(SETS, key)) {
+      next[key] = new Set(listed(value).map((name) => (core[SETS[key]] ?? []).indexOf(name)));
     } else if (key === "lasso") {
       const points = value.split("_").map((p) => p.split("~").map(Number));
       if (points.length > 2 && points.length <= 60 && points.every((p) => p.length === 2 && p.every(Number.isFinite))) next.lasso = points;

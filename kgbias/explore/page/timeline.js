@@ -1,8 +1,8 @@
 // How the graph grew: for each round of the crawl, the new statements and all so far. The two handles
 // choose rounds, for everything else on the page too.
 let playing = 0;
-const inSamples = () => about.sources[state.source].kind === "stories";  // told in samples: nothing grows from what was said
-const roundName = (n) => (inSamples() ? `sample ${n + 1}` : n === 0 ? "the first prompts" : `round ${n}`);
+const inSamples = (source = state.source) => about.sources[source].kind === "stories";  // told in samples: nothing grows from what was said
+const roundName = (n, source = state.source) => (inSamples(source) ? `sample ${n + 1}` : n === 0 ? "the first prompts" : `round ${n}`);
 const drawTimeline = () => {
   const last = BASE.to, { start, end } = about.sources[state.source];
   by("timeline").hidden = last === 0;
@@ -46,7 +46,9 @@ const drawTimeline = () => {
     by(id).max = last;
     by(id).value = Math.min(value, last);
   }
-  const whole = inSamples() ? plural(last + 1, "sample") : `${plural(last, "round")} of expansion after the first prompts`;
+  let own = 0;
+  for (let k = saidAt[start]; k < saidAt[end]; k++) own = Math.max(own, said.iteration[k]);
+  const whole = inSamples() ? plural(own + 1, "sample") : `${plural(own, "round")} of expansion after the first prompts`;
   const shown = fresh.slice(state.from, state.to + 1).reduce((a, b) => a + b, 0);
   by("rounds").textContent = state.from === 0 && state.to === last
     ? `${whole}; ${plural(found.rows.length, "statement")}.`
