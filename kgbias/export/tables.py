@@ -21,10 +21,10 @@ BESIDE = {
     "topic": "the name of its topic",
     "rank": "of its group among those of its category, before the statement; 1 is the likeliest",
     "rank_of": "how many groups were ranked",
-    "recorded": "known, related or new to the stereotypes that people recorded about its group in "
-    "a table; neither true nor common for that",
-    "recorded_as": "the recorded stereotype that is nearest",
-    "recorded_source": "the name of that table",
+    "recorded": "known, related or new, beside the stereotypes that people recorded about its "
+    "group in a table, which makes it neither true nor common; empty if it was not compared",
+    "recorded_as": "the recorded stereotype that is nearest; empty if it is new",
+    "recorded_source": "the name of its table; if new, of all tables that it was compared with",
 }
 """Columns that a table has only if the run has something for them, with what each one holds."""
 INTEGERS = ("count", "iteration", "rank", "rank_of")

@@ -120,6 +120,8 @@ def write_export(
             triples = pair.triples
     if filters != Filters() and pair is None:
         triples = filters.apply(run, triples)
+    if filters.merged and progress is not None and not run.near_duplicates():
+        progress.note("nothing is merged: no statements are linked (kgbias merge links them)")
     content = Content(run, triples, counted, progress or Silent(), width, pair)
     if isinstance(output, Path):
         _to_path(form, content, name, output)

@@ -263,7 +263,7 @@ NODES: tuple[Node, ...] = (
     ),
     Node(
         "Stereotype",
-        "a stereotype that people recorded in a table; neither true nor common for that",
+        "a stereotype that people recorded in a table, which makes it neither true nor common",
         "uid",
         "name",
         (*_UID, *_text(name="people and attribute"), *properties(Stereotype)),
@@ -533,7 +533,7 @@ EDGES: tuple[Edge, ...] = (
     ),
     Edge(
         "SOUGHT",
-        "a recorded stereotype of one of the run's groups, said or not",
+        "a recorded stereotype of one of the run's groups, said or not when kgbias known was run",
         (("Run", "Stereotype"),),
         properties(Heard),
     ),

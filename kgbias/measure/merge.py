@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, statement_id, triple_id
+from kgbias.io.progress import Progress
 from kgbias.language.words import negated
 from kgbias.measure.embedding import load_vectors
-from kgbias.measure.meaning import SHIPPED, texts_of, vectors_of
+from kgbias.measure.meaning import SHIPPED, keep_vectors, texts_of, vectors_of
 
 _BLOCK = 256  # statements compared with all earlier ones at once
 
@@ -67,8 +68,7 @@ def links(said: Mapping[Said, int], placed: Placed, threshold: float) -> list[Ne
     rarer one is linked to a more frequent one, and no chains of links arise. The order of the input
     does not matter. Raises UsageError for a threshold that is no such cosine.
     """
-    if not 0 < threshold <= 1:
-        raise UsageError("`threshold` is a cosine similarity: it must be above 0 and at most 1")
+    _check(threshold)
     order = sorted(said, key=lambda each: (-said[each], each))
     if not order:
         return []
@@ -119,10 +119,25 @@ class Merged:
         )
 
 
+def _check(threshold: float) -> None:
+    if not 0 < threshold <= 1:
+        raise UsageError("`threshold` is a cosine similarity: it must be above 0 and at most 1")
+
+
 def merge_run(
-    run: StoredRun, *, threshold: float, encoder: str, undo: bool, device: str = "auto"
+    run: StoredRun,
+    *,
+    threshold: float,
+    encoder: str,
+    undo: bool,
+    device: str = "auto",
+    progress: Progress | None = None,
 ) -> Merged:
-    """Link a run's near-duplicates by this encoder's vectors, or remove the links."""
+    """Link a run's near-duplicates by this encoder's vectors, or remove the links. Vectors that the
+    store lacks are made and kept, if they are of the kind that it keeps."""
+    _check(threshold)
+    if encoder == "minilm" and not undo:
+        keep_vectors(run, progress, device=device)
     views = run.triples()
     found = [] if undo else near_duplicates(views, Placed.of([run], encoder, device), threshold)
     run.save_near_duplicates(found)

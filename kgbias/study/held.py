@@ -143,7 +143,9 @@ class Held(OfRun):
         if merged:
             from kgbias.measure.merge import merged as merged_triples
 
-            found = merged_triples(found, run.near_duplicates())
+            if not (links := run.near_duplicates()):
+                self._context.remark("nothing is merged: no statements are linked (`merge` does)")
+            found = merged_triples(found, links)
         return records.triple_rows(run, found)
 
     def groups(self, **selection: Unpack[Selecting]) -> Rows[records.GroupRow]:

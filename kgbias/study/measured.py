@@ -203,9 +203,15 @@ class Measured(OfRun):
         """
         from kgbias.measure.merge import merge_run
 
-        return merge_run(
-            self.stored, threshold=threshold, encoder=encoder, undo=undo, device=device
-        )
+        with self._context.working() as progress:
+            return merge_run(
+                self.stored,
+                threshold=threshold,
+                encoder=encoder,
+                undo=undo,
+                device=device,
+                progress=progress,
+            )
 
     def tests(
         self,
