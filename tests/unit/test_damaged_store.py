@@ -343,6 +343,12 @@ def test_what_acts_by_itself_is_not_opened(file: Path, statements: list[str], wh
     assert f"it holds the {what}" in told(file) and "\x1b" not in told(file)
 
 
+def test_what_an_older_version_remarked_in_a_table_is_not_a_constraint(file: Path) -> None:
+    changed(file, "CREATE TABLE own (a TEXT -- SQLite's integrity check wants the key first\n)")
+    with open_store(str(file), create=False):
+        pass
+
+
 def test_a_value_that_is_too_deep(file: Path) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     changed(file, f"UPDATE run SET config = '{deep}'")

@@ -4,7 +4,11 @@ import csv
 import json
 import math
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -22,7 +26,8 @@ from kgbias.graph.recorded import (
     StereotypeTable,
     recorded,
 )
-from kgbias.graph.selection import Selection
+from kgbias.graph.selection import Selection, select
+from kgbias.graph.types import Believing
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import Silent
 from kgbias.report.exhibits import exhibits
@@ -110,6 +115,28 @@ def test_of_several_tables_the_strongest_mark_counts() -> None:
     words, alike = held("d", "known", "words"), held("e", "known", "meaning", 0.99)
     assert recorded([related, alike, words])["t"].source == "d"
     assert recorded([related, alike, held("f", "known", "meaning", 0.9)])["t"].source == "e"
+
+
+def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -> None:
+    db, table = files
+    believed(db)
+    with kgbias.open(db) as study:
+        run = study.run("said")
+        run.known(table)
+        held, asked = run.stored.held(), run.stored.believings()
+        now = select(run.stored)
+
+        def note(counted: Any, believings: Sequence[Believing]) -> str:
+            data = SimpleNamespace(recorded=held, counted=counted, believings=believings)
+            return next(of_tables(cast(RunData, data), "1")).table.note
+
+        assert "when kgbias known was run" not in note(now, asked)
+        assert "probed again" not in note(now, asked)
+        more = SimpleNamespace(as_dict=lambda: now.as_dict() | {"statements": now.total + 1000})
+        assert f"this report counts {now.total + 1000:,}." in note(more, asked)
+        nonce = {"kind": "nonce", "category": "", "tested": 7, "found": 5, "finds": [5]}
+        other = {"floor": [nonce]}
+        assert "was probed again since" in note(now, [replace(b, record=other) for b in asked])
 
 
 def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None:
