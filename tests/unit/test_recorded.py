@@ -134,8 +134,8 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
         assert "probed again" not in note(now, asked)
         more = SimpleNamespace(as_dict=lambda: now.as_dict() | {"statements": now.total + 1000})
         assert f"this report counts {now.total + 1000:,}." in note(more, asked)
-        nonce = {"kind": "nonce", "category": "", "tested": 7, "found": 5, "finds": [5]}
-        other = {"floor": [nonce]}
+        nonce = {"kind": "nonce", "category": "x", "tested": 7, "found": 5, "finds": [5]}
+        other = {"floor": [nonce], "categories": [{"category": "x", "pairs": 7}]}
         assert "was probed again since" in note(now, [replace(b, record=other) for b in asked])
 
 
