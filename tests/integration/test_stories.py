@@ -192,6 +192,8 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         left = again.told.readings["ok"]
         assert again.told.invented.total() == 3 * left
         assert again.summary.generations == sum(1 for _ in again.stored.generations()) - left
+        asked = study.query("refusals", run="i")
+        assert sum(row["answers"] for row in asked) == again.summary.generations
         kept = [g for g in again.stored.generations() if g.strategy == "reading"]
         assert len(kept) == left and all("occupation: astronaut" in g.reason for g in kept)
 
