@@ -1,5 +1,5 @@
 // How a group's prompts ended: statements, refusals, unparsable answers, echoes, nonsense and
-// failures.
+// failures. What a model answered that read stories is left out.
 //
 //   $run   the run (default: the newest)
 //   $arm   only what this arm said (default: every arm)
@@ -7,7 +7,7 @@
 // In Neo4j Browser, first:  :params {run: "demo", arm: null}
 
 MATCH (n:Generation)-[:IN]->(run:Run {name: $run})
-WHERE $arm IS NULL OR n.arm = $arm
+WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
 WITH n.group_uid AS uid, n.outcome AS outcome, n.arm AS arm
 WITH uid, outcome, arm, count(*) AS times
 MATCH (g:SocialGroup {uid: uid})

@@ -11,7 +11,7 @@
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, refused: 0.1, limit: 25}
 
 MATCH (n:Generation)-[:IN]->(:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.outcome <> 'failed'
+WHERE ($arm IS NULL OR n.arm = $arm) AND n.outcome <> 'failed' AND n.strategy <> 'reading'
 WITH n.group_uid AS group_uid, n.outcome AS outcome
 WITH group_uid, sum(CASE outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS no, count(*) AS answers
 WITH group_uid, no / answers AS refused

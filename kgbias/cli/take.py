@@ -115,7 +115,7 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
         written = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
         stories = options["format"] == "stereotales"
-        what = "all stories" if stories else f"{written} triples"
+        what = "all stories that were read" if stories else f"{written} triples"
         show.say(f"{what} to {path}", err=True)
 
 

@@ -14,6 +14,7 @@ from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.told import Told
+from kgbias.graph.profiles import READING
 from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
@@ -581,7 +582,7 @@ def _refused(parts: Parts) -> Mapping[str, Estimate]:
     answers: Counter[str] = Counter()
     refused: Counter[str] = Counter()
     for g in parts.generations:
-        if g.arm in parts.counted.arms and g.outcome != "failed":
+        if g.arm in parts.counted.arms and g.strategy != READING and g.outcome != "failed":
             answers[g.group_id] += 1
             refused[g.group_id] += g.outcome == "refused"
     return {g.id: proportion(refused[g.id], answers[g.id]) for g in parts.run.groups}

@@ -403,9 +403,10 @@ class RunSummary:
 
     `statements` are what its generations yielded, each counted as often as it was said; `triples`
     are the distinct ones. `invalid` answers could not be parsed, `echoes` repeated an example, and
-    `nonsense` made less sense than the crawl asked for. `resampled` counts generations beyond the
-    first attempt at their place. `seconds` is how long asking the model took, over all calls; None
-    if that is not known (an import)."""
+    `nonsense` made less sense than the crawl asked for; what a model answered that read stories
+    counts in none of these. `resampled` counts generations beyond the first attempt at their
+    place. `seconds` is how long asking the model took, over all calls; None if that is not known
+    (an import)."""
 
     run: Run
     triples: int = 0

@@ -82,8 +82,9 @@ class Difference:
         verdict: "differs"; "no more than ..." if a change of the floor that was found is as large;
             "bound to one request or name" if `least` is above 0.05; "may be the names" if a t-test
             over people (the n-th of each group are one) has p above 0.05; "" if q is.
-        conditional: whether units were left out and one of the groups was refused more often
-            (uncorrected p of at most 0.05): this then holds for what was answered for both.
+        conditional: whether one of the groups was refused more often (uncorrected p of at most
+            0.05): this then holds for what was answered for both. With several samples that may be
+            so though no unit was left out.
     """
 
     category: str
@@ -265,7 +266,7 @@ def compare_pairs(
 
 
 def _conditional(of: Difference | Likeness, declined: Sequence[Difference]) -> bool:
-    if isinstance(of, Difference) and (of.measure == REFUSED or not of.left_out):
+    if isinstance(of, Difference) and of.measure == REFUSED:
         return False
     groups = {(d.category, d.first, d.second) for d in declined}
     return (of.category, of.first, of.second) in groups

@@ -22,6 +22,7 @@ from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import corrected_figure, figures, labelled_by
 from kgbias.publish.recipe import NAME as RECIPE
 from kgbias.publish.recipe import STATEMENTS, Recipe
+from kgbias.stories.stereotales import NAME as STEREOTALES
 
 NOT_STATED = "not stated"
 _COLUMNS = {
@@ -139,6 +140,11 @@ class Source:
             return (
                 f"The model {self.model} wrote profiles of people, knowing only their names; each "
                 "attribute of a profile is a statement."
+            )
+        if self.recipe.kind == "stories" and config.get("format") == STEREOTALES:
+            return (
+                "They were read from a table of stories that are said to be told by the model "
+                f"{self.model}; what each says of its main character is the table's."
             )
         if self.recipe.kind == "stories":
             return (

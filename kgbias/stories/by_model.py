@@ -114,7 +114,8 @@ def read_reading(
     for attribute, phrases in values.items():
         for phrase in phrases:
             places = list(_FINDERS.get(attribute, _find_words)(doc, attribute, phrase, len(given)))
-            if not places and not only_repeats(phrase, f"{asked} {opening}"):
+            there = places or _span(doc, phrase, len(given), LEADING)
+            if not there and not only_repeats(phrase, f"{asked} {opening}"):
                 invented.append((attribute, phrase))
             for value, begins, ends in places:
                 if not only_repeats(value, asked):

@@ -51,7 +51,7 @@ class Link:
         least: the largest p-value with the stories of one wording, of any group, left out; NaN if
             the group has only one.
         verdict: "goes with the group" if q and `least` are at most 0.05, "bound to a wording" if
-            only q is; "" otherwise.
+            only q is, or the group has only one wording; "" otherwise.
     """
 
     category: str

@@ -19,7 +19,7 @@ from kgbias.graph.profiles import Part, Profile, read_by
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
 from kgbias.ids import content_id
-from kgbias.io.reading import json_value, read_bytes, read_table, read_text
+from kgbias.io.reading import LARGEST, json_value, read_bytes, read_table, read_text
 from kgbias.language.words import refusal
 from kgbias.models.base import ModelInfo
 from kgbias.stories.config import StoryConfig, load_story_pack
@@ -53,13 +53,17 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
     StereoTales' tables. Raises UsageError if it is not a run of stories."""
     record = run.record
     if record.kind != StoryConfig.kind:
-        raise UsageError(f"run {run.name!r} has no stories, of which {NAME} is a table")
+        raise UsageError(f"run {run.name!r} has no stories, and {NAME} is a table of stories")
     reader = read_by(record.config)
     language = str(record.config["pack"]["language"])
+    scenarios = record.config.get("scenarios")  # of an import
     for profile, asked, text in stories_in(run):
         category, group = profile.labels["category"], profile.labels["group"]
         value = _value(category, group)
-        scenario = asked.template.partition(":")[0]
+        template, scenario = asked.template, asked.template.partition(":")[0]
+        if scenarios:
+            template = template.removeprefix(f"{NAME}:")
+            scenario = scenarios[profile.told_for(len(scenarios))[1]]
         said = {
             name: _SEVERAL.join(_value(name, v) for v in values)
             for name, values in profile.said().items()
@@ -78,7 +82,7 @@ def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
             "scenario_key": scenario,
             "scenario_group": "",
             "character": profile.name,
-            "prompt_template": asked.template,
+            "prompt_template": template,
             "user_prompt": asked.prompt,
             "story": text,
             "extraction_score": 1.0,
@@ -119,8 +123,9 @@ class StoriesRead(NamedTuple):
 def import_table(
     store: Store, path: Path, *, name: str | None = None, model: str = "unknown"
 ) -> StoriesRead:
-    """Make a run of stories from a table, a .parquet, .jsonl or .csv file, of which each statement
-    is what the table says of a story. Of a table with several models, `model` names the one.
+    """Make a run of stories from a table, a .parquet, .jsonl or .csv file. Each statement is
+    something that the table says of a story. If the table has several models, `model` names the
+    one to read.
 
     "unknown" and "other" are not read, as in StereoTales' own associations. A story has no places
     that say what was read. The run's id follows from the file, so importing again changes nothing.
@@ -132,13 +137,13 @@ def import_table(
     one = _only(path, rows, "generator_model", "" if model == "unknown" else model)
     rows = [row for row in rows if row["generator_model"] == one]
     language = _only(path, rows, "language")
-    reader = _only(path, rows, READER) if rows[0].get(READER) else NAME
+    reader = _only(path, rows, READER) or NAME
     whole = [
         r for r in rows if r["target_attribute"] and r["target_attribute_value"] and r["story"]
     ]
     if not whole:
         raise DataError(f"{path}: no row has a target_attribute, its value and a story")
-    scenarios = list(dict.fromkeys(_text(row, "scenario_key") for row in whole))
+    prompts = list(dict.fromkeys(map(_prompt, whole)))
     groups, people = dict[str, Group](), dict[str, dict[str, dict[str, None]]]()
     attributes = dict[str, None]()
     for row in whole:
@@ -155,7 +160,8 @@ def import_table(
         "people": {c: {g: list(names) for g, names in of.items()} for c, of in people.items()},
         "attributes": predicates,
         "reader": reader,
-        "wordings": len(scenarios),
+        "wordings": len(prompts),
+        "scenarios": [scenario for scenario, _ in prompts],
         "pack": {"name": NAME, "version": 1, "language": language, "hash": ""},
     }
     run = store.begin(
@@ -168,7 +174,7 @@ def import_table(
             kind=StoryConfig.kind,
         )
     )
-    generations, profiles, answers = _told(run, path, whole, scenarios, predicates)
+    generations, profiles, answers = _told(run, path, whole, prompts, predicates)
     store.keep_answers(answers)
     store.load(run.id, generations)
     store.save_profiles(run.id, profiles)
@@ -182,20 +188,21 @@ def _told(
     run: Run,
     path: Path,
     rows: Sequence[Mapping[str, str]],
-    scenarios: Sequence[str],
+    prompts: Sequence[tuple[str, str]],
     predicates: Mapping[str, str],
 ) -> tuple[list[Generation], list[Profile], list[Answer]]:
     """The generations, characters and texts of the stories. Stories with the same prompt follow
     each other as samples of it."""
-    often: dict[tuple[str, str], int] = {}
+    often: dict[tuple[str, int], int] = {}
     generations, profiles, answers = list[Generation](), list[Profile](), list[Answer]()
+    number_of = {prompt: n for n, prompt in enumerate(prompts)}
     for row in rows:
         category, person = row["target_attribute"], _person(row)
         group = _group(category, _key(row))
-        scenario = scenarios.index(_text(row, "scenario_key"))
-        number = often.get(key := (f"{category}/{group}/{person}", str(scenario)), 0)
+        prompt = number_of[_prompt(row)]
+        number = often.get(key := (f"{category}/{group}/{person}", prompt), 0)
         often[key] = number + 1
-        sample = number * len(scenarios) + scenario
+        sample = number * len(prompts) + prompt
         place = f"{key[0]}/{sample}"
         text = storable(row["story"])
         answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
@@ -224,7 +231,7 @@ def _told(
         own = [
             replace(
                 first,
-                path=f"{first.path}/{attribute}/{n}",
+                path=f"{first.path}/{n}",
                 triple=Triple(group, predicates[attribute], value),
                 strategy=attribute,
             )
@@ -261,7 +268,7 @@ def _extracted(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
 
 def _only(path: Path, rows: Sequence[Mapping[str, str]], column: str, wanted: str = "") -> str:
     """The only value of a column, or the wanted one, if the table has it."""
-    there = list(dict.fromkeys(row[column] for row in rows))
+    there = list(dict.fromkeys(_text(row, column) for row in rows))
     if wanted and wanted not in there:
         raise DataError(f"{path} has {no_such(column, wanted, there)}")
     if not wanted and len(there) > 1:
@@ -281,6 +288,12 @@ def _key(row: Mapping[str, str]) -> str:
     return " ".join((_text(row, "attribute_value_key") or row["target_attribute_value"]).split())
 
 
+def _prompt(row: Mapping[str, str]) -> tuple[str, str]:
+    """What tells its prompt from others about the same person: some of their tables name no
+    scenario, and some one template for all."""
+    return _text(row, "scenario_key"), _text(row, "prompt_template")
+
+
 def _text(row: Mapping[str, str], column: str) -> str:
     return row.get(column) or ""
 
@@ -297,16 +310,25 @@ def _rows(path: Path) -> list[dict[str, str]]:
         rows = (row for _, row in read_table(path)[1])
     else:
         raise UsageError(f"{path.name}: a table of stories is a .parquet, .jsonl or .csv file")
-    found = []
+    found, size = [], 0
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise DataError(f"{path}, row {number} is not a JSON object")
         if missing := [name for name in _NEEDED if name not in row]:
             raise DataError(f"{path} has {no_such('column', missing[0], row)}")
-        found.append({k: storable(v) if isinstance(v, str) else "" for k, v in row.items()})
+        found.append({k: _cell(v) for k, v in row.items() if k in (*COLUMNS, READER)})
+        size += sum(map(len, found[-1].values()))
+        if size > LARGEST:  # a small file may hold the same text many times
+            raise DataError(f"{path} holds more than {LARGEST >> 30} GB of text")
     if not found:
         raise DataError(f"{path} has no rows")
     return found
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, dict | list):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return storable(value) if isinstance(value, str) else ""
 
 
 def _from_parquet(path: Path) -> Iterator[Any]:
@@ -316,9 +338,12 @@ def _from_parquet(path: Path) -> Iterator[Any]:
     except ModuleNotFoundError as error:
         raise MissingExtra("pyarrow", extra="parquet") from error
     try:
-        with parquet.ParquetFile(path) as file:
-            wanted = [name for name in file.schema_arrow.names if name in (*COLUMNS, READER)]
-            for batch in file.iter_batches(columns=wanted):
-                yield from batch.to_pylist()
+        kinds = {c.name: c.type for c in parquet.read_schema(path) if c.name in (*COLUMNS, READER)}
+        wanted = list(kinds)
+        texts = [name for name, kind in kinds.items() if kind in (pa.string(), pa.large_string())]
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            for batch in file.iter_batches(batch_size=1024, columns=wanted):
+                for n in range(batch.num_rows):  # a row at a time: few bytes may be much text
+                    yield {name: batch.column(name)[n].as_py() for name in wanted}
     except (pa.ArrowException, OSError, ValueError) as error:
         raise DataError(f"cannot read {path}: {first_line(error)}") from error

@@ -139,7 +139,7 @@ def _count(
         result.read[group].update(
             {p.attribute for p in story.profile.parts} if story.profile else ()
         )
-        if own := readings.get(story.generations[0].path.partition("#")[0]):
+        if own := readings.get(story.generations[0].path.rpartition("#")[0]):
             result.readings[own[0].outcome] += 1
             result.invented[group] += len(own[0].invented)
 
@@ -271,9 +271,9 @@ def _read(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoriesPrice(AskedOnce):
-    """What the stories cost, and of how many people and groups there are how many each. If a model
-    reads them (`reader`, a spec or "model"; "rules" ask nothing), `readings` of the requests are
-    to read a story; each is counted as if the story were as long as it may be."""
+    """What the stories cost: how many people, of how many groups, and how many `samples` of each.
+    If a model reads them (`reader`, a spec or "model"; "rules" ask nothing), `readings` of the
+    requests are to read a story; each is counted as if the story were as long as it may be."""
 
     people: int
     groups: int

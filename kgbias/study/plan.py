@@ -25,6 +25,7 @@ from kgbias.errors import (
 )
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
+from kgbias.ingest.read import STORIES
 from kgbias.io.files import within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
@@ -420,6 +421,11 @@ def _imports(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("import", str(options.pop("name", Path(file).stem)), options)
 
 
+def _makes(run: Step) -> str:
+    """The kind of run that a step makes: a table of stories that is imported is one of stories."""
+    return "stories" if run.options.get("format") == STORIES else run.kind
+
+
 def _about(
     path: Path, data: Mapping[str, Any], runs: Sequence[Step], output: Path
 ) -> Iterator[Step]:
@@ -427,13 +433,13 @@ def _about(
     for kind, made, method in _OWN:
         if kind in data:
             check(path, f"[{kind}]", data[kind], takes(method))
-            if not any(run.kind == made for run in runs):
+            if not any(_makes(run) == made for run in runs):
                 raise DataError(f"{path}: [{kind}] is about [[{made}]], and there are none")
     for run in runs:
         own = str(run.options["model"]) if run.kind != "import" else ""
         folder = output / _plain(run.run)
         for kind, made, _ in _OWN:
-            if kind in data and run.kind == made:
+            if kind in data and _makes(run) == made:
                 yield Step(kind, run.run, beside(path, data[kind]), folder / f"{kind}.json")
         if run.kind == "pairs":
             _no_statements(path, data, run.run)

@@ -11,6 +11,7 @@ import pytest
 
 from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.labels import Label
+from kgbias.graph.profiles import READING
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
@@ -172,7 +173,8 @@ def test_summaries_count(store: Store) -> None:
             ["refused", "unparsable", "unparsable", "echo", "failed", "nonsense"]
         )
     ]
-    store.record(RUN.id, "none", 0, ROUND + bad)
+    read = Generation(RUN.id, "r", GROUPS[0].id, "none", READING, 0, 1, "refused")  # of a story
+    store.record(RUN.id, "none", 0, [*ROUND, *bad, read])
     other = replace(RUN, name="other", config={"seed": 2})
     store.begin(other)
     summary, empty = store.summaries()

@@ -161,6 +161,14 @@ def test_answers_that_are_no_reading(text: str, outcome: str) -> None:
     assert read.outcome == outcome and len(read.said) == ("kind" in text and outcome == "ok")
 
 
+def test_a_gender_of_both_is_not_invented() -> None:
+    """The story has "they", which is no gender of the character's, and not "wizard"."""
+    story = "Sam met friends. They went home."
+    answer = Answer("key", "model", json.dumps({"gender": ["they", "wizard"]}), "stop")
+    read = read_reading(answer, story, "a person", ("gender",))
+    assert not read.said and read.invented == (("gender", "wizard"),)
+
+
 def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
     """What it reads is what the rules read; what it invents is counted and left out; a stopped run
     goes on; and the run says who read."""
@@ -183,6 +191,9 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
         again = study.write_stories(model(invents=True), name="i", **{**how, "seed": 1})
         left = again.told.readings["ok"]
         assert again.told.invented.total() == 3 * left
+        assert again.summary.generations == sum(1 for _ in again.stored.generations()) - left
+        asked = study.query("refusals", run="i")
+        assert sum(row["answers"] for row in asked) == again.summary.generations
         kept = [g for g in again.stored.generations() if g.strategy == "reading"]
         assert len(kept) == left and all("occupation: astronaut" in g.reason for g in kept)
 

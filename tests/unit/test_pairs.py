@@ -214,6 +214,24 @@ def test_what_is_compared_where_one_group_is_refused() -> None:
     assert found.differences[0].left_out
 
 
+def test_a_group_that_is_refused_in_some_samples() -> None:
+    """Each unit still has an answer for both, and yet what is found holds for what was answered."""
+    rng = np.random.default_rng(5)
+    answers = [replace(a, outcome="ok") for a in simulated(rng)]
+    declined = rng.random(len(answers)) < 0.9
+    more = [
+        replace(
+            a,
+            place=replace(a.place, round=a.place.round + 3),
+            outcome="refused" if no and a.place.person.group == "Ms" else "ok",
+        )
+        for a, no in zip(answers, declined, strict=True)
+    ]
+    found = compare_pairs([*answers, *more], measures=("words",))
+    assert found.declined and not found.differences[0].left_out
+    assert found.differences[0].conditional and not found.declined[0].conditional
+
+
 def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
     """A greeting changes more than the group does: nothing is said of the group."""
     answers = [

@@ -373,6 +373,13 @@ def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
     assert [Path(file).name for file in outside] == ["people.csv"]
 
 
+def test_links_of_a_table_of_stories(tmp_path: Path) -> None:
+    plan = declared(
+        tmp_path, "[[imports]]\npath = 'theirs.jsonl'\nformat = 'stereotales'\n[links]\n"
+    )
+    assert [str(step) for step in plan.steps] == ["import theirs", "links theirs"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

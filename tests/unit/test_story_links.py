@@ -1,8 +1,10 @@
 """Which attributes go with which group: figures worked out by hand, the floor, and bad input."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import pytest
 import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.profiles import Part, Profile
+from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.stories.links import BOUND, GOES, PRIOR, exact, find_links, log_odds
+from tests.conftest import needs
 
 
 def story(group: str, name: str, sample: int, *said: tuple[str, str]) -> Profile:
@@ -154,3 +158,76 @@ def test_a_pack_that_cannot_be_read(tmp_path: Path, line: str, said: str) -> Non
     )
     with pytest.raises(DataError, match=said):
         load_story_pack(tmp_path)
+
+
+def theirs(path: Path, *rows: Mapping[str, Any]) -> Path:
+    """A table in StereoTales' form."""
+    whole = {
+        "sample_id": "1", "generator_model": "m", "language": "en", "target_attribute": "gender",
+        "target_attribute_value": "woman", "story": "She worked.", "scenario_key": "a",
+        "prompt_template": "t", "extracted_attributes_json": '{"urbanicity": "rural"}',
+    }  # fmt: skip
+    path.write_text("".join(f"{json.dumps({**whole, **row})}\n" for row in rows), "utf-8")
+    return path
+
+
+def test_a_table_that_came_in_goes_out_and_comes_in_again(tmp_path: Path) -> None:
+    """Prompts differ by the scenario, the template or both."""
+    own = [
+        {"scenario_key": s, "prompt_template": t, "target_attribute_value": v, "story": f"{n}."}
+        for n in range(2)
+        for s, t in ((None, "t"), (None, "u"), ("a", "t"))
+        for v in ("woman", "man")
+    ]
+    runs = []
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(theirs(tmp_path / "a.jsonl", *own), format="stereotales")
+        for name in "bc":
+            runs.append(run)
+            rows = stereotales.story_table(run.stored)
+            path = theirs(tmp_path / f"{name}.jsonl", *rows)
+            run = study.import_file(path, format="stereotales")
+        assert [r.config["wordings"] for r in (*runs, run)] == [3, 3, 3]
+        first, last = ([*stereotales.story_table(r.stored)] for r in (runs[0], run))
+        ids = ("sample_id", "output_id")
+        assert [{k: v for k, v in row.items() if k not in ids} for row in first] == [
+            {k: v for k, v in row.items() if k not in ids} for row in last
+        ]
+        assert {(row["scenario_key"], row["prompt_template"]) for row in last} == {
+            ("", "t"), ("", "u"), ("a", "t")
+        }  # fmt: skip
+        links = [r.story_links(deals=0).links for r in (runs[0], run)]
+        assert str(links[0]) == str(links[1]) and links[0][0].of == 3  # as text: NaN is itself
+
+
+def test_what_a_table_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object as it is, an attribute with a "#", a reader in some rows; and too much text."""
+    extracted = {"extracted_attributes_json": {"age": "old", "job #1": "cook"}}
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(theirs(tmp_path / "a.jsonl", extracted), format="stereotales")
+        (row,) = stereotales.story_table(run.stored)
+        assert json.loads(row["extracted_attributes_json"]) == {"age": "old", "job #1": "cook"}
+        path = theirs(tmp_path / "b.jsonl", {"reader": "r"}, {})
+        with pytest.raises(DataError, match="several values of reader"):
+            study.import_file(path, format="stereotales")
+        monkeypatch.setattr(stereotales, "LARGEST", 50)
+        with pytest.raises(DataError, match="holds more than"):
+            study.import_file(tmp_path / "a.jsonl", format="stereotales")
+
+
+def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read row by row, no further than it may be."""
+    needs("pyarrow")
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    table = pa.table({name: ["x" * 10_000] * 100 for name in stereotales.COLUMNS})
+    parquet.write_table(table, path := tmp_path / "a.parquet")
+    assert path.stat().st_size < 100_000
+    assert sum(len(row["story"]) for row in stereotales._from_parquet(path)) == 1_000_000
+    monkeypatch.setattr(stereotales, "LARGEST", 1_000_000)
+    with (
+        kgbias.open(tmp_path / "k.db", progress=False) as study,
+        pytest.raises(DataError, match="holds more than"),
+    ):
+        study.import_file(path, format="stereotales")

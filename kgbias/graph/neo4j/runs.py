@@ -57,6 +57,7 @@ _SUMMARIES = """
 CALL {
     WITH run
     MATCH (g:Generation)-[:IN]->(run)
+    WHERE g.strategy <> 'reading'
     WITH g.outcome AS outcome, g.attempt > 0 AS again, count(*) AS times
     RETURN sum(times) AS generations,
            sum(CASE outcome WHEN 'refused' THEN times ELSE 0 END) AS refused,

@@ -15,7 +15,7 @@ from operator import itemgetter
 from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph.decisions import Decision, applied, decision_of, in_effect
 from kgbias.graph.keeping import Corpus, Passage, Relation, passage_uid
-from kgbias.graph.profiles import Part, Profile
+from kgbias.graph.profiles import READING, Part, Profile
 from kgbias.graph.record import getters
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.sqlite.database import Database, Row
@@ -229,7 +229,8 @@ class Crawls(Database):
                    (SELECT coalesce(sum(completion_tokens), 0) FROM answer WHERE key IN
                     (SELECT answer_key FROM generation WHERE run_id = run.id)),
                    run.seconds
-            FROM run LEFT JOIN generation ON generation.run_id = run.id {where}
+            FROM run LEFT JOIN generation ON generation.run_id = run.id
+                AND strategy <> '{READING}' {where}
             GROUP BY run.seq ORDER BY run.seq""",
             parameters,
         ).fetchall()
