@@ -618,10 +618,17 @@ def indexed() -> tuple[Edge, ...]:
     return tuple(e for e in EDGES if any(p.name == "run" for p in e.properties))
 
 
+def constraint_name(node: Node) -> str:
+    """What the server calls it. A name that the index of an edge has already would be taken to be
+    there, and nothing be made: Stereotype beside STEREOTYPE."""
+    name = f"kgbias_{node.label.lower()}"
+    return f"{name}_node" if any(e.type == node.label.upper() for e in EDGES) else name
+
+
 def constraint(node: Node) -> str:
     """The Cypher that makes a label's key unique, and thereby indexed."""
     return (
-        f"CREATE CONSTRAINT kgbias_{node.label.lower()} IF NOT EXISTS "
+        f"CREATE CONSTRAINT {constraint_name(node)} IF NOT EXISTS "
         f"FOR (n:{node.label}) REQUIRE n.{node.key} IS UNIQUE"
     )
 

@@ -200,7 +200,7 @@ def test_a_price_counts_what_is_read_with_other_names(run: StoredRun) -> None:
         assert price(scorer) == 0
     assert texts_to_read(run, "acceptability", "offline", []) == 0
     assert texts_to_read(run, "regard", "llm:openai:x", []) == 0
-    (row,) = [r for r in prices(run, {"toxicity": "offline"})]
+    (row,) = [r for r in prices(run, {"toxicity": "offline"}) if r.measure == "toxicity"]
     assert row.texts_with_names_at_most == 3 * (40 + NUMBER)
 
 

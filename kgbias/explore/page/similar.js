@@ -58,12 +58,12 @@ const nearList = (found, rows, most) => {
   }
   return list;
 };
-const elsewhere = () => (about.sources.length > 1 ? ", or not in this run and arm" : "");
+const inOthers = () => (about.sources.length > 1 ? ", or not in this run and arm" : "");
 const similarOf = async (n) => {
   const found = await similarTo(n), list = nearList(found, passing(sourceOf(n)).rows, 10);
   if (!found.length) return [];
   const many = found.length > 1 ? `The ${number(found.length)} that are most similar do` : "The one that is similar does";
-  const told = list.children.length ? `${STANCE}${among()} Those that pass the filters.` : `${many} not pass the filters${elsewhere()}.${among()}`;
+  const told = list.children.length ? `${STANCE}${among()} Those that pass the filters.` : `${many} not pass the filters${inOthers()}.${among()}`;
   return [group("Similar statements", make("p", told, "soft"), list)];
 };
 
@@ -84,7 +84,7 @@ const drawMeaning = async () => {
     const holds = new Set(Array.from(withWords(), (n) => pairOf(row.predicate[n], row.object[n])));
     const others = found.filter(({ pair }) => !holds.has(pair)), list = nearList(others, passing(state.source, ["words"]).rows, 10);
     const what = about.served ? "near them" : "similar to statements that have them";
-    const told = list.children.length ? `Without these words, but ${what}. ${STANCE}` : `What is ${what} does not pass the filters${elsewhere()}.`;
+    const told = list.children.length ? `Without these words, but ${what}. ${STANCE}` : `What is ${what} does not pass the filters${inOthers()}.`;
     inside = others.length ? [make("p", `${told}${among()}`, "soft"), list] : [];
   } catch (problem) { inside = [make("p", `Nothing can be found by meaning here: ${problem.message}.`, "soft")]; }
   clearTimeout(slow);

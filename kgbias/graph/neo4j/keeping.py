@@ -313,7 +313,7 @@ class Keeping(Crawls, Findings):
         found = [
             Fault("reference", f"{n.label} may have two nodes of one {n.key}: open the store again")
             for n in shape.NODES
-            if f"kgbias_{n.label.lower()}" not in there
+            if shape.constraint_name(n) not in there
         ]
         progress.stage("references", len(_REFERENCES))
         for what, match in _REFERENCES.items():
