@@ -140,7 +140,8 @@ def test_what_is_similar_is_found_and_marked(window: Window) -> None:
     page.wait_for_selector("#by-meaning", state="hidden")
     page.select_option("#topic", label="rain eat")
     page.locator("#body tr:has-text('Women')").first.click()
-    page.wait_for_selector("#details :text('The 2 that are most similar do not pass the filters, or not in this run and arm.')")
+    told = "The 2 that are most similar do not pass the filters, or not in this run and arm."
+    page.wait_for_selector(f"#details :text('{told}')")
     assert not page.locator("#details li:has-text('love food')").count()
 
 
