@@ -64,7 +64,7 @@ def believe(
         "tier": scorer.convention.tier, "carriers": list(carriers), "floor_is": asking.floor,
         "seed": asking.seed, "probes": asking.probes, "marked": list(asking.marked),
         "selection": (selection or Selection()).as_dict(),
-        "took": took or _took_before(run, believing),
+        "took": {"seconds": took or _took_before(run, believing)},  # a probe, as the last call did
         "given": {
             s.id: [s.predicate, s.object] for p in plans for s in p.statements if s.id in p.given
         },
@@ -74,9 +74,9 @@ def believe(
     return believing
 
 
-def _took_before(run: StoredRun, believing: Believing) -> Mapping[str, float]:
+def _took_before(run: StoredRun, believing: Believing) -> float:
     found = next((b.record for b in run.believings() if b.id == believing.id), {})
-    return dict(found.get("took", {}))
+    return float(found.get("took", {}).get("seconds", 0.0))
 
 
 def planned(
@@ -130,10 +130,9 @@ def probed(
     carriers: Sequence[str],
     plans: Sequence[Asked],
     told: Progress,
-) -> tuple[Known, Mapping[str, float]]:
+) -> tuple[Known, float]:
     """The bits of every name and statement of the plans, from the store or else from the model; and
-    how many `probes` the model was asked, and the `seconds` that took: empty if it was asked none.
-    """
+    the seconds that the model took for a probe, 0 if it was asked none."""
     known: Known = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(believing.id)}
     wanted = [block for plan in plans for block in plan.blocks]
     given = [s for plan in plans for s in plan.statements if s.id in plan.given]
@@ -160,9 +159,9 @@ def probed(
         run.save_name_probes(believing, probes)
         known |= {(p.name_id, p.statement_id): p.bits for p in probes}
     if not new:
-        return known, {}
-    seconds = round(time.monotonic() - began, 3)
-    return known, {"probes": len(carriers) * (len(known) - before), "seconds": seconds}
+        return known, 0.0
+    asked = len(carriers) * (len(known) - before)
+    return known, round((time.monotonic() - began) / asked, 7)
 
 
 def _missing(

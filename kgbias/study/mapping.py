@@ -224,10 +224,10 @@ def seconds_per_kept_probe(store: Store | None, model: str) -> float | None:
         return None
     known = known_as(model)
     found = [
-        took["seconds"] / took["probes"]
+        seconds
         for s in store.summaries()
         for b in store.believings(s.run.id)
-        if b.model.name == known and (took := b.record.get("took"))
+        if b.model.name == known and (seconds := b.record.get("took", {}).get("seconds"))
     ]
     return max(found, default=None)
 

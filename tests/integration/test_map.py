@@ -40,9 +40,9 @@ def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
     with kgbias.open(whole / "s.db") as study:
         price = study.map_price("reference", **ASKED)
         (believing,) = study.run().stored.believings()
-        took = believing.record["took"]
-        assert price.probes == 2000 >= took["probes"] > 1000
-        assert price.seconds == pytest.approx(2000 * took["seconds"] / took["probes"])
+        assert price.probes == 2000
+        assert price.seconds and believing.record["took"]["seconds"] > 0
+        assert price.seconds == pytest.approx(2000 * believing.record["took"]["seconds"])
         assert study.map_price("smollm2", category="gender").seconds is None
         assert study.map_price("anthropic:m", category="gender").probes == 0
     asked = ["map", "reference", "--category", "faiths", "--store", str(whole / "s.db")]
