@@ -64,7 +64,7 @@ def believe(
         "tier": scorer.convention.tier, "carriers": list(carriers), "floor_is": asking.floor,
         "seed": asking.seed, "probes": asking.probes, "marked": list(asking.marked),
         "selection": (selection or Selection()).as_dict(),
-        "took": {"seconds": took or _took_before(run, believing)},  # a probe, as the last call did
+        "took": {"seconds": took or _took_before(run, believing)},  # for one probe
         "given": {
             s.id: [s.predicate, s.object] for p in plans for s in p.statements if s.id in p.given
         },
@@ -75,6 +75,7 @@ def believe(
 
 
 def _took_before(run: StoredRun, believing: Believing) -> float:
+    """What a probe took in the last call that asked the model anything; 0 if none did."""
     found = next((b.record for b in run.believings() if b.id == believing.id), {})
     return float(found.get("took", {}).get("seconds", 0.0))
 

@@ -33,6 +33,7 @@ from kgbias.io.plugins import Table
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.resources import __version__
 from kgbias.io.text import shown
+from kgbias.measure import merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ def write_export(
     if filters != Filters() and pair is None:
         triples = filters.apply(run, triples)
     if filters.merged and progress is not None and not run.near_duplicates():
-        progress.note("nothing is merged: no statements are linked (kgbias merge links them)")
+        progress.note(merge.UNLINKED)
     content = Content(run, triples, counted, progress or Silent(), width, pair)
     if isinstance(output, Path):
         _to_path(form, content, name, output)

@@ -35,6 +35,9 @@ _NAMING = re.compile(
     r"wom[ae]n|m[ae]n|(?:fe)?males?|girls?|boys?|wife|wives|husbands?)\b"
 )
 
+UNLINKED = "nothing is merged: no statements are linked (kgbias merge links them)"
+"""What to say if linked statements are to count as one, and none are linked."""
+
 Said = tuple[str, str]  # a predicate and an object
 
 

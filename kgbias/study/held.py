@@ -141,10 +141,11 @@ class Held(OfRun):
         """
         run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
+            from kgbias.measure.merge import UNLINKED
             from kgbias.measure.merge import merged as merged_triples
 
             if not (links := run.near_duplicates()):
-                self._context.remark("nothing is merged: no statements are linked (`merge` does)")
+                self._context.remark(UNLINKED)
             found = merged_triples(found, links)
         return records.triple_rows(run, found)
 
