@@ -137,8 +137,9 @@ class Still(Watch):
 
 
 def everything(store: SQLiteStore) -> list[str]:
-    """All rows of a store, but for the token that changes with each write."""
-    return [row for row in store._db.iterdump() if not row.startswith('INSERT INTO "state"')]
+    """All rows of a store, in whichever order they were written, but for the token that changes
+    with each write."""
+    return sorted(row for row in store._db.iterdump() if not row.startswith('INSERT INTO "state"'))
 
 
 def test_the_graph_is_the_same_in_any_order(
