@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from kgbias.errors import RunNotFound
 from kgbias.graph.between import is_swapped
+from kgbias.graph.profiles import READING
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
 from kgbias.io.progress import Progress, Silent
@@ -137,6 +138,8 @@ def _copy_rounds(run: StoredRun, target: Store, progress: Progress, *, new: bool
         lacking = sum(len(_missing(run.store, target, c, new=new)) for c in chunks(batch))
         target.record(run.id, arm, iteration, batch)
         written += lacking
+        # A summary does not count them.
+        progress.grow(sum(g.strategy == READING for g in batch))
         progress.advance(len(batch), new=lacking)
     return written
 

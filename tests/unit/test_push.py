@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph import push as module
+from kgbias.graph.profiles import READING
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
+from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Elves", "peoples"),)
@@ -116,3 +118,32 @@ def test_an_import_is_streamed(
     with SQLiteStore(str(tmp_path / "copy.db")) as target:
         module.push(run, target)
         assert len(ahead) == 500 and max(ahead) == 100
+
+
+class Bar(Silent):
+    """How far each stage came, and its total."""
+
+    def __init__(self) -> None:
+        self.stages: dict[str, list[int]] = {}
+
+    def stage(self, name: str, total: int) -> None:
+        self._now = self.stages[name] = [0, total]
+
+    def grow(self, steps: int) -> None:
+        self._now[1] += steps
+
+    def advance(self, steps: int = 1, **counts: float) -> None:
+        self._now[0] += steps
+
+
+def test_progress_ends_at_its_total(store: SQLiteStore, tmp_path: Path) -> None:
+    run, bar = begun(store, "crawl", 3), Bar()
+    read = [
+        Generation(run.id, f"r{n}", GROUPS[0].id, "none", READING, 2, 0, "refused")
+        for n in range(5)
+    ]
+    store.record(run.id, "none", 2, read)  # by the model that read stories
+    with SQLiteStore(str(tmp_path / "copy.db")) as target:
+        module.push(run, target, bar)
+    assert bar.stages["generations"] == [11, 11]
+    assert all(done == total for done, total in bar.stages.values())
