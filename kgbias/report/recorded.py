@@ -1,12 +1,16 @@
 """What tables of recorded stereotypes have about a run (`kgbias known`), as exhibits."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kgbias.evidence.joint import floor_of
 from kgbias.graph.recorded import Held
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.stats.inference import Estimate
+
+if TYPE_CHECKING:
+    from kgbias.report.several_data import SeveralData
 
 _TABLED = 25  # beliefs that nobody recorded
 _AVERAGE = "of another group, on average"
@@ -36,7 +40,7 @@ def recorded(data: RunData, place: str) -> Iterator[Exhibit]:
 def _shares(held: Held, key: str, data: RunData) -> Exhibit:
     found = held.shares
     rows = [
-        [of, what, *cells(e, form), str(e.n)]
+        [of, what, *_share(e, form)]
         for name, of, what, form in _SHARES
         if (e := found[name]).value == e.value
     ]
@@ -51,10 +55,66 @@ def _shares(held: Held, key: str, data: RunData) -> Exhibit:
     )  # fmt: skip
 
 
-def _note(held: Held, data: RunData) -> str:
-    table, record = held.table, held.record
+def recorded_beside(data: "SeveralData", place: str) -> Iterator[Exhibit]:
+    """For each table that at least two of the runs were held against, their shares side by side."""
+    tables: dict[str, list[tuple[RunData, Held]]] = {}
+    for side in data.sides:
+        for held in side.whole.recorded:
+            tables.setdefault(held.table.id, []).append((side.whole, held))
+    shared = [found for found in tables.values() if len(found) > 1]
+    for number, found in enumerate(shared, 1):
+        yield _beside(found, f"{place}-recorded" + (f"-{number}" if number > 1 else ""))
+
+
+def _beside(found: list[tuple[RunData, Held]], key: str) -> Exhibit:
+    shares = [held.shares for _, held in found]
+    rows = []
+    for name, of, what, form in _SHARES:
+        own = [each[name] for each in shares]
+        if any(e.value == e.value for e in own):
+            rows.append([of, what, *(cell for e in own for cell in _share(e, form))])
+    source = found[0][1].table.name
+    heads = [
+        x
+        for data, _ in found
+        for x in (data.run.name, f"95% of {data.run.name}", f"n of {data.run.name}")
+    ]
+    return Exhibit(
+        key, "", f"Recorded in {source}", "", None,
+        Table(
+            key, f"Stereotypes of each run's groups that the table named {source} records, and the "
+            "statements of each run about these groups.",
+            ("Of the", "share that is", *heads), rows, _note_beside(found),
+        ),
+    )  # fmt: skip
+
+
+def _share(e: Estimate, form: str) -> list[str]:
+    return [*cells(e, form), str(e.n)] if e.value == e.value else ["", "", ""]
+
+
+def _note_beside(found: list[tuple[RunData, Held]]) -> str:
+    sought = [{(each.group, each.entry.attribute) for each in held.heard} for _, held in found]
+    parts = [*_about(found[0][1])]
+    if any(own != sought[0] for own in sought):
+        parts.append(
+            "The runs have different groups, so these are not shares of the same stereotypes."
+        )
+    if asked := [
+        f"{held.record['model']} ({data.run.name})" for data, held in found if held.record["model"]
+    ]:
+        parts.append(f"Believed: by {' and '.join(asked)}.")
+    for data, held in found:
+        parts += [f"{data.run.name}: {line}" for line in _outdated(held, data)]
+    parts.append("Whether two runs differ in these shares is not tested.")
+    return " ".join(parts)
+
+
+def _about(held: Held) -> tuple[str, ...]:
+    """How to read the shares of a table."""
+    table = held.table
     license = f" ({table.license})" if table.license else ""
-    parts = [
+    return (
         f"Recorded means that {table.name}{license} has the same claim about the same group: the "
         "annotators of that table recorded it, which makes it neither true nor common.",
         "A model that says something of every group also says it of the one it is recorded of: "
@@ -62,7 +122,12 @@ def _note(held: Held, data: RunData) -> str:
         "On labelled pairs of two small models the rules missed more matches than they found "
         "wrongly: read the shares said and recorded as rough lower bounds. Intervals are over "
         "groups.",
-    ]
+    )
+
+
+def _note(held: Held, data: RunData) -> str:
+    record = held.record
+    parts = [*_about(held)]
     if record["model"]:
         asked = sum(each.believed is not None for each in held.heard)
         some = "; these are not a random sample" if asked < len(held.heard) else ""
@@ -78,15 +143,21 @@ def _note(held: Held, data: RunData) -> str:
     if left := record["without"]:
         few = ", ".join(left[:5]) + (f" and {len(left) - 5} more" if len(left) > 5 else "")
         parts.append(f"The table has nothing about {few}.")
+    parts += _outdated(held, data)
+    return " ".join(parts)
+
+
+def _outdated(held: Held, data: RunData) -> Iterator[str]:
+    """What has changed since the run was held against the table."""
+    record = held.record
     if (was := record["counted"]) != (now := data.counted.as_dict()):
-        parts.append(
+        yield (
             f"These figures are of the {_kept(was):,} statements that counted when kgbias known "
             f"was run; this report counts {_kept(now):,}. Run it again to bring them up to date."
         )
     of_model = [floor_of(b.record) for b in data.believings if b.model.title == record["model"]]
-    if of_model and not any(floor.items() <= own.items() for own in of_model):
-        parts.append("The model was probed again since: what is believed here is from before.")
-    return " ".join(parts)
+    if of_model and not any(record["floor"].items() <= own.items() for own in of_model):
+        yield "The model was probed again since: what is believed here is from before."
 
 
 def _kept(counted: Mapping[str, Any]) -> int:

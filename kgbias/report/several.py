@@ -50,6 +50,7 @@ from kgbias.report.findings import (
     unit_of,
     upwards,
 )
+from kgbias.report.recorded import recorded_beside
 from kgbias.report.several_data import SeveralData
 from kgbias.report.side_by_side import PAGE, graphs, panels, probable, statements, topics
 from kgbias.report.style import explored, template
@@ -205,6 +206,7 @@ def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
     last = f"{len(data.categories) + 1:02d}"
     yield from _overlap(data, last)
     yield from statements(data, last)
+    yield from recorded_beside(data, last)
     for measure in data.measures:
         yield from _differences(data, measure, last)
 
@@ -290,7 +292,7 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: objects and predicates with a cosine of at least {SAME:g}. A "
+            f"Near-duplicates: statements whose vectors have a cosine of at least {SAME:g}. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),
@@ -512,6 +514,13 @@ _SECTIONS = {
         "Topics",
         "What each run's statements are about, by topics that were found in each run by itself.",
         ("topics",),
+    ),
+    "recorded": (
+        "Recorded by people",
+        "How many of the stereotypes that people recorded about these groups each run says, and "
+        "each model believes. Recorded means by the annotators of that table: neither true nor "
+        "common.",
+        ("recorded",),
     ),
     "overlap": (
         "How much they share",

@@ -33,7 +33,10 @@ from kgbias.io.progress import Silent
 from kgbias.report.exhibits import exhibits
 from kgbias.report.page import standard_sections
 from kgbias.report.recorded import recorded as of_tables
+from kgbias.report.recorded import recorded_beside
 from kgbias.report.run_data import RunData
+from kgbias.report.several import render
+from kgbias.report.several_data import SeveralData
 from tests.unit.test_known import SAID, TABLE, believed, embed
 
 COLUMNS = ("recorded", "recorded_as", "recorded_source")
@@ -216,3 +219,32 @@ def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
         assert rows["recorded stereotypes asked about", "believed of their group"][0] == "50.0%"
         assert "neither true nor common" in said.note and "Martians" in said.note
         assert unrecorded.rows[0] == ["Ohioans", "support tea", "+3.00", "+2.60 to +3.40", "5"]
+
+
+def test_several_runs_are_side_by_side(
+    files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SeveralData, "said_in_other_words", None)  # which loads an encoder
+    db, table = files
+    believed(db)
+    other = table.with_name("other.csv")
+    other.write_text("group,predicate,object,category\nTexans,are,rude,states\n", "utf-8")
+    with kgbias.open(db) as study:
+        study.import_file(other, name="other")
+        stored = [study.run(name).stored for name in ("said", "other")]
+        study.run("said").known(table)
+        assert list(recorded_beside(SeveralData(stored), "02")) == []  # the other was held to none
+        study.run("other").known(table)
+        (found,) = recorded_beside(SeveralData(stored), "02")
+        alone = next(e.table for e in of_tables(RunData(stored[0]), "02") if e.table)
+        with monkeypatch.context() as without_beliefs:
+            without_beliefs.setattr(SeveralData, "beliefs", lambda *_: None)
+            page = render(SeveralData(stored))
+    assert found.table and found.table.columns[2::3] == ("said", "other")
+    assert [[*row[:5]] for row in found.table.rows] == [[*row] for row in alone.rows]
+    told = {tuple(row[:2]): row[5:] for row in found.table.rows}
+    assert told["recorded stereotypes", "said of their group"] == ["33.3%", "-", "3"]
+    assert told["recorded stereotypes asked about", "believed of their group"] == ["", "", ""]
+    assert "The runs have different groups" in found.table.note
+    assert "Believed: by judge (said)." in found.table.note
+    assert 'id="recorded"' in page
