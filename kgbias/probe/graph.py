@@ -200,7 +200,7 @@ def probe_run(
         ],
         as_published=as_published,
     )
-    agreement = said_and_probable(found, seed=seed)
+    agreement = said_and_probable([(p.ranks, p.said) for p in found], seed=seed)
     before = next((p.record for p in run.probings() if p.id == probing.id), {})
     record = {
         **{name: before[name] for name in ("vectors", "stands", "words") if name in before},
@@ -256,21 +256,26 @@ def _of_agreement(agreement: Agreement) -> dict[str, Any]:
 
 
 def said_and_probable(
-    found: Sequence[Probed], *, permutations: int = PERMUTATIONS, draws: int = DRAWS, seed: int = 0
+    found: Sequence[tuple[Counts, Said]],
+    *,
+    permutations: int = PERMUTATIONS,
+    draws: int = DRAWS,
+    seed: int = 0,
 ) -> Agreement:
-    """Compare what was said with the ranks of the probes (see `Agreement`). Each triple counts
-    once, however often it was said.
+    """Compare what was said with the ranks of the probes (see `Agreement`): for each category, the
+    ranks [groups, statements] and what was said, as in `Probed`. Each triple counts once, however
+    often it was said. Raises DataError if nothing was said.
 
     Statements are permuted within their category, so a group that is likely before every statement,
     and is also the most talked about, does not count as evidence.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     own, statements, shuffled = [], [], np.zeros(permutations)
-    for number, p in enumerate(found):
-        if not p.said:
+    for number, (order, said) in enumerate(found):
+        if not said:
             continue
-        g, s = (np.array(column) for column in list(zip(*p.said, strict=True))[:2])
-        reciprocal = 1 / p.ranks
+        g, s = (np.array(column) for column in list(zip(*said, strict=True))[:2])
+        reciprocal = 1 / order
         own.append(reciprocal[g, s])
         statements.append(s + (number << 32))
         for n in range(permutations):

@@ -18,7 +18,6 @@ associations, agreement, in-stories, recorded, scorers, variance | beyond the pa
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,7 @@ import numpy as np
 from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import REST, tested
 from kgbias.graph.between import too_dear
-from kgbias.graph.types import TopicModel, TripleView, node_id
+from kgbias.graph.types import TopicModel
 from kgbias.io.text import p_value, spoken
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import steady, verdict
@@ -489,42 +488,38 @@ def _topics(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """Per model: how often each group has the lowest perplexity before a statement, and how high
-    each group ranks among the groups before the statements made about it."""
-    groups = data.groups(category)
-    for number, (probing, edges) in enumerate(data.whole.probes):
-        ranks: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
-        for edge in edges:
-            ranks[edge.predicate_id, edge.object_id][edge.group_id] = edge.rank
-        ids = {g.id for g in groups}
-        grids = [r for r in ranks.values() if ids <= r.keys()]
-        if len(groups) < 2 or not grids:
+    """Per model, of the statements that count: how often each group has the lowest perplexity
+    before a statement, and how high each group ranks among the groups before the statements made
+    about it."""
+    for number, (probing, _) in enumerate(data.whole.probes):
+        agreement = data.said_and_probable[number]
+        if agreement is None or category not in data.ranked[number]:
             continue
+        ranks, said = data.ranked[number][category]
         rows, shares = [], []
-        for g in groups:
-            first = proportion(sum(r[g.id] == 1 for r in grids), len(grids))
-            statements = [_statement(t) for t in data.triples if t.group_id == g.id]
-            own = [ranks[s][g.id] for s in statements if s in ranks and g.id in ranks[s]]
-            reciprocal = bootstrap(1 / np.array(own, dtype=np.float64), mean)
+        for n, g in enumerate(data.groups(category)):
+            first = proportion(int((ranks[n] == 1).sum()), ranks.shape[1])
+            own = np.array([ranks[n, s] for of, s, _ in said if of == n], dtype=np.float64)
             shares.append((g.name, first))
-            mrr = cells(reciprocal, ".3f") if own else ["", ""]
+            mrr = cells(bootstrap(1 / own, mean), ".3f") if len(own) else ["", ""]
             rows.append([g.name, *_percent(first), str(len(own)), *mrr])
         key = f"{place}-probes" + (f"-{number}" if number else "")
-        made = probing.record
         draw = partial(share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
             key, category, f"Lowest perplexity before a statement, {probing.model.title}", "", draw,
             Table(
-                key, f"{len(grids)} statements about {category} under {probing.model.title}.",
+                key, f"{ranks.shape[1]} distinct statements about {category} under "
+                f"{probing.model.title}.",
                 ("Group", "lowest", "95% interval", "own triples", "MRR",
                  "95% interval"),
                 rows,
-                f"{_RANKED.get(made['measure'], '')} Each group by one name; intervals are over "
-                "statements, of these names. Lowest: the share of statements before which the "
-                "group ranks first. MRR: mean over the group's own triples of 1 / its rank among "
-                "the groups. "
-                f"Over all categories the MRR is {made['mrr']:.3f}, by chance "
-                f"{made['mrr_expected']:.3f} (p {p_value(made['p_value'])}).",
+                f"{_RANKED.get(probing.record['measure'], '')} Each group by one name; intervals "
+                "are over statements, of these names. Lowest: the share of statements before which "
+                "the group ranks first. MRR: mean over the group's own triples of 1 / its rank "
+                "among the groups. "
+                f"Over the {agreement.mrr.n:,} triples of all categories that count, the MRR is "
+                f"{agreement.mrr.value:.3f}, by chance {agreement.expected:.3f} "
+                f"(p {p_value(agreement.p_value)}).",
             ),
         )  # fmt: skip
 
@@ -573,10 +568,6 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
                 "for the tests of one call.",
             ),
         )  # fmt: skip
-
-
-def _statement(triple: TripleView) -> tuple[str, str]:
-    return node_id("predicate", triple.predicate), node_id("object", triple.object)
 
 
 _RANKED = {

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+import numpy as np
+
 from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import by_labels, tested
 from kgbias.compare.sofa import SofaComparison, stored_sofa
@@ -47,6 +49,9 @@ from kgbias.measure.figures import figures_of, sense
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
+from kgbias.models.score.base import Counts
+from kgbias.probe.graph import Said, said_and_probable, statements_of
+from kgbias.probe.result import Agreement as SaidAndProbable
 from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.config import labelled
 from kgbias.report.figures import GroupFigures
@@ -417,6 +422,34 @@ class ArmData:
         if not (gave := asked.given):
             return ""
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
+
+    @cached_property
+    def ranked(self) -> Sequence[Mapping[str, tuple[Counts, Said]]]:
+        """For each probing of the run, by category: the ranks [groups, statements] before the
+        statements of the arm that count, and the triples that count, as (group, statement, count).
+        Only of categories of two groups or more, and of statements probed after all of them."""
+        found = []
+        for _, edges in self.whole.probes:
+            ranks = {(e.group_id, e.predicate_id, e.object_id): e.rank for e in edges}
+            by_category = {}
+            for category in self.whole.categories:
+                groups = self.groups(category)
+                statements, said = statements_of(groups, self.triples)
+                rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
+                order = np.array(rows, dtype=np.int64)
+                whole = order.all(axis=0)
+                place = np.cumsum(whole) - 1
+                if len(groups) > 1 and whole.any():
+                    kept = tuple((g, int(place[s]), n) for g, s, n in said if whole[s])
+                    by_category[category] = order[:, whole], kept
+            found.append(by_category)
+        return found
+
+    @cached_property
+    def said_and_probable(self) -> Sequence[SaidAndProbable | None]:
+        """For each probing of the run, whether what counts of the arm is also probable, over all
+        categories; None if nothing that counts was probed."""
+        return [said_and_probable(list(p.values())) if p else None for p in self.ranked]
 
     def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""

@@ -134,6 +134,41 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
 
+def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE, ["food", "rain", "work"])
+    triples = store.triples(run.id)
+    # Men come first before what is about rain, which makes no sense, and Women before the rest.
+    edges = [
+        ProbedEdge(*s, group.id, -9.0, 4, -5.0, 2, -4.0, 2, rank)
+        for s, object in sorted(
+            {((node_id("predicate", t.predicate), node_id("object", t.object)), t.object)
+             for t in triples}
+        )
+        for rank, group in enumerate(
+            (THREE[1], THREE[0], THREE[2]) if object == "rain" else THREE, 1
+        )
+    ]  # fmt: skip
+    record = {"measure": "conditional", "mrr": 0.9, "mrr_expected": 0.9, "p_value": 0.9}
+    probing = Probing(ModelInfo("tiny"), record=record)
+    store.save_probes(run.id, probing, edges)
+    store.save_probing(run.id, probing)
+    scores = [Score(t.id, 0.1 if t.object == "rain" else 0.9) for t in triples]
+    store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
+    found = {e.key: e for e in exhibits(RunData(StoredRun(store, run)))}
+    table, kept = found["01-probes"].table, [t for t in triples if t.object != "rain"]
+    distinct = {(t.predicate, t.object) for t in kept}
+    assert table.caption.startswith(f"{len(distinct)} distinct statements about gender")
+    left = sum(t.count for t in triples) - sum(t.count for t in kept)
+    assert f"Left out {left} of {sum(t.count for t in triples)} statements" in table.note
+    rows = {row[0]: row[1:] for row in table.rows}
+    assert rows["Women"][0] == "100.0%" and rows["Men"][0] == "0.0%"
+    of = {g.name: sum(t.group == g.name for t in kept) for g in THREE}
+    assert [rows[g.name][2] for g in THREE] == [str(of[g.name]) for g in THREE]
+    mrr = (of["Women"] + of["Men"] / 2 + of["<b>$x$</b>"] / 3) / len(kept)
+    assert f"Over the {len(kept)} triples of all categories that count" in table.note
+    assert f"the MRR is {mrr:.3f}, by chance {mrr:.3f} (p 1)" in table.note
+
+
 def test_two_arms_make_an_exhibit(store: SQLiteStore) -> None:
     run = Run("arms", ModelInfo("m"), {}, THREE[:1])
     store.begin(run)

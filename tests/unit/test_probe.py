@@ -29,7 +29,6 @@ from kgbias.probe.apx import (
     z_scores,
 )
 from kgbias.probe.graph import probe_run, said_and_probable
-from kgbias.probe.result import Probed, Statement
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
@@ -340,12 +339,7 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
 
 
 def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
-    groups = tuple(Group(str(n), "c") for n in range(len(rank)))
-    statements = tuple(Statement("is", str(n)) for n in range(rank.shape[1]))
-    nothing: Any = None
-    own = tuple((g, s, 1) for g, s in said)
-    probed = Probed("c", groups, statements, nothing, rank, own, nothing)
-    return said_and_probable([probed], **more)
+    return said_and_probable([(rank, tuple((g, s, 1) for g, s in said))], **more)
 
 
 def test_the_permutation_deals_statements_anew() -> None:
