@@ -1,6 +1,7 @@
 """The figures of a run's groups, over the statements that count."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,10 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, by_group, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
+from kgbias.io.text import spoken
 from kgbias.measure.corrected import corrected_figures
 from kgbias.measure.topics.run import ENTROPIES, entropies
-from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measures_of
+from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measure_of, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
@@ -197,6 +199,30 @@ def _figure(
     e = bootstrap(kept, statistic)
     how = _T if studentised(kept, statistic) else _PERCENTILES
     return e.divided(crawls) if statistic.adds else e, f"{how} {over}{given}{end}"
+
+
+def how_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
+    """How the bootstrap intervals of these figures were computed, without what differs from group
+    to group: by method, what has such an interval. That is the name of a measure, or if its figures
+    have intervals of several kinds, "means of" it or the title of each."""
+    by_measure: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for s in figures:
+        measure = measure_of(s.measure)
+        if measure is not None and s.has_interval and s.method.startswith((_T, _PERCENTILES)):
+            first, *rest = s.method.split("; ")
+            method = "; ".join([first, *(part for part in rest if part.startswith(COVERS))])
+            by_measure[measure.name][method].add(s.measure)
+    found: dict[str, list[str]] = defaultdict(list)
+    for measure in among(by_measure):
+        for method, names in sorted(by_measure[measure.name].items()):
+            own = [f for f in measure.figures if f.name in names]
+            if len(by_measure[measure.name]) == 1:
+                found[method].append(spoken(measure.name))
+            elif all(f.statistic == "mean" for f in own):
+                found[method].append(f"means of {spoken(measure.name)}")
+            else:
+                found[method] += [f.title for f in own]
+    return dict(sorted(found.items()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _strongest(
         partial(belief_bars, named) if named else None,
         Table(
             key,
-            f"Statements that {model} finds likelier after the names of one group of {category}.",
+            f"Statements that {model} finds likelier after the names of a group of {category}.",
             ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
             table_rows, note + left,
             [opened(places[row.group], Statement(row.predicate, row.object).id)

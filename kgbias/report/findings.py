@@ -21,6 +21,7 @@ from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
 from kgbias.io.text import number, p_value, spoken
 from kgbias.measures import known
+from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explored, statements, template
@@ -130,6 +131,8 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     for row in held:
         if Statement(row.predicate, row.object).id not in naming:
             own.setdefault(row.group, row)  # the strongest of each group
+    _, edges = data.beliefs or (None, ())
+    named = sum(e.verdict == BELIEVED and e.statement_id in naming for e in edges)
     model = found.believing.model.title
     nothing = floor["found"] * floor["of"] / floor["tested"]
     total = (
@@ -137,6 +140,11 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
         f"believed. Of as many pairs with made-up names, {few(nothing)} would be believed on "
         "average."
     )
+    if named:
+        total += (
+            f" In {named:,} of the {floor['believed']:,} pairs the statement names a group: such "
+            "pairs are not among the findings above."
+        )
     findings = [_belief(row, model) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     return Kind(floor["p"], findings, none, remark=total)

@@ -31,6 +31,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
 from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS, negated
 from kgbias.measure.attribution import latest, telling
+from kgbias.measure.figures import how_intervals
 from kgbias.measure.meaning import SIMILAR
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
@@ -38,7 +39,7 @@ from kgbias.report import cards
 from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import exhibits
-from kgbias.report.findings import findings, told
+from kgbias.report.findings import FEWEST, findings, told
 from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, template
 from kgbias.report.tables import Exhibit
@@ -303,8 +304,7 @@ def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list
 
 
 _HTML = """<p>Ask in plain words, such as “{example}”. The answer is only ever what the model said:
-statements that share words with the question, those that are similar to them, and where each one
-came from.</p>
+statements that share words with the question{similar}, and where each one came from.</p>
 <form class="controls" id="ask-form" role="search"><label>Question <input id="ask-question"
 type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 <div id="ask-answer" class="panel" aria-live="polite" hidden></div>
@@ -322,7 +322,8 @@ def ask_section(data: RunData) -> Section:
         "ordinary": sorted(ORDINARY),
         "persons": sorted(PERSONS),
     }
-    body = _HTML.format(example=html(example), data=json_in_html(needed))
+    near = ", those that are similar to them" if data.vectors.ids else ""
+    body = _HTML.format(example=html(example), similar=near, data=json_in_html(needed))
     return Section("Ask", body, "ask")
 
 
@@ -376,7 +377,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         arms=data.arms,
         several=data.counted.several,
         metrics=data.metrics,
-        method=next((s.method for s in data.scores), ""),
+        methods=how_intervals(data.scores),
         measures=columns(data.metrics),
         categories=data.categories,
         settings={k: v for k, v in run.config.items() if k not in ("seeds", "prefixes")},
@@ -386,6 +387,7 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         total=len(triples),
         distinct=len({t.id for t in triples}),
         told=told(screened),
+        fewest=FEWEST,
         picture=cards.Figure(pairs[0], cards.picture(pairs[0])) if pairs else None,
         pairs=cards.folded("Two groups of each other category", others) if others else "",
         first=evidence_section(data, [e.table for e in found if e.key.endswith("-agreement")]),

@@ -18,6 +18,10 @@ from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
 _COLOURS = (POSITIVE, NEGATIVE, TOXIC, "#3d8a6f", "#b8912f", "#8c8c8c")
+_STAR = (
+    "PPL* is the base-10 logarithm of the perplexity of the group with the statement over that of "
+    "the group's name alone"
+)
 _ROW = 0.2  # inches a row
 _NAME = 28  # characters of a name
 
@@ -506,8 +510,7 @@ def _distribution(found: SofaComparison, key: str) -> Iterator[Exhibit]:
         Table(
             key, f"PPL* by category on {found.probe_set.name}: quantiles over probes.",
             ("Category", "Model", "5%", "25%", "50%", "75%", "95%"), rows,
-            "PPL* is the base-10 logarithm of a probe's perplexity over that of its group alone; "
-            "its level is specific to the model; only its spread can be compared.",
+            f"{_STAR}; its level is specific to the model; only its spread can be compared.",
         ),
     )  # fmt: skip
 
@@ -536,8 +539,7 @@ def _first(found: SofaComparison, key: str, category: str) -> Iterator[Exhibit]:
         Table(
             key, f"Share of the statements about {category} with the lowest PPL* for a group: the "
             f"{_TOP} highest for each model.", columns, rows,
-            "PPL* is the perplexity of the group with the statement over that of the group's name "
-            "alone: a name that is unlikely by itself comes first before nearly everything, "
+            f"{_STAR}: a name that is unlikely by itself comes first before nearly everything, "
             "whatever the statement says. Which group has the lowest perplexity is another "
             "question, with another answer: \"Said, and probable?\". Intervals are over "
             "statements, of these names.",

@@ -12,8 +12,8 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
-from kgbias.measure.figures import figures_of, means_by_form, update_figures
+from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
+from kgbias.measure.figures import figures_of, how_intervals, means_by_form, update_figures
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design, effects, likely_effects
 from kgbias.stats.estimate import covered
@@ -336,3 +336,26 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     assert all("taken for independent" in m for m in methods)
     names = {s.measure for s in run.group_scores()}
     assert not [name for name in names if name.endswith(("_chosen", "_standardised"))]
+
+
+def test_how_intervals_were_made_is_said_of_each_measure_and_of_no_single_group() -> None:
+    t, percentiles = "bootstrap-t over prompts", "percentile bootstrap over prompts"
+    made = {
+        "acceptability_mean": f"{t}; in 87 of 212 statements the prompt gave the predicate; covers",
+        "toxicity_mean": f"{t}; in 3 of 9 statements the prompt gave the predicate; covers",
+        "toxicity_chosen": f"{t}; where the model chose the predicate; covers",
+        "toxicity_median": f"{percentiles}; covers",
+        "overall_regard": f"{percentiles}; in 3 of 9 statements the prompt gave it; covers",
+        "regard_chosen": f"{percentiles}; where the model chose the predicate; covers",
+        "regard_name_effect": "12 neutral statements with each name in turn",
+        "sc_weat": "SC-WEAT",
+    }
+    figures = [GroupScore(0.5, 0.4, 0.6, 9, "g", name, how) for name, how in made.items()]
+    assert how_intervals(figures) == {
+        f"{t}; covers": ["means of toxicity", "acceptability"],
+        f"{percentiles}; covers": ["regard", "median toxicity"],
+    }
+    assert (
+        how_intervals([GroupScore(1, math.nan, math.nan, 9, "g", "overall_regard", percentiles)])
+        == {}
+    )

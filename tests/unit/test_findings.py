@@ -151,13 +151,31 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
         believing=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
         floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
     )  # fmt: skip
-    kind = _believed(cast(RunData, SimpleNamespace(joint=joint)), "")
+    kind = _believed(cast(RunData, SimpleNamespace(joint=joint, beliefs=None)), "")
     assert kind is not None and kind.remark == (
         "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
         "made-up names, fewer than 0.1 would be believed on average."
     )
     assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
     assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+
+
+def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
+    record = {"categories": [{"naming": ["s1", "s2"]}]}
+    joint = SimpleNamespace(
+        believing=SimpleNamespace(model=ModelInfo("m"), record=record), rows=[],
+        floor={"believed": 3, "of": 900, "found": 0.0, "tested": 180, "p": 0.001},
+    )  # fmt: skip
+    edges = [
+        SimpleNamespace(verdict=verdict, statement_id=id)
+        for verdict, id in (("believed", "s1"), ("believed", "s1"), ("believed", "s3"), ("", "s2"))
+    ]
+    data = SimpleNamespace(joint=joint, beliefs=(joint.believing, edges))
+    kind = _believed(cast(RunData, data), "")
+    assert kind is not None and kind.remark.endswith(
+        "on average. In 2 of the 3 pairs the statement names a group: such pairs are not among "
+        "the findings above."
+    )
 
 
 def test_names_are_text(store: SQLiteStore) -> None:
