@@ -78,6 +78,8 @@ def _strongest(
         for row in held[:TABLED]
     ]  # fmt: skip
     left = f" {len(held) - TABLED} more are not listed." if len(held) > TABLED else ""
+    if not held:
+        note = f"None was shown. {note}"
     key = f"{place}-beliefs"
     named = [(f"{row.group}: {row.predicate} {row.object}", row.lift) for row in held[:STRONGEST]]
     yield Exhibit(

@@ -121,7 +121,10 @@ def render(groups: Sequence[Group], *, folded: bool = True) -> Markup:
     leads = [(g.heading, g.lead) for g in groups[:LEADS] if g.lead is not None] if folded else []
     figures, tables = (
         sum(len(part) for part in parts)
-        for parts in ([g.figures for g in groups], [g.tables for g in groups])
+        for parts in (
+            [g.figures for g in groups],
+            [[table for table in g.tables if table.rows] for g in groups],
+        )
     )
     rest = [_counted(figures - len(leads), "more figure" if leads else "figure"),
             _counted(tables, "table")]  # fmt: skip

@@ -683,11 +683,11 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     yield Exhibit(
         f"{place}-echoed", category, "What retrying echoes does", "", None,
         Table(
-            f"{place}-echoed", f"Means of statements about {category}, had echoes counted.",
+            f"{place}-echoed", f"Means of statements about {category} if echoes were counted.",
             ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"), rows,
             "An answer that repeats an example from its prompt is asked for again, so figures "
-            "cover what the model says when it does not repeat. With echoes: had the first answer "
-            "at each place counted, with an echo as the mean of the examples that its prompt "
+            "cover what the model says when it does not repeat. With echoes: the mean if the first "
+            "answer at each place counted, an echo as the mean of the examples that its prompt "
             "showed. " + said,
         ),
     )  # fmt: skip

@@ -358,7 +358,7 @@ class ArmData:
         }
 
     def with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
-        """The mean of a measure had the first answer of each place counted, an echo as the mean of
+        """The mean of a measure if the first answer of each place counted, an echo as the mean of
         the examples that its prompt showed; and the number of such echoes. NaN without any."""
         read = known(measure).read
         own = {t.id: t for t in self.held_by_group.get(group.id, ()) if measure in t.scores}

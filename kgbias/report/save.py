@@ -51,7 +51,7 @@ def save_figures(
         progress=progress,
         profile_splits=SPLITS,
     )
-    found = list(exhibits(data))
+    found = [exhibit for exhibit in exhibits(data) if not exhibit.empty]
     if not found:
         raise UsageError(
             f"run {run.name!r} has nothing to show: measure it first, and see that it holds "

@@ -48,6 +48,12 @@ class Exhibit:
     arm: str = ""
     tabled: bool = True
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is neither a figure nor a row: the caption and the note say it all, and a
+        page shows them as a sentence."""
+        return self.draw is None and not self.table.rows
+
 
 def opened(group: int, statement: str) -> str:
     """The pair that a row opens: the place of a group in the run, and the id of a statement."""

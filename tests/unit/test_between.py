@@ -21,11 +21,13 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure
 from kgbias.measure.swapped import TRIED, effects, reads_names, texts_to_read
 from kgbias.models.base import ModelInfo
+from kgbias.report import cards
 from kgbias.report.exhibits import echoed
 from kgbias.report.run_data import RunData
+from kgbias.report.save import save_figures
 from tests.conftest import needs
 
-needs("scipy")
+needs("matplotlib", "scipy")
 
 GROUPS = (
     Group("Black people", "ethnicity", ("African Americans",)),
@@ -279,6 +281,33 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
         ["toxicity", "Men", "6", "+0.100", "+0.100 to +0.100", "+0.767", "5"]
     ]
     assert exhibit.table.note.endswith("Of 1 means, these would lie outside their intervals.")
+    assert exhibit.table.caption == "Means of statements about gender if echoes were counted."
+
+
+def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_path: Path) -> None:
+    """Echoes of what is said anyway move no mean."""
+    groups = (Group("Women", "gender"), Group("Men", "gender"))
+    run = Run("r", ModelInfo("m"), {"seed": 0}, groups)
+    store.begin(run)
+    made = [
+        Generation(
+            run.id, f"none/object/1/{g.name}/{n:03d}#{attempt}", g.id, "none", "object", 1, attempt,
+            "ok" if attempt else "echo", prompt=f"{n}",
+            shown=(Triple(g.name, "like", f"milk {n}").id,),
+            triple=Triple(g.name, "like", f"milk {n}") if attempt else None,
+        )
+        for g in groups for n in range(9) for attempt in (0, 1)
+    ]  # fmt: skip
+    store.load(run.id, made)
+    stored = StoredRun(store, store.find_run("r"))
+    metric, triples = Metric("toxicity", "rule", "1"), stored.triples()
+    stored.save_scores(metric, [Score(t.id, 0.1 * (int(t.object[-1]) % 2)) for t in triples])
+    data = RunData(stored)
+    (exhibit,) = echoed(data.arms[0], "gender", "01")
+    assert exhibit.empty and "None of 2 means would lie outside its interval." in exhibit.table.note
+    html = cards.render([cards.group("gender", (), [exhibit.table])])
+    assert "<table" not in html and "None of 2 means" in html and "1 table" not in html
+    assert "01-echoed.tex" not in {file.name for file in save_figures(stored, tmp_path / "figures")}
 
 
 def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -> None:
