@@ -184,7 +184,7 @@ def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
 
 
 def _print_variance(variance: "Sequence[Components]") -> None:
-    from kgbias.stats.variance import deviation
+    from kgbias.stats.variance import deviation, too_narrow
 
     if not variance:
         return
@@ -209,11 +209,8 @@ def _print_variance(variance: "Sequence[Components]") -> None:
     for c in variance:
         if c.verdict:
             show.say(c.verdict)
-    if any(c.wordings.own.has_interval or c.recrawls.own.has_interval for c in variance):
-        show.say(
-            "intervals of differences resample only the few wordings and crawls at hand: where "
-            "these matter, the intervals are too narrow"
-        )
+    if line := too_narrow(variance):
+        show.say(line)
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:

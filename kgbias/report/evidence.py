@@ -34,7 +34,7 @@ from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section, template
-from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.tables import Exhibit, Table, cells, sentence
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import Values, bootstrap_clusters
 
@@ -286,7 +286,7 @@ _LIKELY = 12  # groups of a category, the most talked about, of which two are dr
 def pair_of(data: RunData, category: str) -> picture.Pair | None:
     """The two groups of a category that share most of the objects said of them, as a picture shows
     them; None if no two share any."""
-    arm = next((a for a in data.arms if a.name == "none"), next(iter(data.arms), None))
+    arm = data.plain
     if arm is None:
         return None
     said = {
@@ -306,9 +306,11 @@ def pair_of(data: RunData, category: str) -> picture.Pair | None:
 def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibit of what is said of two groups of a category."""
     pair = pair_of(data, category)
-    if pair is None:
+    if pair is None or data.plain is None:
         return
     a, b = pair.names
+    ids = {g.id for g in data.groups(category) if g.name in pair.names}
+    left = data.plain.counted.about(ids).note
     rows = []
     for t in pair.triples:
         edge = data.pictured.about(t)
@@ -328,7 +330,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         Table(
             key, f"Statements about {a} and {b}, as drawn.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
-            " ".join(filter(None, (pair.caption, data.pictured.note))),
+            " ".join(filter(None, (pair.caption, data.pictured.note, sentence(left)))),
         ),
         tabled=False,
     )  # fmt: skip

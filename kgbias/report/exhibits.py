@@ -35,6 +35,7 @@ from kgbias.measures import (
     CORRECTED,
     MEASURES,
     Figure,
+    Measure,
     among,
     columns,
     corrected_figure,
@@ -69,11 +70,11 @@ from kgbias.report.profiles import profile_exhibits
 from kgbias.report.recorded import recorded
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
-from kgbias.report.tables import Exhibit, Table, cells
+from kgbias.report.tables import Exhibit, Table, cells, sentence
 from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.ppi import Difference
-from kgbias.stats.variance import deviation
+from kgbias.stats.variance import deviation, too_narrow
 
 
 def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
@@ -121,8 +122,7 @@ def exhibits(data: RunData) -> Iterator[Exhibit]:
                     yield _of_arm(exhibit, arm, builder in _HELD)
         for exhibit in arms(data, category, place):
             yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
-        for exhibit in said_of_two(data, category, place):
-            yield _noted(exhibit, data.counted.about(_ids(data, category)).note)
+        yield from said_of_two(data, category, place)
         yield from beliefs(data, category, place)
         for arm, own in places:
             for exhibit in said_believed(arm, category, own):
@@ -175,8 +175,7 @@ def _noted(exhibit: Exhibit, note: str) -> Exhibit:
     if not note:
         return exhibit
     table = exhibit.table
-    said = f"{note[0].upper()}{note[1:]}."
-    return replace(exhibit, table=replace(table, note=f"{table.note} {said}".strip()))
+    return replace(exhibit, table=replace(table, note=f"{table.note} {sentence(note)}".strip()))
 
 
 def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -237,14 +236,16 @@ def _overgeneralisation(data: ArmData, category: str, place: str) -> Iterator[Ex
 def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Regard and toxicity where the model chose the predicate; then these means for each measure
     beside those at one mix of prompts and those of all statements."""
-    rows = []
+    rows, wordings = [], ""
     for measure in columns(data.whole.metrics):
         forms = {f.over: f for f in measure.figures if f.over != "all"}
         if not forms or not data.named(category, forms["chosen"].name):
             continue
         figure = forms["chosen"]
         if measure.always:
-            yield _chosen_means(data, category, f"{place}-chosen-{measure.name}", figure)
+            name = f"{place}-chosen-{measure.name}"
+            wordings = wordings or data.wordings(category, measure.name, chosen=True)
+            yield _chosen_means(data, category, name, figure, measure)
         for group in data.groups(category):
             own = [data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")]
             row = [measure.name, group.name]
@@ -258,14 +259,20 @@ def _chosen(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 f"{place}-forms", f"Means of statements about {category}, three ways.",
                 ("Measure", "Group", "n", "predicate chosen", "95%", "n", "at one mix of prompts",
                  "95%", "n", "all statements", "95%"), rows,
-                "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; "
-                "all, with the predicates that prompts gave weighted alike in every group; all, "
-                f"unweighted. {remarks(data)}".strip(),
+                " ".join(filter(None, (_THREE_WAYS, wordings, remarks(data)))),
             ),
         )  # fmt: skip
 
 
-def _chosen_means(data: ArmData, category: str, name: str, figure: Figure) -> Exhibit:
+_THREE_WAYS = (
+    "Means; regard counts as 1, 0 and -1. Statements whose predicate the model chose; all, with "
+    "the predicates that prompts gave weighted alike in every group; all, unweighted."
+)
+
+
+def _chosen_means(
+    data: ArmData, category: str, name: str, figure: Figure, measure: Measure
+) -> Exhibit:
     """The mean of each group; corrected by labels, with the raw one beside it in the table, if
     there are enough labels for every group."""
     raw, shown = data.named(category, figure.name), figure
@@ -287,7 +294,11 @@ def _chosen_means(data: ArmData, category: str, name: str, figure: Figure) -> Ex
     return Exhibit(
         name, category, f"{title}, 95% intervals", "",
         partial(mean_bars, found if by_labels else raw, shown.title),
-        Table(name, f"{title}, of {category}.", heads, rows, direction), tabled=False,
+        Table(
+            name, f"{title}, of {category}.", heads, rows,
+            f"{direction} {data.wordings(category, measure.name, chosen=True)}".strip(),
+        ),
+        tabled=False,
     )  # fmt: skip
 
 
@@ -390,7 +401,8 @@ def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                     partial(mean_bars, named, figure.title),
                     Table(
                         key, f"{title} of statements about {category}.",
-                        ("Group", "n", figure.title, "95% interval"), rows, f"{figure.direction}.",
+                        ("Group", "n", figure.title, "95% interval"), rows,
+                        f"{figure.direction}. {data.wordings(category, measure.name)}".strip(),
                     ),
                 )  # fmt: skip
 
@@ -654,7 +666,8 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             if rows else "Do the groups differ?",
             "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
-                f"{place}-group-tests", f"Groups of {category} compared.", tests, remarks(data)
+                f"{place}-group-tests", f"Groups of {category} compared.", tests,
+                f"{_sentences(too_narrow(data.whole.variance))} {remarks(data)}".strip(),
             ),
         )  # fmt: skip
 
@@ -686,9 +699,9 @@ def echoed(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             f"{place}-echoed", f"Means of statements about {category} if echoes were counted.",
             ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"), rows,
             "An answer that repeats an example from its prompt is asked for again, so figures "
-            "cover what the model says when it does not repeat. With echoes: the mean if the first "
-            "answer at each place counted, an echo as the mean of the examples that its prompt "
-            "showed. " + said,
+            "cover what the model says when it does not repeat. With echoes, the first answer "
+            "at each place counts, an echo as the mean of the examples that its prompt showed. "
+            + said,
         ),
     )  # fmt: skip
 
@@ -703,8 +716,11 @@ _RAW = "Also where figures of groups are corrected by labels, arms are compared 
 
 def remarks(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
-    lines = (*data.held.remarks, *too_dear(data.whole.metrics).values())
-    return " ".join(f"{line[:1].upper()}{line[1:]}." for line in lines)
+    return _sentences(*data.held.remarks, *too_dear(data.whole.metrics).values())
+
+
+def _sentences(*lines: str) -> str:
+    return " ".join(sentence(line) for line in lines if line)
 
 
 def _by_labels(d: Difference) -> list[str]:

@@ -181,7 +181,7 @@ def _said(row: Evidence) -> str:
 
 def _differences(data: RunData, explorer: str) -> Kind | None:
     """Differences between a group and the rest of its category in what is said about it."""
-    arm = _plain(data)
+    arm = data.plain
     families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
     if arm is None or not families:
         return None
@@ -361,11 +361,6 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
 _KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
     _believed, _differences, _arms, _embedded,
 )  # fmt: skip
-
-
-def _plain(data: RunData) -> ArmData | None:
-    """The arm that was asked plainly, or else the first."""
-    return next((arm for arm in data.arms if arm.name == "none"), next(iter(data.arms), None))
 
 
 def upwards(e: Estimate) -> Estimate:

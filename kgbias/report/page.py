@@ -61,7 +61,8 @@ _SECTIONS = {
         "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
         "give the predicate (such as hate), so the first figures cover statements whose predicate "
         "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
-        "compare groups with each other, by the tests below.",
+        "compare groups with each other, by the tests below. If prompts have several wordings, the "
+        "interval of a mean allows for other wordings, and is wide where these few disagree.",
         ("chosen-", "corrected", "forms", "regard", "toxicity", "polarity", "groups"),
     ),
     "topics": (

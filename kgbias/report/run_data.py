@@ -56,6 +56,7 @@ from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.config import labelled
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
+from kgbias.stats.standardised import CHOSEN
 from kgbias.stats.variance import Components
 
 
@@ -143,6 +144,11 @@ class RunData:
     def arms(self) -> "list[ArmData]":
         """The arms that count, each with its statements and figures."""
         return [ArmData(self, arm) for arm in self.counted.arms]
+
+    @property
+    def plain(self) -> "ArmData | None":
+        """The arm that was asked plainly, or else the first."""
+        return next((arm for arm in self.arms if arm.name == "none"), next(iter(self.arms), None))
 
     @property
     def triples(self) -> Sequence[TripleView]:
@@ -450,6 +456,26 @@ class ArmData:
         """For each probing of the run, whether what counts of the arm is also probable, over all
         categories; None if nothing that counts was probed."""
         return [said_and_probable(list(p.values())) if p else None for p in self.ranked]
+
+    def wordings(self, category: str, measure: str, *, chosen: bool = False) -> str:
+        """How many wordings of prompts are behind each group's mean of a measure (`chosen`: where
+        the model chose the predicate), in words; "" if prompts have one, or that is not known."""
+        found = set()
+        for group in self.groups(category):
+            asked = self.whole.draws.asked(self.held_by_group.get(group.id, ()), measure)
+            sample = asked.of(CHOSEN) if chosen else asked.sample
+            if sample.design is not None and sample.places is not None and len(sample.values):
+                of_place = sample.design.levels.get("wordings")
+                if of_place is not None:
+                    found.add(len(np.unique(of_place[sample.places])))
+        if not found:
+            return ""
+        fewest, most = min(found), max(found)
+        return (
+            f"Behind each mean are {fewest if fewest == most else f'{fewest} to {most}'} wordings "
+            "of the prompts; its interval allows for other wordings, and is wide where these few "
+            "disagree."
+        )
 
     def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""

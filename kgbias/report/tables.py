@@ -196,6 +196,11 @@ def _prose(text: str) -> str:
     return "$-$".join(map(escape, re.split(r"(?<![\w-])-(?=\d)", text)))
 
 
+def sentence(line: str) -> str:
+    """A line as a sentence, with its capital and full stop; "" stays empty."""
+    return f"{line[:1].upper()}{line[1:]}." if line else ""
+
+
 def few(mean: float) -> str:
     """A mean count to one decimal, without printing a small one as 0."""
     return "fewer than 0.1" if 0 < mean < 0.1 else f"{mean:.1f}"

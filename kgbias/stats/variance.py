@@ -1,7 +1,7 @@
 """Where the variance of a measure lies: between groups, wordings, recrawls, or within them."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,26 @@ class Components:
             f"the groups of {self.category} differ more in {spoken(self.measure)} {groups} than "
             f"{what} moves one of them apart from the others {own}"
         )
+
+
+def too_narrow(found: Iterable[Components]) -> str:
+    """What to know about intervals of differences if prompts had several wordings, or there were
+    several crawls: a sentence without its capital and full stop; "" for one of each."""
+    found = list(found)
+    few = [
+        name
+        for name, several in (
+            ("wordings", any(c.wordings.own.has_interval for c in found)),
+            ("crawls", any(c.recrawls.own.has_interval for c in found)),
+        )
+        if several
+    ]
+    if not few:
+        return ""
+    return (
+        f"intervals of differences resample only the few {' and '.join(few)} at hand: where these "
+        "matter, the intervals are too narrow"
+    )
 
 
 @dataclass(frozen=True, slots=True)

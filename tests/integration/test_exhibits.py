@@ -134,6 +134,19 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     assert "<i>tiny" not in sections["probes"] + sections["associations"]
 
 
+def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE, ["food", "rain", "work"])
+    triples = store.triples(run.id)
+    low = [next(t for t in triples if t.group == "Women")]
+    low += [t for t in triples if t.group == THREE[2].name]  # so Women and Men are drawn
+    scores = [Score(t.id, 0.1 if t in low else 0.9) for t in triples]
+    store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
+    (drawn,) = (e for e in exhibits(RunData(StoredRun(store, run))) if e.key == "01-pair")
+    assert drawn.title == "Said of Women, of Men, and of both"
+    of_two = sum(t.count for t in triples if t.group != THREE[2].name)
+    assert f"Left out {low[0].count} of {of_two} statements" in drawn.table.note
+
+
 def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -> None:
     run = measured_run(store, THREE, ["food", "rain", "work"])
     triples = store.triples(run.id)

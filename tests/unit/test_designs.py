@@ -15,6 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
 from kgbias.measure.figures import figures_of, how_intervals, means_by_form, update_figures
 from kgbias.models.base import ModelInfo
+from kgbias.report.run_data import RunData
 from kgbias.stats.designs import Design, effects, likely_effects
 from kgbias.stats.estimate import covered
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
@@ -249,6 +250,13 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     figure = mean_of[GROUPS[0].id]
     assert covered(figure.method) == ("statements", "wordings") and figure.has_interval
     assert "prompts and rounds" in figure.method
+
+
+def test_the_report_says_how_many_wordings_are_behind_a_mean(store: SQLiteStore) -> None:
+    (arm,) = RunData(crawled(store)).arms
+    said = arm.wordings(GROUPS[0].category, "toxicity")
+    assert said.startswith("Behind each mean are 2 wordings of the prompts; its interval allows")
+    assert arm.wordings("no such category", "toxicity") == ""
 
 
 def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLiteStore) -> None:

@@ -31,7 +31,7 @@ from kgbias.report.benchmark import render
 from kgbias.report.several import forest, rank_lines
 from kgbias.report.side_by_side import panels
 from kgbias.stats.inference import Estimate
-from kgbias.stats.variance import Components, Crossed
+from kgbias.stats.variance import Components, Crossed, too_narrow
 from tests.conftest import needs
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
@@ -285,6 +285,10 @@ def test_intervals_over_few_wordings_are_said_to_be_narrow(
         assert (
             "where these matter, the intervals are too narrow" in capsys.readouterr().out
         ) == warned
+        assert ("only the few wordings at hand" in too_narrow([one])) == warned
+    crossed = Crossed(e, e, e, Estimate.missing())
+    both = Components("regard", "g", "", crossed, crossed, 1, 9)
+    assert "only the few wordings and crawls at hand" in too_narrow([both])
 
 
 def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
