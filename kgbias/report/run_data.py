@@ -443,10 +443,10 @@ class ArmData:
                 statements, said = statements_of(groups, self.triples)
                 rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
                 order = np.array(rows, dtype=np.int64)
-                whole = order.all(axis=0)
-                place = np.cumsum(whole) - 1
-                if len(groups) > 1 and whole.any():
-                    kept = tuple((g, int(place[s]), n) for g, s, n in said if whole[s])
+                whole = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
+                place = {s: n for n, s in enumerate(whole)}
+                if len(groups) > 1 and whole:
+                    kept = tuple((g, place[s], n) for g, s, n in said if s in place)
                     by_category[category] = order[:, whole], kept
             found.append(by_category)
         return found

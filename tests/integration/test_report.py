@@ -113,6 +113,8 @@ def test_a_page_has_what_the_reader_needs(drawn: Drawn) -> None:
     assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
     assert "What test <model> says about gender" in words
     assert [tag for tag, _ in page.tags].count("svg") == 4
+    assert "each group has at most one there, and none that names a group" in words
+    assert "Intervals are at 95%. Of" in words and "similar to them" not in words  # no vectors
     data = json.loads(page.data)
     assert [g["name"] for g in data["groups"]] == ["Women", "Men"]
     origin = data["triples"][0]["from"][0]
