@@ -42,7 +42,7 @@ def build_tokenizer(words: Sequence[str], *, masked: bool) -> Any:
     ids = [(BOS, special.index(BOS)), (EOS, special.index(EOS))]
     single = f"{BOS} $A {EOS}" if masked else f"{BOS} $A"
     inner.post_processor = processors.TemplateProcessing(single=single, special_tokens=ids)
-    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    return PreTrainedTokenizerFast(
         tokenizer_object=inner,
         bos_token=BOS,
         eos_token=EOS,
