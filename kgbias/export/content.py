@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.between import Named
 from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted
@@ -48,7 +49,8 @@ class Filters:
     per_group: int | None = None
 
     def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
-        """The triples to keep, in their order. Raises UsageError for a group that the run lacks."""
+        """The triples to keep, in their order. Raises UsageError for a group that the run lacks,
+        and for a predicate or topic that no statement has."""
         wanted = {run.group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
@@ -56,6 +58,8 @@ class Filters:
                 _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
             )
             about = {uid for (uid,) in found.rows}
+            if not about:
+                raise UsageError(self._no_topic(run))
             kept = [t for t in kept if t.id in about]
         if self.merged:
             kept = merge.merged(kept, run.near_duplicates())
@@ -63,8 +67,7 @@ class Filters:
         if wanted:
             kept = [t for t in kept if t.group_id in wanted]
         if self.predicate is not None:
-            predicate = node_id("predicate", self.predicate)
-            kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
+            kept = self._of_predicate(run, kept)
         if self.per_group is None and self.limit is None:
             return kept
         often: Counter[str] = Counter()
@@ -76,6 +79,29 @@ class Filters:
         # Equal counts are ordered by the place within the group: the groups take turns.
         chosen = {key for *_, key in sorted(dealt, key=lambda d: d[:2])[: self.limit]}
         return [t for t in kept if (t.id, t.arm) in chosen]
+
+    def _of_predicate(self, run: StoredRun, kept: list[TripleView]) -> list[TripleView]:
+        """Those with the predicate. If the other filters leave none, the run still has to have it:
+        a misspelt predicate is refused, one that is not said of a group is not."""
+        wanted = node_id("predicate", str(self.predicate))
+        found = [t for t in kept if node_id("predicate", t.predicate) == wanted]
+        if not found:
+            often: Counter[str] = Counter()
+            for t in run.triples():
+                often[t.predicate] += t.count
+            there = [name for name, _ in often.most_common()]
+            if wanted not in {node_id("predicate", name) for name in there}:
+                raise UsageError(
+                    no_such("predicate", self.predicate, there, f" in run {run.name}")
+                )
+        return found
+
+    def _no_topic(self, run: StoredRun) -> str:
+        """What to say if no topic has the text in its name."""
+        names = [topic.name for model in run.topics() for topic in model.topics]
+        if not names:
+            return f"run {run.name} has no topics: run kgbias topics {run.name}"
+        return no_such("topic", self.topic, names, f" in run {run.name}")
 
     def as_dict(self) -> dict[str, Any]:
         """The filters that were given."""
