@@ -27,11 +27,6 @@ from kgbias.measures import Measure, columns
 if TYPE_CHECKING:
     from kgbias.evidence.picture import Pair
 
-_TOPIC = """
-MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
-WHERE toLower(topic.name) CONTAINS toLower($topic)
-RETURN DISTINCT t.uid AS uid"""
-
 
 @dataclass(frozen=True, slots=True)
 class Filters:
@@ -54,12 +49,7 @@ class Filters:
         wanted = {run.group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
-            found = run.store.query(
-                _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
-            )
-            about = {uid for (uid,) in found.rows}
-            if not about:
-                raise UsageError(self._no_topic(run))
+            about = self._on_topic(run)
             kept = [t for t in kept if t.id in about]
         if self.merged:
             kept = merge.merged(kept, run.near_duplicates())
@@ -81,27 +71,29 @@ class Filters:
         return [t for t in kept if (t.id, t.arm) in chosen]
 
     def _of_predicate(self, run: StoredRun, kept: list[TripleView]) -> list[TripleView]:
-        """Those with the predicate. If the other filters leave none, the run still has to have it:
-        a misspelt predicate is refused, one that is not said of a group is not."""
+        """Those with the predicate; none if the run says it only where other filters leave out."""
         wanted = node_id("predicate", str(self.predicate))
-        found = [t for t in kept if node_id("predicate", t.predicate) == wanted]
-        if not found:
-            often: Counter[str] = Counter()
-            for t in run.triples():
-                often[t.predicate] += t.count
-            there = [name for name, _ in often.most_common()]
-            if wanted not in {node_id("predicate", name) for name in there}:
-                raise UsageError(
-                    no_such("predicate", self.predicate, there, f" in run {run.name}")
-                )
-        return found
+        if found := [t for t in kept if node_id("predicate", t.predicate) == wanted]:
+            return found
+        often: Counter[str] = Counter()
+        for t in run.triples():
+            often[t.predicate] += t.count
+        there = [predicate for predicate, _ in often.most_common()]
+        if wanted not in {node_id("predicate", predicate) for predicate in there}:
+            raise UsageError(no_such("predicate", self.predicate, there, f" in run {run.name!r}"))
+        return []
 
-    def _no_topic(self, run: StoredRun) -> str:
-        """What to say if no topic has the text in its name."""
-        names = [topic.name for model in run.topics() for topic in model.topics]
+    def _on_topic(self, run: StoredRun) -> set[str]:
+        """The ids of the triples on a topic whose name contains `topic`."""
+        models = run.topics()
+        names = {topic.id: topic.name for model in models for topic in model.topics}
+        part = str(self.topic).casefold()
+        wanted = {id for id, name in names.items() if part in name.casefold()}
         if not names:
-            return f"run {run.name} has no topics: run kgbias topics {run.name}"
-        return no_such("topic", self.topic, names, f" in run {run.name}")
+            raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
+        if not wanted:
+            raise UsageError(no_such("topic", self.topic, names.values(), f" in run {run.name!r}"))
+        return {a.triple_id for model in models for a in model.about if a.topic_id in wanted}
 
     def as_dict(self) -> dict[str, Any]:
         """The filters that were given."""
