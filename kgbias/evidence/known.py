@@ -222,7 +222,7 @@ def known(
         raise DataError(
             f"{table[0].source} records nothing of the groups of run {run.name}: "
             f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}. "
-            "Hold the run against a `table` of its own groups, or crawl those of this one"
+            f"Hold the run against a `table` of its own groups, or crawl those of {table[0].source}"
             f"{': kgbias crawl --seeds seegull' if table[0].source == SEEGULL else ''}"
         )
     beliefs = _Beliefs.read(run, model, counted.triples)
