@@ -1,4 +1,5 @@
-// Topic shares: of a group's statements, which part is about each topic.
+// Topic shares: of a group's statements, which part is about each topic (needs kgbias
+// measure --topics).
 //
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)

@@ -125,8 +125,13 @@ def compare(
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:
             arms = run.arm_tests(measures=asked["measures"], correction=correction, **leaving)
-        variance = [c for c in run.variance(arm=arm, **leaving)
-                    if not measure or c.measure in asked["measures"]]  # fmt: skip
+        about = {t.category for t in tests} if groups else None
+        variance = [
+            c
+            for c in run.variance(arm=arm, **leaving)
+            if (not measure or c.measure in asked["measures"])
+            and (about is None or c.category in about)
+        ]
         warn_unfinished(run)
     show_tests(run.name, tests, arms, variance, as_json)
 
@@ -145,6 +150,8 @@ def show_tests(
     variance: "Sequence[Components]",
     as_json: bool,
 ) -> None:
+    from kgbias.compare.families import RULE
+
     if as_json:
         both = {
             "groups": [group_test_record(t) for t in groups],
@@ -160,6 +167,9 @@ def show_tests(
         )
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
+    if groups or arms:
+        labels = any(t.corrected.tested for t in groups)
+        show.say("", f"{RULE}{_RULE_BY_LABELS if labels else ''}")
     if arms and any(t.corrected.has_interval for t in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
@@ -245,6 +255,7 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         _say(found, family, measure)
 
 
+_RULE_BY_LABELS = "; where labels correct it, p of that and the interval beside it decide"
 _BY_LABELS = [">corrected", ">95% interval", ">p of it, adj.", ">labels"]
 _CORRECTED = (
     "corrected: the difference as raters label statements, with an interval and a p-value that "
@@ -285,7 +296,8 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         form = known(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
-        shown = "" if found else f"{spoken(measure)}: no difference was shown; "
+        despite = "".join(f" ({t.despite})" for t in family if t.despite)
+        shown = "" if found else f"{spoken(measure)}: no difference was shown{despite}; "
         alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
         show.say(f"-> {shown}differences of {size} would have been found in 80% of cases{alone}")
 

@@ -41,6 +41,12 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
 ALONE = "by this test alone"
 """Added to the differences that a family of several tests would have found: they do not take into
 account the test of all together, which has to find one too."""
+RULE = (
+    "a difference is shown if all together differ (p at most 0.05), its own adjusted p is at "
+    "most 0.05, and its 95% interval leaves out 0"
+)
+"""When a difference is said to be shown (`GroupTest.differs`); one that labels correct is shown by
+its own p and interval."""
 REST = "the other groups"
 MOST_PAIRS = 5_000  # of a category: some minutes of tests
 LEVEL, POWER = 0.05, 0.8
@@ -109,6 +115,17 @@ class GroupTest:
         return shown and leaves_out_none(self.difference)
 
     @property
+    def despite(self) -> str:
+        """Why a difference was not shown although both p-values are small: its interval, in words
+        that follow the verdict in brackets, with the corrected p-value; "" otherwise."""
+        small = self.omnibus_p <= LEVEL and self.p_adjusted <= LEVEL
+        d = self.difference
+        if self.differs or self.corrected.tested or not small or not d.has_interval:
+            return ""
+        where = "its interval contains 0" if d.low <= 0 <= d.high else "it is outside its interval"
+        return f"adjusted {p_value(self.p_adjusted)}, but {where}"
+
+    @property
     def corrected(self) -> Difference:
         """The difference corrected by labels; without a value if too few were labelled."""
         found = self.forms.get("corrected")
@@ -149,9 +166,10 @@ class GroupTest:
             )
         alone = f", {ALONE}" if self.family > 1 and not self.corrected.tested else ""
         how = _CORRECTED if self.corrected.tested else ""
+        despite = f" ({self.despite})" if self.despite else ""
         return (
-            f"{self.subject}{how}: no difference was shown between {self.first} and {self.second}; "
-            f"one of {self.found:{form}} would have been found in 80% of cases{alone}"
+            f"{self.subject}{how}: no difference was shown between {self.first} and {self.second}"
+            f"{despite}; one of {self.found:{form}} would have been found in 80% of cases{alone}"
         )
 
 
@@ -604,12 +622,25 @@ def unnamed(tests: Sequence[GroupTest]) -> str:
             f"{t.subject}{_CORRECTED}: no difference was shown in {t.category} (the smallest of "
             f"{len(tests)} adjusted p-values: {least})"
         )
-    if t.omnibus_p > LEVEL:
+    if not only_together(tests):
         return t.verdict
+    near = [
+        f"{x.first if x.second == REST else f'{x.first} and {x.second}'}: {x.despite}"
+        for x in tests
+        if x.despite
+    ]
+    listed = f" ({'; '.join(near)})" if near else ""
     return (
         f"{t.subject}: there is a difference in {t.category} ({p_value(t.omnibus_p)} for all "
-        "together); between which of them was not shown"
+        f"together); between which of them was not shown{listed}"
     )
+
+
+def only_together(tests: Sequence[GroupTest]) -> bool:
+    """Whether the sides of a family of several tests were shown to differ, but no two of them."""
+    if len(tests) < 2 or any(t.differs or t.told for t in tests):
+        return False
+    return tests[0].omnibus_p <= LEVEL and not all(t.corrected.tested for t in tests)
 
 
 def p_value(p: float) -> str:

@@ -21,7 +21,7 @@ from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
 from kgbias.evidence.names import group_names
-from kgbias.evidence.recorded import Stereotype, worded
+from kgbias.evidence.recorded import SEEGULL, Stereotype, worded
 from kgbias.graph.recorded import Heard as Heard
 from kgbias.graph.recorded import Held, Mark, StereotypeTable, Unrecorded
 from kgbias.graph.selection import Counted, Selection, select
@@ -221,7 +221,9 @@ def known(
     if not own:
         raise DataError(
             f"{table[0].source} records nothing of the groups of run {run.name}: "
-            f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}"
+            f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}. "
+            f"Hold the run against a `table` of its own groups, or crawl those of {table[0].source}"
+            f"{': kgbias crawl --seeds seegull' if table[0].source == SEEGULL else ''}"
         )
     beliefs = _Beliefs.read(run, model, counted.triples)
     texts = [*(_text(t) for t in counted.triples), *beliefs.texts]

@@ -20,6 +20,7 @@ from kgbias.io import pages
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.text import html, json_in_html, printable, shortened
+from kgbias.measure.labelled import shipped_annotator
 from kgbias.measure.precision import precision_of
 from kgbias.measures import Measure
 
@@ -208,7 +209,11 @@ def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
         "range": measure.range,
         "direction": measure.direction,
         "believed": believed
-        and [f'"{measure.hurtful}" is right in {believed.share}', str(believed)],
+        and [
+            f'of {believed.given} called "{measure.hurtful}" in other crawls, {believed.share} '
+            f"deserved it (by {shipped_annotator()})",
+            str(believed),
+        ],
     }
 
 

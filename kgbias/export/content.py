@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.between import Named
 from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted
@@ -26,11 +27,6 @@ from kgbias.measures import Measure, columns
 if TYPE_CHECKING:
     from kgbias.evidence.picture import Pair
 
-_TOPIC = """
-MATCH (t:Triple)-[:ABOUT {run: $run}]->(topic:Topic)
-WHERE toLower(topic.name) CONTAINS toLower($topic)
-RETURN DISTINCT t.uid AS uid"""
-
 
 @dataclass(frozen=True, slots=True)
 class Filters:
@@ -48,14 +44,12 @@ class Filters:
     per_group: int | None = None
 
     def apply(self, run: StoredRun, triples: Iterable[TripleView]) -> list[TripleView]:
-        """The triples to keep, in their order. Raises UsageError for a group that the run lacks."""
+        """The triples to keep, in their order. Raises UsageError for a group that the run lacks,
+        and for a predicate or topic that no statement has."""
         wanted = {run.group(name).id for name in self.groups}
         kept = list(triples)
         if self.topic is not None:
-            found = run.store.query(
-                _TOPIC, {"run": run.name, "topic": self.topic}, names={"Triple", "ABOUT", "Topic"}
-            )
-            about = {uid for (uid,) in found.rows}
+            about = self._on_topic(run)
             kept = [t for t in kept if t.id in about]
         if self.merged:
             kept = merge.merged(kept, run.near_duplicates())
@@ -63,8 +57,7 @@ class Filters:
         if wanted:
             kept = [t for t in kept if t.group_id in wanted]
         if self.predicate is not None:
-            predicate = node_id("predicate", self.predicate)
-            kept = [t for t in kept if node_id("predicate", t.predicate) == predicate]
+            kept = self._of_predicate(run, kept)
         if self.per_group is None and self.limit is None:
             return kept
         often: Counter[str] = Counter()
@@ -76,6 +69,31 @@ class Filters:
         # Equal counts are ordered by the place within the group: the groups take turns.
         chosen = {key for *_, key in sorted(dealt, key=lambda d: d[:2])[: self.limit]}
         return [t for t in kept if (t.id, t.arm) in chosen]
+
+    def _of_predicate(self, run: StoredRun, kept: list[TripleView]) -> list[TripleView]:
+        """Those with the predicate; none if the run says it only where other filters leave out."""
+        wanted = node_id("predicate", str(self.predicate))
+        if found := [t for t in kept if node_id("predicate", t.predicate) == wanted]:
+            return found
+        often: Counter[str] = Counter()
+        for t in run.triples():
+            often[t.predicate] += t.count
+        there = [predicate for predicate, _ in often.most_common()]
+        if wanted not in {node_id("predicate", predicate) for predicate in there}:
+            raise UsageError(no_such("predicate", self.predicate, there, f" in run {run.name!r}"))
+        return []
+
+    def _on_topic(self, run: StoredRun) -> set[str]:
+        """The ids of the triples on a topic whose name contains `topic`."""
+        models = run.topics()
+        names = {topic.id: topic.name for model in models for topic in model.topics}
+        part = str(self.topic).casefold()
+        wanted = {id for id, name in names.items() if part in name.casefold()}
+        if not names:
+            raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
+        if not wanted:
+            raise UsageError(no_such("topic", self.topic, names.values(), f" in run {run.name!r}"))
+        return {a.triple_id for model in models for a in model.about if a.topic_id in wanted}
 
     def as_dict(self) -> dict[str, Any]:
         """The filters that were given."""

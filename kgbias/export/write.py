@@ -121,6 +121,8 @@ def write_export(
             triples = pair.triples
     if filters != Filters() and pair is None:
         triples = filters.apply(run, triples)
+    if filters.groups:
+        counted = counted.about({run.group(name).id for name in filters.groups})
     if filters.merged and progress is not None and not run.near_duplicates():
         progress.note(merge.UNLINKED)
     content = Content(run, triples, counted, progress or Silent(), width, pair)
@@ -190,6 +192,8 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
         for name, form in formats.items():
             if extension in form.extensions:
                 return name
+    if not extension:
+        raise UsageError(f"{output} has no extension: add one ({output}.csv), or name a `format`")
     raise UsageError(no_such("export format", extension, FORMATS))
 
 

@@ -29,6 +29,9 @@ _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _JUDGED = re.compile(r"^How far labels of (\w+) can be believed")
 _KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
+_NEEDS = re.compile(r"\(needs ([^)]*)\)")
+_EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
+_CRAWLED = frozenset("STEREOTYPE SUBJECT PREDICATE OBJECT NAME_OF IN".split())
 _NEWEST = "the newest"
 _EVERY = ("every arm", "every group", "every benchmark", "every category")
 _GROUPS = ("group", "other")  # parameters that name a group
@@ -81,6 +84,27 @@ class NamedQuery:
             if value not in (None, ""):
                 values[name] = _named(name, value, store, run)
         return store.query(self.text, values, names=self.kinds)
+
+    def unfilled(self, store: Store, given: Mapping[str, Any]) -> str:
+        """Why there are no rows, if nothing of what the query reads beside statements was ever made
+        (in its run, if it has one), and the command that makes it; "" otherwise."""
+        needs = _NEEDS.search(self.help)
+        read = {(m[1], bool(m[2])) for m in _EDGES.finditer(self.text)}
+        read = {(kinds, own) for kinds, own in read if not _CRAWLED & set(kinds.split("|"))}
+        if not needs or not read:
+            return ""
+        of_run = any(own for _, own in read)
+        run = StoredRun.find(store, given.get("run")).name if of_run else ""
+        where = " {run: $run}" if of_run else ""
+        for kinds in sorted(kinds for kinds, own in read if own == of_run):
+            text = f"MATCH ()-[e:{kinds}{where}]->() RETURN 1 AS found LIMIT 1"
+            names = frozenset(kinds.split("|"))
+            if not store.query(text, {"run": run} if of_run else {}, names=names).rows:
+                there = f"run {run}" if run else "the store"
+                return (
+                    f"no rows: {there} has nothing of this kind yet; {self.name} needs {needs[1]}"
+                )
+        return ""
 
     def _value(self, parameter: Parameter, given: Any) -> Any:
         if parameter.default in (None, _NEWEST, *_EVERY):

@@ -25,7 +25,7 @@ from functools import partial
 import numpy as np
 
 from kgbias.compare import GroupTest, arm_values
-from kgbias.compare.families import REST, tested
+from kgbias.compare.families import REST, RULE, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel
 from kgbias.io.text import p_value, spoken
@@ -753,8 +753,9 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
-        f"corrected by {method} over the tests of a measure. No group is named where p of all is "
-        f"above 0.05. {note}".strip(),
+        f"corrected by {method} over the tests of a measure. {RULE[:1].upper()}{RULE[1:]}"
+        f"{'; where labels correct it, by its own p and interval' if labelled else ''}. "
+        f"{note}".strip(),
     )  # fmt: skip
 
 

@@ -11,12 +11,12 @@ One line at the end says what was not shown, and what would have been found.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus
+from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_together
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
 from kgbias.io.text import number, p_value, spoken
@@ -265,15 +265,20 @@ def _undetected(families: Sequence[Omnibus]) -> str:
 
 
 def _alone(families: Sequence[Omnibus]) -> str:
-    found = [
-        f"{spoken(f.measure)} ({f.category})" for f in families if any(t.told for t in f.tests)
-    ]
-    if not found:
+    told = _named(f for f in families if any(t.told for t in f.tests))
+    together = _named(f for f in families if only_together(f.tests))
+    shown = [f"a difference in {told}"] if told else []
+    shown += [f"that groups differ in {together}, but not which of them"] if together else []
+    if not shown:
         return ""
     return (
-        f". A section below shows a difference in {', '.join(found)}, by the tests of that measure "
-        "alone: it is not shown among all the questions of this page"
+        f". A section below shows {' and '.join(shown)}, by the tests of that measure alone: it is "
+        "not shown among all the questions of this page"
     )
+
+
+def _named(families: Iterable[Omnibus]) -> str:
+    return ", ".join(f"{spoken(f.measure)} ({f.category})" for f in families)
 
 
 POINTS = "\N{MINUS SIGN}100 points if all statements are negative, 100 if all are positive"

@@ -171,7 +171,9 @@ class Compared(OfStudy):
             subjects = named_apart([(r, probed(r, p)) for r in found for p in r.probings()])
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in found)
-                raise UsageError(f"{names}: probed by {len(subjects)} models, not two or more")
+                by = "one model; probe it with another" if subjects else "no model; it needs two"
+                how = f"kgbias probe run {found[0].name} --model SPEC"
+                raise UsageError(f"{names}: probed by {by}: {how}")
         else:
             subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
         tests, rankings = contrasts(

@@ -243,10 +243,12 @@ class Measured(OfRun):
         from kgbias.graph.draws import Draws
         from kgbias.measure.corrected import Differences
 
-        run, dear = self.stored, too_dear(self.stored.metrics())
+        run, metrics = self.stored, self.stored.metrics()
+        dear = too_dear(metrics)
         need_statements(run)
-        counted = between(run, select(run, Selection(**selection)))
-        asked = _measured(self.stored, counted, measures) or tested(counted.triples)
+        counted = select(run, Selection(**selection))
+        asked = _measured(run, counted, measures) or tested(counted.triples)
+        counted = between(run, counted, {m: each for m, each in metrics.items() if m in asked})
         note = f"groups against each other: {counted.note}" if counted.note else ""
         for line in (note, *counted.remarks, *(dear[m] for m in asked if m in dear)):
             self._context.remark(line)

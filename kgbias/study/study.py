@@ -758,7 +758,8 @@ class Study(Compared, Tested, Checked):
 
         `kgbias.queries()` lists the queries with their parameters; for a query that takes a `run`,
         the default is the newest. With the most hurtful statements, a remark says how many with
-        such a label deserve it. Raises UsageError for an unknown query or parameter.
+        such a label deserve it; if there are no rows because nothing of the kind was made, one says
+        what makes it. Raises UsageError for an unknown query or parameter.
         """
         from kgbias.measure.precision import worth
         from kgbias.measures import MEASURES
@@ -766,6 +767,8 @@ class Study(Compared, Tested, Checked):
 
         query = load_query(name)
         result = query.run(self._context.graph, parameters)
+        if not result.rows and (line := query.unfilled(self._context.graph, parameters)):
+            self._context.remark(line)
         if measure := query.judged_by:
             metrics = self.run(parameters.get("run")).stored.metrics()
             self._context.remark(worth(MEASURES[measure], metrics.get(measure)))

@@ -652,6 +652,23 @@ def test_a_query_reads_the_graph_alone(store: Store, text: str) -> None:
     assert store.query(text, {"c": 1}).rows == [("it's // \\", "'", 1)]
 
 
+def test_no_rows_say_what_makes_them_if_nothing_did(middle: Store) -> None:
+    """A run in which nothing is of the kind asked for, and one that has it: an empty answer."""
+    bare = replace(RUN, name="bare", config={"seed": 1})
+    middle.begin(bare)
+    for name, run, needs in (
+        ("topic_shares", "bare", "kgbias measure --topics"),
+        ("recorded", "bare", "kgbias known"),
+        ("believed", "bare", "kgbias evidence"),
+        ("refusals", "bare", ""),
+        ("topic_shares", "middle", ""),
+        ("believed", "middle", ""),
+    ):
+        told = load_query(name).unfilled(middle, {"run": run})
+        why = f"no rows: run {run} has nothing of this kind yet; {name} needs {needs}"
+        assert told == (why if needs else "")
+
+
 def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
     for name in query_names():
         query = load_query(name)

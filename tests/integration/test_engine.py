@@ -27,6 +27,10 @@ def test_queries_take_the_arm_as_an_option(run: StoredRun) -> None:  # noqa: F81
     assert {row["arm"] for row in rows} == {"prefix"} and len(rows) == 2
     rows = json.loads(CliRunner().invoke(cli, [*command, "--set", "min-acceptability=0"]).stdout)
     assert sum(row["count"] for row in rows) == 13
+    command[1] = "topic_shares"
+    empty = CliRunner().invoke(cli, command)
+    assert json.loads(empty.stdout) == [] and empty.exit_code == 0
+    assert "topic_shares needs kgbias measure --topics" in empty.stderr
 
 
 def test_the_neighbourhood_holds_other_groups(tmp_path: Path) -> None:

@@ -234,6 +234,8 @@ def test_unknown_run_and_format(
     assert "choose from mine" in bad(["export", "other", "--store", db], capsys)
     odd = str(tmp_path / "out.xlsx")
     assert "no export format 'xlsx'" in bad(["export", "--store", db, "-o", odd], capsys)
+    bare = str(tmp_path / "folder")
+    assert "folder has no extension: add one" in bad(["export", "--store", db, "-o", bare], capsys)
     nowhere = str(tmp_path / "none" / "out.csv")
     assert "cannot write" in bad(["export", "--store", db, "-o", nowhere], capsys)
     assert "other settings" in bad(

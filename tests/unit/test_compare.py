@@ -298,7 +298,7 @@ def test_the_command(store: SQLiteStore) -> None:
         (("one", "--measure", "charm"), "no measure 'charm' of run 'one'; choose from toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),
-        (("one", "--probes"), "one: probed by 0 models, not two or more"),
+        (("one", "--probes"), "one: probed by no model; it needs two: kgbias probe run one"),
     ):
         with pytest.raises(UsageError, match=said):
             call(*wrong)

@@ -69,7 +69,11 @@ def test_filters(store: SQLiteStore, run: Run) -> None:
     most = keep(limit=3)
     assert sum(t.count for t in most) == sum(sorted(t.count for t in triples)[-3:])
     assert most == [t for t in triples if t in most]  # in their order
-    assert keep(groups=("Men",), predicate="no such") == []
+    assert keep(groups=("Men",), predicate="love", min_count=999) == []  # the run has it
+    with pytest.raises(UsageError, match=r"no predicate 'lve' in run .* \(did you mean love\?\)"):
+        keep(groups=("Men",), predicate="lve")
+    with pytest.raises(UsageError, match=r"has no topics: kgbias measure .* --topics"):
+        keep(topic="rain")
     with pytest.raises(UsageError, match=r"no group 'Elves' in run .*; choose from Women, Men"):
         keep(groups=("Elves",))
 
@@ -89,6 +93,21 @@ def test_networkx(store: SQLiteStore, run: Run) -> None:
     assert (data["predicate"], data["count"]) == (triples[0].predicate, triples[0].count)
     assert data["regard"] == triples[0].scores["regard"].value
     assert graph.nodes[GROUPS[0].id]["category"] == "gender"
+
+
+def test_what_was_left_out_is_of_the_groups_that_are_there(
+    store: SQLiteStore, run: Run, tmp_path: Path
+) -> None:
+    """Neither the file nor its manifest counts what was left out of other groups."""
+    said = {g.name: 0 for g in GROUPS}
+    for t in store.triples(run.id):
+        said[t.group] += t.count
+    held = StoredRun.find(store, run.name)
+    for form in ("csv", "neo4j-admin"):  # read at once, or one statement at a time
+        out = tmp_path / form
+        write_export(held, out, form, Filters(groups=("Men",)))
+        manifest = json.loads((tmp_path / f"{form}.manifest.json").read_text())
+        assert manifest["selection"]["statements"] == said["Men"] < sum(said.values())
 
 
 def test_the_manifest_says_what_the_file_is(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
@@ -136,7 +155,7 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
     with pytest.raises(UsageError, match="parquet cannot be written to a text stream"):
         write_export(StoredRun(store, run), StringIO(), "parquet")
     with pytest.raises(UsageError, match="nothing to draw"):
-        write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(predicate="none"))
+        write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(min_count=999))
     assert list(tmp_path.glob("*a.*")) == []
     asked = CliRunner().invoke(
         export, ["--store", store.url, "--limit", "2", "--format", "cypher"], catch_exceptions=False
@@ -282,5 +301,9 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) ->
     first = json.loads(out.getvalue().splitlines()[0])
     own = next(e.rank for e in edges if e.group_id == t.group_id)
     assert first["id"] == t.id and first["topic"] == topic.name
+    held = StoredRun(store, run)
+    assert Filters(topic="FOOD").apply(held, triples) == [t]
+    with pytest.raises(UsageError, match=r"no topic 'snow' in run .*; choose from"):
+        Filters(topic="snow").apply(held, triples)
     assert (first["strategy"], first["iteration"]) == ("object", 1)
     assert (first["rank"], first["rank_of"]) == (own, len(edges))

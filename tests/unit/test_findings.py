@@ -9,6 +9,7 @@ from typing import cast
 import numpy as np
 from markupsafe import Markup
 
+from kgbias.compare.families import unnamed
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
@@ -83,6 +84,19 @@ def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore) -> 
     kind = Kind(0.03, (), _undetected(data.arms[0].omnibus))
     said = screen([kind, Kind(0.9, (), "else")]).not_shown
     assert "A section below shows a difference in regard (people)" in said
+
+
+def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> None:
+    """The first screen and `compare` say the same of a family: it differs, but not who in it."""
+    data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
+    held = []
+    for family in data.arms[0].omnibus:
+        tests = (replace(t, difference=replace(t.difference, low=-9, high=9)) for t in family.tests)
+        held.append(replace(family, tests=tuple(tests)))
+    said = _undetected(held)
+    assert "A section below shows that groups differ in regard (people)" in said
+    assert ", but not which of them, by the tests of that measure alone" in said
+    assert "between which of them was not shown" in unnamed(held[0].tests)
 
 
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:

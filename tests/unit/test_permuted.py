@@ -3,6 +3,7 @@ samples that try to make a sentence lie."""
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from kgbias.compare.families import (
     Omnibus,
     compared,
     leaves_out_none,
+    only_together,
     shrunken,
     unnamed,
 )
@@ -322,8 +324,11 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
 
     assert unnamed(family(0.001, -0.1)) == (
         "mean warmth: there is a difference in x (p = 0.0010 for all together); between which of "
-        "them was not shown"
+        "them was not shown (Aaa: adjusted p = 0.0010, but its interval contains 0; Bbb: adjusted "
+        "p = 0.0010, but its interval contains 0)"
     )
+    assert only_together(family(0.001, -0.1))
+    assert not only_together(family(0.3, -0.1)) and not only_together(family(0.001, 0.05))
     assert "no difference was shown in x" in unnamed(family(0.3, 0.05))
     assert unnamed(family(0.001, 0.05)) == "" == unnamed(family(0.3, 0.05)[:1])
 
@@ -334,13 +339,15 @@ def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
     base = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), held, 0.001,
                      p_adjusted=0.001, family=3, omnibus_p=0.001, detectable=0.3)  # fmt: skip
     assert not base.differs and "no difference was shown between" in base.verdict
+    assert "(adjusted p = 0.0010, but its interval contains 0)" in base.verdict
     clear = Estimate(0.1, 0.05, 0.3, 18)
     for p, overall in ((0.2, 0.001), (0.001, 0.2), (math.nan, 0.001)):
         test = GroupTest("warmth", "x", "Aaa", REST, (9, 9), (0.1, 0.0), clear, p, p_adjusted=p,
                          family=3, omnibus_p=overall, detectable=0.3)  # fmt: skip
-        assert not test.differs and " above " not in test.verdict
+        assert not test.differs and " above " not in test.verdict and not test.despite
     wrong_side = Estimate(-0.1, 0.05, 0.3, 18)  # a bootstrap that lies on the other side
     assert not leaves_out_none(wrong_side)
+    assert replace(base, difference=wrong_side).despite.endswith("but it is outside its interval")
     t = Contrast("warmth", "G", "a", "b", (9, 9), (0.1, 0.0), held, 0.001, 0.5, 0.05, "prompts",
                  p_adjusted=0.001)  # fmt: skip
     assert not t.differs and " above " not in t.verdict

@@ -25,6 +25,10 @@ TOLD = (
     "of 10 that got this label in crawls whose statements were read one by one (by one annotator, "
     "a language model), 60% (31 to 83%) deserved it"
 )
+BESIDE = (
+    'of 10 called "toxic" in other crawls, 60% (31 to 83%) deserved it (by one annotator, a '
+    "language model)"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -101,8 +105,8 @@ class Scored:
 @pytest.mark.parametrize(
     ("runs", "told"),
     [
-        ([Scored(TOXICITY)], ['"toxic" is right in 60% (31 to 83%)', TOLD]),
-        ([Scored(TOXICITY), Scored(TOXICITY)], ['"toxic" is right in 60% (31 to 83%)', TOLD]),
+        ([Scored(TOXICITY)], [BESIDE, TOLD]),
+        ([Scored(TOXICITY), Scored(TOXICITY)], [BESIDE, TOLD]),
         ([Scored(TOXICITY), Scored(OTHER)], None),  # not of one scorer
         ([Scored()], None),
     ],

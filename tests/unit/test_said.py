@@ -15,7 +15,7 @@ import pytest
 from kgbias.benchmark import board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
-from kgbias.cli.compare import _print_variance, _say
+from kgbias.cli.compare import _print_variance, _say, show_tests
 from kgbias.cli.evidence import _print_groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
@@ -289,6 +289,21 @@ def test_intervals_over_few_wordings_are_said_to_be_narrow(
     crossed = Crossed(e, e, e, Estimate.missing())
     both = Components("regard", "g", "", crossed, crossed, 1, 9)
     assert "only the few wordings and crawls at hand" in too_narrow([both])
+
+
+def test_a_small_p_that_shows_nothing_is_explained_beside_the_rule(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    d = Estimate(0.1, -0.01, 0.3, 18)
+    test = GroupTest("regard", "x", "A", "B", (9, 9), (0.1, 0.0), d, 0.03, p_adjusted=0.03,
+                     family=1, omnibus_p=0.03, detectable=0.4)  # fmt: skip
+    show_tests("r", [test], [], [], as_json=False)
+    said = capsys.readouterr().out
+    assert (
+        "regard: no difference was shown (adjusted p = 0.0300, but its interval contains 0); "
+        "differences of" in said
+    )
+    assert "a difference is shown if all together differ (p at most 0.05), its own" in said
 
 
 def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
