@@ -138,6 +138,8 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
+    if probed:
+        show.say(f"beliefs of {model}")
     print_verdicts(rows)
     _print_floor(floor)
     _print_groups(groups or ())
@@ -308,6 +310,7 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
         }
     if as_json:
         return show.data(_replication(found))
+    show.say(f"beliefs of {found.believing.model.title}, tried again")
     for way in found.ways:
         for line in _ways(way, sentences):
             show.say(line)

@@ -450,6 +450,19 @@ def read_beliefs(
     return (found, run.beliefs(found.id)) if found else None
 
 
+def others_asked(run: StoredRun, believing: Believing | None) -> str:
+    """A line that names the other models that were asked about the run, and where their beliefs
+    are; "" if there are none."""
+    others = [b.model.title for b in run.believings() if believing and b.id != believing.id]
+    if believing is None or not others:
+        return ""
+    return (
+        f"the beliefs are those of {believing.model.title}; the store also has those of "
+        f"{', '.join(others)}: kgbias query believed --param run={run.name} "
+        f"--param model='{others[0]}', and beside each other in kgbias report {run.name}"
+    )
+
+
 def joint(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> Joint:
     """The joint view of what counts, from what the store holds. `model` names the model whose
     probes are read (None: the run's own, else the first)."""
