@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from shlex import quote
 from typing import Any, TypeVar
 
 import numpy as np
@@ -459,7 +460,7 @@ def others_asked(run: StoredRun, believing: Believing | None) -> str:
     return (
         f"the beliefs are those of {believing.model.title}; the store also has those of "
         f"{', '.join(others)}: kgbias query believed --param run={run.name} "
-        f"--param model='{others[0]}', and beside each other in kgbias report {run.name}"
+        f"--param model={quote(others[0])}, and beside each other in kgbias report {run.name}"
     )
 
 

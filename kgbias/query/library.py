@@ -112,7 +112,7 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
         if value not in (there := arms_of(run, run.arms())):
             raise UsageError(no_such("arm", value, there, f" in run {run.name!r}"))
     elif parameter == "model" and run is not None:
-        if value not in (there := [b.model.title for b in run.believings()]):
+        if value not in (there := tuple(b.model.title for b in run.believings())):
             raise UsageError(no_such("model", value, there, f" asked about run {run.name!r}"))
     elif parameter == "verdict":
         from kgbias.probe.belief import BELIEVED, BOUND, LEANING

@@ -896,12 +896,12 @@ def test_other_models_that_were_asked_are_named(
         run.evidence("openai:x")
         assert "the store also has those" not in caplog.text
         (first,) = run.stored.believings()
-        run.stored.save_believing(replace(first, model=ModelInfo("another", "1")))
+        run.stored.save_believing(replace(first, model=ModelInfo("zealot", "1")))
         run.evidence()
         run.replicate()
-    line = "the beliefs are those of believer; the store also has those of another: kgbias query"
+    line = "the beliefs are those of believer; the store also has those of zealot: kgbias query"
     assert caplog.text.count(line) == 1  # a remark is made once
-    assert "--param model='another'" in caplog.text
+    assert "--param model=zealot," in caplog.text
 
 
 def test_the_front_door(opened: str) -> None:
