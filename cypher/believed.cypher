@@ -6,15 +6,17 @@
 //
 //   $run       the run (default: the newest)
 //   $group     the group's name (default: every group)
+//   $model     the model's name (default: every model)
 //   $verdict   believed, leaning, or bound to a word (default: "believed")
 //   $arm       only what this arm said (default: every arm)
 //   $limit     rows at most (default: 25)
 //
 // In Neo4j Browser, first:
-//   :params {run: "demo", group: null, verdict: "believed", arm: null, limit: 25}
+//   :params {run: "demo", group: null, model: null, verdict: "believed", arm: null, limit: 25}
 
 MATCH (statement:Statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup)
 WHERE b.verdict = $verdict AND ($group IS NULL OR g.name = $group)
+      AND ($model IS NULL OR b.model = $model)
 WITH g, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
 MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})

@@ -5,7 +5,7 @@
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
-//   $limit               rows at most (default: 25)
+//   $limit               rows at most, which may leave out some with the same toxicity as the last (default: 25)
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 

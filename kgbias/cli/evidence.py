@@ -23,7 +23,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
 from kgbias.evidence.asked import FLOORS
-from kgbias.evidence.joint import NOT_PROBED
+from kgbias.evidence.joint import NOT_PROBED, ORDERS, sentences
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
 from kgbias.io.text import spoken
@@ -138,6 +138,8 @@ def evidence(
                 "agreement": agreement.records(),
             }
         )
+    if probed:
+        show.say(f"beliefs of {model}")
     print_verdicts(rows)
     _print_floor(floor)
     _print_groups(groups or ())
@@ -213,11 +215,15 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         own = [row for row in rows if row.verdict == name]
         if not own:
             continue
-        meaning = f" ({VERDICTS.get(name, _NO_VERDICT)})" if name else ""
-        count = len({row.sentence for row in own})
-        show.say(f"{name}: {count} statement{'' if count == 1 else 's'}{meaning}")
+        unsaid = _NO_VERDICT if any(row.lift.n for row in own) else ""
+        meaning = f" ({text})" if name and (text := VERDICTS.get(name, unsaid)) else ""
+        count = sentences(own)
+        head = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
         if name == NOT_PROBED:
             own = [row for row in own if row.lift.has_interval or row.told.has_interval]
+        if name in ORDERS and sentences(own) > _SHOWN:
+            head += f"; {ORDERS[name]}"
+        show.say(head)
         cells = [_cells(row) for row in telling(own, _SHOWN)]
         columns = [n for n, column in enumerate(zip(*cells, strict=True)) if any(column)]
         if cells:
@@ -230,7 +236,7 @@ def _cells(row: Evidence) -> tuple[str, ...]:
     sentence."""
     lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
     return (
-        f"said {row.count:>3}",
+        f"said {row.times:>3}",
         lift if row.lift.has_interval else "",
         f"association {row.association.value:>+5.2f}" if row.vectors else "",
         f"chosen {row.chosen.value:.2f}" if row.chooser else "",
@@ -304,6 +310,7 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any)
         }
     if as_json:
         return show.data(_replication(found))
+    show.say(f"beliefs of {found.believing.model.title}, tried again")
     for way in found.ways:
         for line in _ways(way, sentences):
             show.say(line)

@@ -14,7 +14,7 @@ import kgbias
 from kgbias.cli.command import Command
 from kgbias.cli.options import store_option
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
-from kgbias.evidence.joint import ARE_BELIEVED
+from kgbias.evidence.joint import ARE_BELIEVED, telling
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.ids import normalise
 from kgbias.io.resources import __version__
@@ -215,16 +215,15 @@ def _beliefs(study: kgbias.Study, run: Name = None, limit: Limit = 25) -> Answer
     believed. Only for a run that `kgbias evidence` probed."""
     _check(limit)
     own = study.run(run)
-    rows = [row for row in own.evidence().records() if row["verdict"] in ARE_BELIEVED]
-    found: dict[tuple[str, str], Answer] = {}
-    for row in sorted(rows, key=lambda row: -row["lift"]):
-        # A sentence cut in two ways is one belief.
-        sentence = normalise(f"{row['predicate']} {row['object']}")
-        found.setdefault((row["group"], sentence), {name: row[name] for name in _BELIEF})
+    rows = own.evidence()
+    held = telling([row for row in rows if row.verdict in ARE_BELIEVED], len(rows))
+    records = dict(zip(((row.arm, row.id) for row in rows), rows.records(), strict=True))
+    # A sentence cut in two ways is one belief.
+    found = [records[row.arm, row.id] | {"said": row.times} for row in held]
     floor = own.evidence_floor()
     return {
         "believed": len(found),
-        "beliefs": list(found.values())[:limit],
+        "beliefs": [{name: row[name] for name in _BELIEF} for row in found[:limit]],
         "floor": {name: part for name, part in floor.items() if name != "parts"},
     }
 

@@ -23,6 +23,7 @@ from kgbias.evidence.joint import (
     joined,
     joint,
     kendall,
+    others_asked,
     read_beliefs,
     telling,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "keep",
     "kendall",
     "name_tables",
+    "others_asked",
     "planned",
     "price",
     "read_beliefs",

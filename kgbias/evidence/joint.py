@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from shlex import quote
 from typing import Any, TypeVar
 
 import numpy as np
@@ -188,6 +189,8 @@ class Evidence:
         arm: the arm whose `count` this is; "" if the run never said it.
         arms: the arms that said it, of those that count.
         count: how often the arm said it.
+        times: how often the arm said the sentence: the sum of `count` over the triples that cut it
+            into predicate and object in different places.
         share: of all that the arm said about the group, corrected for what was not seen: count / n
             times the group's Good-Turing coverage. Its interval is the product of the Wilson
             intervals of both, so its coverage is at least 95%.
@@ -242,6 +245,7 @@ class Evidence:
     arm: str
     arms: tuple[str, ...]
     count: int
+    times: int
     share: Estimate
     acceptability: float
     regard: float
@@ -278,23 +282,50 @@ class Evidence:
     def sentence(self) -> str:
         return verbalise(self.group, self.predicate, self.object)
 
+    @property
+    def pair(self) -> tuple[str, str]:
+        """The group and the words said of it, wherever they are cut in two. Counts of statements
+        with a verdict are counts of these."""
+        return self.group, Statement(self.predicate, self.object).words
+
+
+def sentences(rows: Iterable[Evidence]) -> int:
+    """How many different sentences the rows state, whatever the arm and the cut in two."""
+    return len({row.pair for row in rows})
+
+
+def once(rows: Iterable[Evidence]) -> list[Evidence]:
+    """Each sentence of each arm once, in the order of its first row: of rows that cut it in two in
+    different places, the one said most often. Their `times` are the same."""
+    kept: dict[tuple[str, tuple[str, str]], Evidence] = {}
+    for row in rows:
+        place = row.arm, row.pair
+        if place not in kept or kept[place].count < row.count:
+            kept[place] = row
+    return list(kept.values())
+
 
 def telling(rows: Sequence[Evidence], count: int) -> list[Evidence]:
-    """The most telling rows of one verdict, each sentence once: those with the greatest lift; for
-    what was only said, those that are likelier for others (a lift of 0 or less), those said most
-    often first."""
+    """The most telling rows of one verdict, each sentence once (its `times` say how often), in
+    the order that `ORDERS` gives in words: those with the greatest lift; for what was only said,
+    those that are likelier for others (a lift of 0 or less), those said most often first."""
 
     def key(row: Evidence) -> tuple[Any, ...]:
         lift = 0.0 if math.isnan(row.lift.value) else row.lift.value
-        name = (row.group, row.predicate, row.object, row.arm)
-        if row.verdict in (ONLY_SAID, NOT_PROBED):
-            return (lift > 0, -row.count, lift, *name)
-        return (-lift, -row.count, *name)
+        name = (-row.count, row.group, row.predicate, row.object, row.arm)
+        if row.verdict in ORDERS:
+            return (lift > 0, -row.times, lift, *name)
+        return (-lift, -row.times, *name)
 
-    found: dict[str, Evidence] = {}
+    found: dict[tuple[str, str], Evidence] = {}
     for row in sorted(rows, key=key):
-        found.setdefault(row.sentence, row)
+        found.setdefault(row.pair, row)
     return list(found.values())[:count]
+
+
+_OTHERS_FIRST = "those with a lift of 0 or less first, the most often said first"
+ORDERS: Mapping[str, str] = {ONLY_SAID: _OTHERS_FIRST, NOT_PROBED: _OTHERS_FIRST}
+"""The order of `telling`, in words, for the verdicts whose order is not greatest lift first."""
 
 
 T = TypeVar("T", bound=Probing)
@@ -420,6 +451,19 @@ def read_beliefs(
     return (found, run.beliefs(found.id)) if found else None
 
 
+def others_asked(run: StoredRun, believing: Believing | None) -> str:
+    """A line that names the other models that were asked about the run, and where their beliefs
+    are; "" if there are none."""
+    others = [b.model.title for b in run.believings() if believing and b.id != believing.id]
+    if believing is None or not others:
+        return ""
+    return (
+        f"the beliefs are those of {believing.model.title}; the store also has those of "
+        f"{', '.join(others)}: kgbias query believed --param run={run.name} "
+        f"--param model={quote(others[0])}, and beside each other in kgbias report {run.name}"
+    )
+
+
 def joint(run: StoredRun, selection: Selection | None = None, *, model: str | None = None) -> Joint:
     """The joint view of what counts, from what the store holds. `model` names the model whose
     probes are read (None: the run's own, else the first)."""
@@ -436,6 +480,9 @@ def joined(parts: Parts) -> Joint:
         if g.triple is not None
     ]
     said = {(group, statement.words) for group, statement in stated}
+    times: Counter[tuple[str, str, str]] = Counter()
+    for t in counted.triples:
+        times[t.arm, t.group_id, Statement(t.predicate, t.object).words] += t.count
     believing = parts.beliefs[0] if parts.beliefs else None
     record = believing.record if believing else {}
     given = [Statement(*own) for own in record.get("given", {}).values()]
@@ -464,6 +511,7 @@ def joined(parts: Parts) -> Joint:
                     arm=t.arm,
                     arms=tuple(arms[t.id]),
                     count=t.count,
+                    times=times[t.arm, t.group_id, statement.words],
                     share=shares[t.arm, t.id],
                     **_scores([t]),
                     **probe.row(t.group_id, statement, said=True, refused=refused[t.group_id]),
@@ -474,8 +522,9 @@ def joined(parts: Parts) -> Joint:
             )
         if probe.beliefs:
             rows += _never_said(own, given, groups, probe, said, refused, parts)
-            agreement += _agreement(category, probe, own, counted.arms)
-    return Joint(rows, agreement, believing, probing, counted, _missing(run, believing, embedded))
+            agreement += _agreement(category, probe, own, counted.arms, times)
+    missing = _missing(run, believing, embedded, rows)
+    return Joint(rows, agreement, believing, probing, counted, missing)
 
 
 class _Probe:
@@ -632,6 +681,7 @@ def _never_said(
             arm="",
             arms=(),
             count=0,
+            times=0,
             share=Estimate.missing(),
             **_scores(views.get(statement.words, [])),
             **probe.row(group.id, statement, said=False, refused=refused[group.id]),
@@ -665,14 +715,17 @@ def _scores(views: Sequence[TripleView]) -> dict[str, Any]:
 
 
 def _agreement(
-    category: str, probe: _Probe, own: Sequence[TripleView], arms: Sequence[str]
+    category: str,
+    probe: _Probe,
+    own: Sequence[TripleView],
+    arms: Sequence[str],
+    times: Mapping[tuple[str, str, str], int],
 ) -> list[GroupAgreement]:
-    """Kendall's tau for each group and arm, over the statements that count and were probed."""
-    counts: Counter[tuple[str, str, str]] = Counter()
+    """Kendall's tau for each group and arm, over the statements that count and were probed; `times`
+    says how often each was said, by arm, group and words."""
     kept: dict[str, Key] = {}  # by words
     for t in own:
         statement = Statement(t.predicate, t.object)
-        counts[t.arm, t.group_id, statement.words] += t.count
         kept.setdefault(statement.words, statement.key)
     rows = []
     for arm in arms:
@@ -680,7 +733,7 @@ def _agreement(
             asked = {
                 words: key for words, key in kept.items() if (group.id, words) in probe.beliefs
             }
-            said = np.array([counts[arm, group.id, words] for words in asked], dtype=float)
+            said = np.array([times.get((arm, group.id, w), 0) for w in asked], dtype=float)
             lift = np.array([probe.beliefs[group.id, words].lift for words in asked], dtype=float)
             near = probe.near(group.id, list(asked.values()))
             missing = Estimate.missing()
@@ -698,18 +751,20 @@ def _agreement(
     return rows
 
 
-def _missing(run: Run, believing: Believing | None, embedded: bool) -> list[str]:
+def _missing(
+    run: Run, believing: Believing | None, embedded: bool, rows: Sequence[Evidence]
+) -> list[str]:
     if believing is None:
         return [
             f"run {run.name!r} was not probed by names: lift, verdict and association are empty; "
             f"kgbias evidence {run.name} --model SPEC fills them"
         ]
     found = []
-    left = sum(line["not_probed"] for line in believing.record.get("categories", []))
-    if left:
+    left = sentences(row for row in rows if row.verdict == NOT_PROBED and not row.lift.n)
+    if left and any(line["not_probed"] for line in believing.record.get("categories", [])):
         found.append(
-            f"{left:,} statements were said but not probed: kgbias --set probes=N evidence "
-            f"{run.name} --model SPEC asks more"
+            f"{left:,} statement{' was' if left == 1 else 's were'} said but not probed: kgbias "
+            f"--set probes=N evidence {run.name} --model SPEC asks more"
         )
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:

@@ -33,7 +33,7 @@ _NEEDS = re.compile(r"\(needs ([^)]*)\)")
 _EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
 _CRAWLED = frozenset("STEREOTYPE SUBJECT PREDICATE OBJECT NAME_OF IN".split())
 _NEWEST = "the newest"
-_EVERY = ("every arm", "every group", "every benchmark", "every category")
+_EVERY = ("every arm", "every group", "every model", "every benchmark", "every category")
 _GROUPS = ("group", "other")  # parameters that name a group
 _WRITTEN = {  # parameters that name something else: its label, and the property with the name
     "predicate": ("Predicate", "text"),
@@ -135,6 +135,9 @@ def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> A
     if parameter == "arm" and run is not None:
         if value not in (there := arms_of(run, run.arms())):
             raise UsageError(no_such("arm", value, there, f" in run {run.name!r}"))
+    elif parameter == "model" and run is not None:
+        if value not in (there := tuple(b.model.title for b in run.believings())):
+            raise UsageError(no_such("model", value, there, f" asked about run {run.name!r}"))
     elif parameter == "verdict":
         from kgbias.probe.belief import BELIEVED, BOUND, LEANING
 

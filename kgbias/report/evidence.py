@@ -15,10 +15,13 @@ from kgbias.evidence.joint import (
     ARE_BELIEVED,
     NOT_PROBED,
     ONLY_SAID,
+    ORDERS,
     REFUSED,
     VERDICTS,
     Evidence,
     Joint,
+    once,
+    sentences,
     telling,
 )
 from kgbias.evidence.names import FEWEST
@@ -78,13 +81,14 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     """The section as HTML, ending with these `tables`; the page draws its picture from
     `evidence_data`."""
     found = data.joint
-    places = {id(row): n for n, row in enumerate(points(found))}
+    drawn = points(found)
+    places = {(row.arm, row.pair): n for n, row in enumerate(drawn)}
     lists = []
     for name, meaning in VERDICTS.items():
         rows = found.by_verdict.get(name, [])
-        known = [row for row in rows if id(row) in places]
-        told = [(places[id(row)], row) for row in telling(known, TELLING)]
-        lists.append((name, meaning, len({row.sentence for row in rows}), told))
+        known = [row for row in drawn if row.verdict == name]
+        told = [(places[row.arm, row.pair], row) for row in telling(known, TELLING)]
+        lists.append((name, meaning, ORDERS.get(name, ""), sentences(rows), told))
     html = pages.filled(
         template("evidence.html"),
         probed=found.believing is not None and bool(found.agreement),
@@ -134,14 +138,14 @@ def agreement(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
     """What the same model's stories say of the groups, of the statements in the joint view."""
-    found = [row for row in data.joint.rows if row.told.has_interval]
+    found = once(row for row in data.joint.rows if row.told.has_interval)
     if not found:
         return
-    found.sort(key=lambda row: (-row.told.value, -row.count, row.group, row.predicate, row.object))
+    found.sort(key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object))
     arm = ["Arm"] if data.joint.counted.several else []
     rows = [
         [row.group, *([row.arm or "-"] if arm else []), f"{row.predicate} {row.object}".strip(),
-         str(row.count), *cells(row.told, ".0%"), str(row.told.n)]
+         str(row.times), *cells(row.told, ".0%"), str(row.told.n)]
         for row in found[:TABLED]
     ]  # fmt: skip
     left = f" {len(found) - TABLED} more are not listed." if len(found) > TABLED else ""
@@ -161,29 +165,34 @@ def in_stories(data: RunData, place: str) -> Iterator[Exhibit]:
 
 
 def points(found: Joint) -> list[Evidence]:
-    """The rows of the picture: those that were probed, beliefs first."""
+    """The points of the picture, each a row for what an arm said of a group: those that were
+    probed, beliefs first."""
     rows = _said_of(found)
     if len(rows) <= MAX_POINTS:
         return rows
-    order = sorted(rows, key=lambda row: (row.verdict == "only said", -row.count))
+    order = sorted(rows, key=lambda row: (row.verdict == ONLY_SAID, -row.times))
     kept = {id(row) for row in order[:MAX_POINTS]}
     return [row for row in rows if id(row) in kept]
 
 
 def _said_of(found: Joint) -> list[Evidence]:
-    """The rows of which something is said: their groups have enough names."""
-    return [row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS]
+    """The rows of which something is said, as their groups have enough names."""
+    return once(row for row in found.rows if row.lift.has_interval and row.verdict in VERDICTS)
 
 
 def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[str, Any]:
     """The data that the page draws the picture from: the names of verdicts, what stood before the
-    names of groups, the cut of each category in bits (null if nothing is believed), and the points.
-    `places` are those of triples in the page, by arm and id."""
+    names of groups, the cut of each category in bits (null if nothing is believed), and the points,
+    each with its triples in the page, of which `places` has the place by arm and id."""
     found = data.joint
     groups = {group.name: n for n, group in enumerate(data.run.groups)}
     arms = list(found.counted.arms)
     verdicts = list(VERDICTS)
     of_names = _of_names(data.name_tables.values())
+    cuts: dict[tuple[str, tuple[str, str]], list[int]] = defaultdict(list)
+    for row in found.rows:
+        if (place := places.get((row.arm, row.id))) is not None:
+            cuts[row.arm, row.pair].append(place)
     said_of: dict[str, list[str]] = defaultdict(list)  # of what is given, nobody
     for t in found.counted.triples:
         said_of[_statement(t.predicate, t.object)].append(t.group)
@@ -193,14 +202,14 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
         "cuts": {name: _cut(found.rows, name) for name in _categories(found)},
         "points": [
             {
-                "triple": places.get((row.arm, row.id), -1),
+                "triples": cuts.get((row.arm, row.pair), []),
                 "group": groups[row.group],
                 "category": row.category,
                 "predicate": row.predicate[:2000],
                 "object": row.object[:2000],
                 "statement": _statement(row.predicate, row.object),
                 "arm": arms.index(row.arm) if row.arm in arms else -1,
-                "count": row.count,
+                "count": row.times,
                 "verdict": verdicts.index(row.verdict),
                 "regard": row.regard_label or "neutral",
                 "lift": _numbers(row.lift),
@@ -211,7 +220,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 else [],
                 "association": _numbers(row.association),
                 "others": []
-                if row.count
+                if row.times
                 else list(dict.fromkeys(said_of[_statement(row.predicate, row.object)]))[:20],
             }
             for row in points(found)
@@ -260,7 +269,7 @@ def _statement(predicate: str, object: str) -> str:
 
 def _cells(row: Evidence) -> str:
     """A row's figures, for a list."""
-    cells = [f"{row.count}×"] if row.count else []
+    cells = [f"{row.times}×"] if row.times else []
     cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.interval('+z.1f')})"]
     if row.association.value == row.association.value:
         cells.append(f"association {row.association.value:+z.1f}")
@@ -276,8 +285,8 @@ def _cells(row: Evidence) -> str:
 def _drawn(found: Joint) -> str:
     total, drawn = len(_said_of(found)), len(points(found))
     if drawn < total:
-        return f"{drawn:,} of {total:,} triples are drawn."
-    return f"{total:,} triples, of all categories."
+        return f"{drawn:,} of {total:,} pairs of a group and a statement are drawn."
+    return f"{total:,} pairs of a group and a statement, of all categories."
 
 
 _LIKELY = 12  # groups of a category, the most talked about, of which two are drawn

@@ -173,9 +173,9 @@ def _belief(row: Evidence, model: str) -> Finding:
 
 
 def _said(row: Evidence) -> str:
-    if not row.count:
+    if not row.times:
         return "The crawl never said it about this group, only about others."
-    times = "once" if row.count == 1 else f"{row.count} times"
+    times = "once" if row.times == 1 else f"{row.times} times"
     return f"The crawl said it about this group {times}."
 
 

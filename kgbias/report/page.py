@@ -7,7 +7,7 @@ ignores the same question words and word endings, and knows groups by all their 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from kgbias.measure.figures import how_intervals
 from kgbias.measure.meaning import SIMILAR
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
+from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -471,27 +472,44 @@ def _measure(measure: Measure) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
-    """Statements that stand out: what they are, what to know about them, and the measure they were
-    chosen by, if any."""
+    """Statements that stand out: what they are, what to know about them, the measure they were
+    chosen by, if any, and how many more there are that stand out as much as the last."""
 
     title: str
     triples: Sequence[TripleView]
     note: str = ""
     measure: str = ""
+    more: int = 0
 
 
 def highlights(
     triples: Sequence[TripleView], metrics: Mapping[str, Metric], count: int = 6
 ) -> list[Highlight]:
-    """The most frequent statements, and the most hurtful by each measure that lists them."""
-    said = sorted(triples, key=lambda t: (-t.count, t.sentence))
-    found = [Highlight("Said most often", [t for t in said if t.count > 1][:count])]
+    """The most frequent statements, and the most hurtful by each measure that lists them. A
+    sentence that was cut in two in different places is listed once, with the sum of its counts."""
+    stated = _by_sentence(triples)
+    said = sorted((t for t in stated if t.count > 1), key=lambda t: (-t.count, t.sentence))
+    more = sum(t.count == said[count - 1].count for t in said[count:])
+    found = [Highlight("Said most often", said[:count], more=more)]
     distinct = list({t.id: t for t in triples}.values())
+    once = list({(t.group_id, t.sentence): t for t in stated}.values())
     for measure in among(measures_of(distinct)):
-        if measure.highlight and (worst := telling(distinct, measure.name, count)):
+        if measure.highlight and (worst := telling(once, measure.name, len(once))):
             note = caution(measure, metrics.get(measure.name), distinct)
-            found.append(Highlight(measure.highlight, worst, note, measure.name))
+            values = [t.scores[measure.name].value for t in worst]
+            more = sum(value == values[count - 1] for value in values[count:])
+            found.append(Highlight(measure.highlight, worst[:count], note, measure.name, more))
     return [one for one in found if one.triples]
+
+
+def _by_sentence(triples: Sequence[TripleView]) -> list[TripleView]:
+    """One triple for each arm, group and sentence, with the sum of the counts."""
+    found: dict[tuple[str, str, str], TripleView] = {}
+    for t in triples:
+        place = t.arm, t.group_id, Statement(t.predicate, t.object).words
+        before = found.get(place)
+        found[place] = replace(before, count=before.count + t.count) if before else t
+    return list(found.values())
 
 
 def _shares(summary: RunSummary) -> dict[str, float]:

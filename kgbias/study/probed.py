@@ -438,7 +438,7 @@ class Probed(OfRun):
             executor: where the model runs, as for `evidence`.
             processes: the number of processes, as for `evidence`.
         """
-        from kgbias.evidence import keep, replicate, with_carriers
+        from kgbias.evidence import keep, others_asked, replicate, with_carriers
 
         for name, value in {
             "carriers": carriers, "device": device, "base_url": base_url, "processes": processes,
@@ -462,6 +462,7 @@ class Probed(OfRun):
                 )
                 found = replace(found, ways=(*found.ways, way))
         keep(self.stored, found)
+        self._context.remark(others_asked(self.stored, found.believing))
         return found
 
     def evidence_price(
@@ -554,7 +555,7 @@ def _joint(
     asking: BelievingOptions | None = None,
     **selection: Unpack[Selecting],
 ) -> "Joint":
-    from kgbias.evidence import believe, embed_run, joint
+    from kgbias.evidence import believe, embed_run, joint, others_asked
     from kgbias.models.spec import loads
     from kgbias.probe import probe_run
 
@@ -594,6 +595,7 @@ def _joint(
             )  # fmt: skip
             found = joint(run, counts, model=own)
     context.remark(found.counted.note)
+    context.remark(others_asked(run, found.believing))
     return found
 
 

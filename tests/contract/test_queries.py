@@ -421,7 +421,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "believed",
-        {"arm": "none", "limit": 1, "group": "Orcs"},
+        {"arm": "none", "limit": 1, "group": "Orcs", "model": "test"},
         [("Orcs", "love", "songs", 4.5, 4.0, 5.0, 8, "believed", 0, "test")],
     ),
     (
@@ -592,6 +592,11 @@ def test_a_query_sees_only_its_run(middle: Store) -> None:
         ("shared", {"group": "Elve", "other": "Orcs"}, r"no group 'Elve' in run .* mean Elves\?"),
         ("path", {"group": "Elves", "other": "Orks"}, r"no group 'Orks' in run .* mean Orcs\?"),
         ("bridges", {"arm": "prefix"}, "no arm 'prefix' in run 'middle'"),
+        (
+            "believed",
+            {"model": "tset"},
+            r"no model 'tset' asked .* mean test\?",
+        ),
         ("believed", {"verdict": "belived"}, r"no verdict 'belived' .did you mean believed"),
         (
             "lineage",

@@ -19,7 +19,7 @@ from kgbias.evidence import Asking, Beside, Side, believe, joint, kendall, plann
 from kgbias.evidence.asked import most_probes, stem
 from kgbias.evidence.association import associations
 from kgbias.evidence.beside import _rank_correlations
-from kgbias.evidence.joint import verdict
+from kgbias.evidence.joint import once, sentences, verdict
 from kgbias.evidence.tables import NameTable
 from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
@@ -35,7 +35,14 @@ from kgbias.probe.result import Statement
 from kgbias.report import write_several
 from kgbias.report.beliefs import beliefs as beliefs_of
 from kgbias.report.beliefs import beliefs_beside
-from kgbias.report.evidence import Pair, difference, evidence_data, pairs, said_believed
+from kgbias.report.evidence import (
+    Pair,
+    difference,
+    evidence_data,
+    evidence_section,
+    pairs,
+    said_believed,
+)
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.several_data import SeveralData
@@ -443,6 +450,59 @@ def test_the_most_telling_come_first(run: StoredRun) -> None:
     assert len(believed) == 3 and len(telling(found["only said"], 99)) == len(found["only said"])
 
 
+@pytest.fixture
+def cut(run: StoredRun) -> StoredRun:
+    """The run, in which elves also "love to sing thing0": once, and three times as "love to | sing
+    thing0". The elves "hate thing90" in two cuts, and nobody is asked about it."""
+    said = [
+        ("love", "to sing thing0", 1), ("love to", "sing thing0", 3),
+        ("hate", "all thing90", 1), ("hate all", "thing90", 1),
+    ]  # fmt: skip
+    run.store.record(
+        run.id, "none", 1,
+        [
+            Generation(
+                run.id, f"cut{n}", GROUPS[0].id, "none", "object", 1, 0, "ok",
+                triple=Triple("elves", predicate, thing), count=count,
+            )
+            for n, (predicate, thing, count) in enumerate(said)
+        ],
+    )  # fmt: skip
+    return run
+
+
+def test_a_sentence_cut_in_two_ways_is_one_with_all_its_counts(cut: StoredRun) -> None:
+    """In lists and in the report's picture; its triples keep their own counts."""
+    believe(cut, believer())
+    found = joint(cut)
+    both = [r for r in found.rows if r.sentence == "Elves love to sing thing0."]
+    assert sorted(r.count for r in both) == [1, 3] and {r.times for r in both} == {4}
+    held = found.by_verdict["said and believed"]
+    assert sentences(held) == len(once(held)) == len(held) - 2
+    listed = [r for r in telling(held, len(held)) if r.pair == both[0].pair]
+    assert [(r.count, r.times) for r in listed] == [(3, 4)]
+    data = RunData(cut)
+    places = {(t.arm, t.id): n for n, t in enumerate(data.triples)}
+    points = evidence_data(data, places)["points"]
+    (point,) = [p for p in points if p["predicate"].startswith("love") and "sing" in p["object"]
+                and p["group"] == 0]  # fmt: skip
+    assert point["count"] == 4 and sorted(data.triples[n].count for n in point["triples"]) == [1, 3]
+    page = str(evidence_section(data).html)
+    assert f"{len(points)} pairs of a group and a statement" in page
+
+
+def test_what_was_not_probed_is_counted_as_it_is_listed(cut: StoredRun) -> None:
+    believe(cut, believer(), Asking(probes=1000))
+    found = joint(cut)
+    left = sentences(found.by_verdict["said, not probed"])
+    assert left < len(found.by_verdict["said, not probed"])  # "hate all thing90" is in two rows
+    assert f"{left} statements were said but not probed" in found.missing[0]
+    shown = CliRunner().invoke(
+        cli, ["evidence", "middle", "--store", cut.store.url], standalone_mode=False
+    )
+    assert f"said, not probed: {left} statements\n" in shown.stdout  # no group has too few names
+
+
 # Kendall's tau
 
 
@@ -773,7 +833,7 @@ def asked(*arguments: str) -> Any:
     return CliRunner().invoke(cli, ["evidence", *arguments], standalone_mode=False)
 
 
-def test_the_command(opened: str) -> None:
+def test_the_command(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = asked("middle", "--store", opened)
     assert "was not probed" in before.stderr and "said, not probed" in before.stdout
     priced = json.loads(asked("--store", opened, "--dry-run", "--json").stdout)
@@ -789,7 +849,11 @@ def test_the_command(opened: str) -> None:
     shown = asked("--store", opened).stdout
     assert "said and believed: " in shown and "Elves love thing0." in shown
     assert "refused but believed: " in shown and "Kendall tau-b" in shown
-    assert "of made-up names 0.0" in shown
+    assert "of made-up names 0.0" in shown and shown.startswith("beliefs of believer\n")
+    order = "; those with a lift of 0 or less first, the most often said first\n"
+    assert order not in shown  # all are listed
+    monkeypatch.setattr("kgbias.cli.evidence._SHOWN", 1)
+    assert order in asked("--store", opened).stdout
 
 
 def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> None:
@@ -820,7 +884,24 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
         with pytest.raises(UsageError, match="processes has no effect"):
             study.run("middle").replicate(processes=2)
     shown = again("--other", "middle").stdout
+    assert shown.startswith("beliefs of believer, tried again\n")
     assert "tried with the other half: of " in shown and "in the other run" in shown
+
+
+def test_other_models_that_were_asked_are_named(
+    opened: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kgbias.open(opened) as study:
+        run = study.run("middle")
+        run.evidence("openai:x")
+        assert "the store also has those" not in caplog.text
+        (first,) = run.stored.believings()
+        run.stored.save_believing(replace(first, model=ModelInfo("zealot", "1")))
+        run.evidence()
+        run.replicate()
+    line = "the beliefs are those of believer; the store also has those of zealot: kgbias query"
+    assert caplog.text.count(line) == 1  # a remark is made once
+    assert "--param model=zealot," in caplog.text
 
 
 def test_the_front_door(opened: str) -> None:

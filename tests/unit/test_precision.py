@@ -94,6 +94,17 @@ def test_the_report_says_it_above_its_lists() -> None:
     assert [t.object for t in found.triples] == ["so 0", "so 1"]
 
 
+def test_lists_of_extremes_sum_cuts_and_name_what_ties_with_the_last() -> None:
+    """Two cuts of one sentence are one, and of six places and three equal scores at their end, the
+    two without a place are counted."""
+    score = {"toxicity": Score("", 0.4, "not toxic")}
+    cuts = [TripleView(f"c{n}", "g", "Elves", *words, 2, score)
+            for n, words in enumerate([("are", "often so"), ("are often", "so")])]  # fmt: skip
+    most, toxic = highlights([*said(0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.4), *cuts], {})
+    assert [(t.sentence, t.count) for t in most.triples] == [("Elves are often so.", 4)]
+    assert (most.more, toxic.more, len(toxic.triples)) == (0, 2, 6)
+
+
 class Scored:
     def __init__(self, *metrics: Metric) -> None:
         self._metrics = {metric.measure: metric for metric in metrics}

@@ -15,8 +15,11 @@
   ].filter(Boolean).join(" · ");
 
   // What a statement's dialog says about it, wherever on the page it is opened.
-  for (const p of points) if (p.triple >= 0) Object.assign(triples[p.triple], { evidence: described(p), of_names: p.of_names });
-  const open = (p) => showOrigins(p.triple >= 0 ? triples[p.triple] : {
+  for (const p of points) for (const n of p.triples) Object.assign(triples[n], { evidence: described(p), of_names: p.of_names });
+  // A sentence that was cut in two in several places has several triples, and the answers of all.
+  const open = (p) => showOrigins(p.triples.length ? {
+    ...triples[p.triples[0]], count: p.count, from: p.triples.flatMap((n) => triples[n].from),
+  } : {
     ...p, from: [], evidence: described(p),
     others: p.others.length ? `Never said about this group; said about ${p.others.join(", ")}.` : "",
   });
