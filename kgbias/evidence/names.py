@@ -7,7 +7,7 @@ the floor.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -15,6 +15,8 @@ from random import Random
 
 from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
 from kgbias.graph.types import Group, GroupName, node_id
+from kgbias.ids import normalise
+from kgbias.language.words import lemma
 from kgbias.reference.named import load_names
 
 FEWEST = 5
@@ -65,6 +67,61 @@ def group_names(
         root = first.setdefault(bare[:_ALIKE], bare)
         answer.append(replace(name, group_id=group.id, root=root))
     return tuple(answer)
+
+
+def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
+    """All that a group is called: its variants, its names (`group_names`), and its aliases."""
+    declared = indicators.of(group)
+    names = (name.text for name in group_names(group, indicators))
+    return tuple(dict.fromkeys((*group.variants, *names, *(declared.aliases if declared else ()))))
+
+
+def called(name: str) -> str:
+    """The form in which two names of a group are the same."""
+    words = normalise(name).split()
+    words = words[1:] if len(words) > 1 and words[0] == "the" else words
+    words = words[:-1] if len(words) > 1 and words[-1] in ("people", "person") else words
+    return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
+
+
+def with_all_names(groups: Sequence[Group], names: Iterable[GroupName] = ()) -> list[Group]:
+    """The groups with all that they are called as variants: what is declared for them
+    (`all_names`), and those of the `names` that are theirs and have no mark. A name that another
+    of the groups has in its seed is that group's."""
+    seeded = {called(text): group.id for group in groups for text in (group.name, *group.variants)}
+    kept: dict[str, list[str]] = {}
+    for name in names:
+        if not name.mark:
+            kept.setdefault(name.group_id, []).append(name.text)
+    return [
+        replace(
+            group,
+            variants=tuple(
+                text
+                for text in dict.fromkeys((*all_names(group, shipped()), *kept.get(group.id, ())))
+                if seeded.get(called(text), group.id) == group.id
+            ),
+        )
+        for group in groups
+    ]
+
+
+def groups_without(groups: Sequence[Group]) -> list[Group]:
+    """The shipped groups that have no name in common with one of these, and all narrower groups
+    ("Arabs") that are none of these."""
+    taken = {called(text) for group in groups for text in (group.name, *group.variants)}
+    found = [Group(each.name, "", each.others) for each in shipped().groups]
+    narrower = [
+        Group(name.text, "")
+        for each in shipped().groups
+        for name in each.paraphrases
+        if name.mark == "narrower"
+    ]
+    return [
+        group
+        for group in (*found, *narrower)
+        if not taken & {called(text) for text in (group.name, *group.variants)}
+    ]
 
 
 def roots(names: Sequence[GroupName]) -> tuple[str, ...]:
