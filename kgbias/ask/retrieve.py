@@ -341,7 +341,7 @@ def _sentences(triples: Iterable[TripleView]) -> dict[tuple[str, str], TripleVie
     same: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
     for t in triples:
         same[t.group_id, t.arm, normalise(t.sentence)].append(t)
-    found = {}
+    found: dict[tuple[str, str], TripleView] = {}
     for own in same.values():
         most = min(own, key=lambda t: (-t.count, t.predicate, t.object))
         whole = replace(most, count=sum(t.count for t in own)) if own[1:] else most
@@ -460,7 +460,8 @@ def _absent(run: StoredRun, read: Question, found: bool) -> str:
         return ""
     lacking = f"Run {run.name!r} has no group {' or '.join(g.name for g in read.absent)}"
     if found and not read.groups:
-        return f"{lacking}. These statements about other groups name it."
+        them = "it" if len(read.absent) == 1 else "one of them"
+        return f"{lacking}. These statements about other groups name {them}."
     return f"{lacking}."
 
 

@@ -129,9 +129,10 @@ def _print(a: Answer) -> None:
     r = a.retrieved
     if not a.statements:
         show.say(a.text)
-        show.say(*([a.note] if a.note else []))
+        if a.note:
+            show.say(a.note)
         if r.nearest:
-            show.say("")
+            show.say()
             for f in r.nearest:
                 show.say(f"  {_statement(f)}")
             show.say("", CONTENT_WARNING, err=True)
@@ -139,8 +140,10 @@ def _print(a: Answer) -> None:
     if a.model:
         for claim in a.claims:
             show.say(f"{claim.text}{_mark(claim.cites, claim.wrong)}")
-        show.say(*([""] if a.note else []))
-    show.say(*([a.note, ""] if a.note else []))
+        if a.note:
+            show.say()
+    if a.note:
+        show.say(a.note, "")
     several = len({g.arm for g in r.groups}) > 1
     for g in r.groups:
         of = f"{g.group} [{g.arm}]" if several else g.group
@@ -150,7 +153,8 @@ def _print(a: Answer) -> None:
     show.say()
     for n, f in enumerate(a.statements, 1):
         show.say(f"[{n}] {_statement(f, arm=several)}")
-    show.say(*(["", "Of other groups, with the same object:"] if r.neighbours else []))
+    if r.neighbours:
+        show.say("", "Of other groups, with the same object:")
     for near in r.neighbours:
         t = near.triple
         show.say(f"  as [{near.of}]: {shortened(t.sentence, 100)}  said {t.count}")
@@ -166,10 +170,9 @@ def _matching(g: GroupFound) -> str:
     """How many of the statements about a group match the question."""
     if not g.statements:
         return "0 statements"
-    count, share = round(g.matching.value * g.statements), g.matching
-    return (
-        f"{count} of {g.statements} statements match ({share.value:.1%}, {share.interval('.1%')})"
-    )
+    e = g.matching
+    count = round(e.value * g.statements)
+    return f"{count} of {g.statements} statements match ({e.value:.1%}, {e.interval('.1%')})"
 
 
 def _statement(f: Found, *, arm: bool = False) -> str:

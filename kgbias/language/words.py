@@ -31,7 +31,8 @@ ASIDE = frozenset(
     regard said same say saying says show she should similar so some someone something speak speaks
     statement statements stereotype stereotypes such talk tell than that the their them then there
     these they think thinking thinks this those to toward towards triple triples us very view views
-    was way we were what when where whether which who whom whose why will with would you your""".split()
+    was way we were what when where whether which who whom whose why will with would you
+    your""".split()
 )
 # Forms that the rules of `lemma` would get wrong.
 _FORMS = """

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from kgbias.evidence.names import groups_without, with_all_names
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -313,10 +314,12 @@ type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 
 def ask_section(data: RunData) -> Section:
     """The section, with what its script needs besides the page's own data."""
-    names = [[g.name, *g.variants] for g in data.run.groups]
+    groups = with_all_names(data.run.groups, data.run.store.names())
+    names = [[g.name, *g.variants] for g in groups]
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
     needed = {
         "names": names,
+        "absent": [[g.name, *g.variants] for g in groups_without(groups)],
         "aside": sorted(ASIDE),
         "irregular": IRREGULAR,
         "ordinary": sorted(ORDINARY),
