@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from kgbias.evidence.names import groups_without, with_all_names
+from kgbias.evidence.names import groups_without, named_groups
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
@@ -299,7 +299,7 @@ def retrieve(
 ) -> Retrieved:
     """The statements of a run that a question is about, without their neighbours. Without an
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
-    groups = with_all_names(run.groups, run.store.names())
+    groups = named_groups(run)
     read = read_question(question, groups, groups_without(groups))
     said = {(t.id, t.arm): t for t in _sentences(counted.triples).values()}.values()
     pool = [t for t in said if not read.groups or t.group_id in read.groups]

@@ -7,13 +7,14 @@ the floor.
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
 from random import Random
 
 from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
 from kgbias.language.words import lemma
@@ -84,13 +85,14 @@ def called(name: str) -> str:
     return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
 
 
-def with_all_names(groups: Sequence[Group], names: Iterable[GroupName] = ()) -> list[Group]:
-    """The groups with all that they are called as variants: what is declared for them
-    (`all_names`), and those of the `names` that are theirs and have no mark. A name that another
-    of the groups has in its seed is that group's."""
+def named_groups(run: StoredRun) -> list[Group]:
+    """The groups of a run with all that they are called as variants: what is declared for them
+    (`all_names`), and the names without a mark that the store has. A name that another group has in
+    its seed is that group's."""
+    groups = run.groups
     seeded = {called(text): group.id for group in groups for text in (group.name, *group.variants)}
     kept: dict[str, list[str]] = {}
-    for name in names:
+    for name in run.store.names():
         if not name.mark:
             kept.setdefault(name.group_id, []).append(name.text)
     return [

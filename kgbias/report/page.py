@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.evidence.names import groups_without, with_all_names
+from kgbias.evidence.names import groups_without
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -314,12 +314,11 @@ type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 
 def ask_section(data: RunData) -> Section:
     """The section, with what its script needs besides the page's own data."""
-    groups = with_all_names(data.run.groups, data.run.store.names())
-    names = [[g.name, *g.variants] for g in groups]
+    names = [[g.name, *g.variants] for g in data.named]
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
     needed = {
         "names": names,
-        "absent": [[g.name, *g.variants] for g in groups_without(groups)],
+        "absent": [[g.name, *g.variants] for g in groups_without(data.named)],
         "aside": sorted(ASIDE),
         "irregular": IRREGULAR,
         "ordinary": sorted(ORDINARY),
