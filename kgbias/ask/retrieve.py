@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -205,6 +206,7 @@ def _names_people(text: str, match: re.Match[str], of_persons: bool) -> bool:
     return not of_persons and match[0][:1].isupper() and bool(text[: match.start()].strip())
 
 
+@lru_cache(maxsize=10_000)  # more than `re` keeps: all names of all shipped groups
 def _pattern(form: str) -> re.Pattern[str]:
     spaced = r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", form) if part)
     return re.compile(rf"(?<![\w-]){spaced}(?![\w-])", re.IGNORECASE)

@@ -113,15 +113,13 @@ def groups_without(groups: Sequence[Group]) -> list[Group]:
     ("Arabs") that are none of these."""
     taken = {called(text) for group in groups for text in (group.name, *group.variants)}
     found = [Group(each.name, "", each.others) for each in shipped().groups]
-    narrower = [
-        Group(name.text, "")
-        for each in shipped().groups
-        for name in each.paraphrases
-        if name.mark == "narrower"
-    ]
+    narrower: dict[str, list[str]] = {}
+    for name in (name for each in shipped().groups for name in each.paraphrases):
+        if name.mark == "narrower":
+            narrower.setdefault(called(name.text), []).append(name.text)
     return [
         group
-        for group in (*found, *narrower)
+        for group in (*found, *(Group(own[0], "", tuple(own[1:])) for own in narrower.values()))
         if not taken & {called(text) for text in (group.name, *group.variants)}
     ]
 
