@@ -159,7 +159,7 @@ def test_a_name_of_two_groups_is_that_of_the_one_whose_seed_has_it(tmp_path: Pat
 
 def test_other_groups_do_not_answer_for_one_that_the_run_lacks(run: kgbias.Run) -> None:
     r = found(run, "What about old people?", {"kind": 0.9, "lazy": 0.2})
-    assert r.statements == r.groups == () and r.matching == 0
+    assert not r.statements and not r.groups and r.matching == 0
     assert [f.triple.object for f in r.nearest] == ["kind", "lazy"]
     answer = extractive("", run.name, r)
     assert answer.text.startswith("Run 'small' has no group Old people. Its groups are Women,")
