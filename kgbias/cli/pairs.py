@@ -4,6 +4,7 @@
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 
 if TYPE_CHECKING:
-    from kgbias.pairs.compare import Difference, Likeness, PairsResult
+    from kgbias.pairs.compare import Difference, Floor, Likeness, PairsResult
     from kgbias.pairs.write import PairsPrice
 
 SOME = 0.1  # of the answers; from here on a line says that measures of them mean less
@@ -192,12 +193,24 @@ def _print_results(found: "PairsResult") -> None:
         f"off at the limit of tokens, {found.repeating} saying a sentence three times or more"
         + (f"; advice graded by {found.judge}" if found.judge else ""),
     )
-    if found.cut + found.repeating > SOME * found.answers:
+    if max(found.cut, found.repeating) > SOME * found.answers:  # many are both
         show.say(
             "where answers are cut off or go round in circles, measures say when the model stops "
             "rather than how it serves people: read some (Run.answers)"
         )
-    show.say("")
+    if found.differences:
+        show.say("")
+        _print_differences(found.differences)
+    for declined in found.declined:
+        show.say(_declined(declined))
+    if found.floor:
+        _print_floor(found.floor)
+    if found.likeness:
+        _print_likeness(found.likeness)
+    show.say("", *_told(found))
+
+
+def _print_differences(differences: "Sequence[Difference]") -> None:
     show.table(
         (
             "",
@@ -225,14 +238,16 @@ def _print_results(found: "PairsResult") -> None:
                 _shown("", d.q_value),
                 _verdict(d),
             )
-            for d in found.differences
+            for d in differences
         ),
     )
     show.say(
         "pairs: compared, of all; one only: left out because there is an answer for the first, or "
         "for the second, alone",
-        *map(_declined, found.declined),
     )
+
+
+def _print_floor(floor: "Sequence[Floor]") -> None:
     show.say(
         "",
         "where nothing should differ (as asked, minus changed; another name: the size of the "
@@ -251,12 +266,9 @@ def _print_results(found: "PairsResult") -> None:
                 _shown("", f.q_value),
                 "differs" if f.found else "",
             )
-            for f in found.floor
+            for f in floor
         ),
     )
-    if found.likeness:
-        _print_likeness(found.likeness)
-    show.say("", *_told(found))
 
 
 def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:

@@ -411,15 +411,12 @@ def _heard(
     asked = {t.group_id for t in triples}
     having: dict[str, set[str]] = defaultdict(set)  # by attribute, the groups that have it
     for entry in own:
-        having[entry.attribute].add(groups[entry.group].id)
+        having[normalise(entry.attribute)].add(groups[entry.group].id)
     heard = []
     for entry in own:
         group, counts = groups[entry.group], said[entry.attribute]
-        others = [
-            g.id
-            for g in run.groups
-            if g.category == group.category and g.id not in having[entry.attribute]
-        ]
+        has = having[normalise(entry.attribute)]
+        others = [g.id for g in run.groups if g.category == group.category and g.id not in has]
         edge = beliefs.of(group.id, worded(entry))
         of_others = [beliefs.of(other, worded(entry)) for other in others]
         heard.append(

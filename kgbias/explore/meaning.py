@@ -124,7 +124,8 @@ def _placed(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> 
         return start, "pca"
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     which = " ".join(f"{run.store.url} {run.id}" for run in runs)
-    place = Place(("layouts", "f8"), which, digest, f"{umap} {_HOW} {seed}")
+    # The rows tell selections of the same runs apart, of which each has its own layout.
+    place = Place(("layouts", "f8"), which, "", f"{digest} {umap} {_HOW} {_NEIGHBOURS} {seed}")
     if (kept := place.read()) is not None:
         return np.frombuffer(kept, "<f8").reshape(len(rows), 2).copy(), "umap"
     try:

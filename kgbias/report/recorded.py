@@ -153,11 +153,15 @@ def _outdated(held: Held, data: RunData) -> Iterator[str]:
     if (was := record["counted"]) != (now := data.counted.as_dict()):
         yield (
             f"These figures are of the {_kept(was):,} statements that counted when kgbias known "
-            f"was run; this report counts {_kept(now):,}. Run it again to bring them up to date."
+            f"was run; this report counts {_kept(now):,}, by another selection or in a later state "
+            "of the run. To bring them up to date, run it again with the selection of this report."
         )
     of_model = [floor_of(b.record) for b in data.believings if b.model.title == record["model"]]
-    if of_model and not any(record["floor"].items() <= own.items() for own in of_model):
-        yield "The model was probed again since: what is believed here is from before."
+    if record["model"] and not any(record["floor"].items() <= own.items() for own in of_model):
+        yield (
+            "The model was probed again or renamed since, or the run is without its probes: what "
+            "is believed here is from before."
+        )
 
 
 def _kept(counted: Mapping[str, Any]) -> int:

@@ -101,8 +101,8 @@ class Both:
 class StoryLinks:
     """What goes with whom in a run's stories: `links` by category, group and log-odds, the `floor`
     of each category, the links known in `both` directions, how many stories were `told` of each
-    group, and in how many of those each attribute was `read`; `reader` is what read them: "rules@1"
-    or a model."""
+    group (if a model reads, without those that it did not read), and in how many of those each
+    attribute was `read`; `reader` is what read them: "rules@1" or a model."""
 
     links: tuple[Link, ...]
     floor: tuple[Floor, ...]

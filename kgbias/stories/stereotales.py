@@ -9,6 +9,7 @@ they stand in one text, separated by "; ". A column of its own says what read th
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -100,10 +101,12 @@ def _value(attribute: str, ours: str) -> str:
     return ours.removeprefix(f"{_words(attribute)}: ") if attribute in _ATTRIBUTES else ours
 
 
-def _group(attribute: str, theirs: str) -> str:
+def _group(attribute: str, theirs: str, reader: str) -> str:
+    """A group as kgbias has it; what kgbias read itself has its own groups already."""
     if attribute == "gender":
-        return _GENDERS.get(theirs, theirs)
-    return f"{_words(attribute)}: {theirs}" if attribute in _ATTRIBUTES else theirs
+        return _GENDERS.get(theirs.lower(), theirs)
+    prefixed = reader == NAME and attribute in _ATTRIBUTES
+    return f"{_words(attribute)}: {theirs}" if prefixed else theirs
 
 
 def _words(attribute: str) -> str:
@@ -147,7 +150,7 @@ def import_table(
     groups, people = dict[str, Group](), dict[str, dict[str, dict[str, None]]]()
     attributes = dict[str, None]()
     for row in whole:
-        group = _group(row["target_attribute"], _key(row))
+        group = _group(row["target_attribute"], _key(row), reader)
         groups.setdefault(node_id("group", group), Group(group, row["target_attribute"]))
         own = people.setdefault(row["target_attribute"], {}).setdefault(group, {})
         own[_person(row)] = None
@@ -198,7 +201,7 @@ def _told(
     number_of = {prompt: n for n, prompt in enumerate(prompts)}
     for row in rows:
         category, person = row["target_attribute"], _person(row)
-        group = _group(category, _key(row))
+        group = _group(category, _key(row), str(run.config["reader"]))
         prompt = number_of[_prompt(row)]
         number = often.get(key := (f"{category}/{group}/{person}", prompt), 0)
         often[key] = number + 1
@@ -261,8 +264,10 @@ def _extracted(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
         if value is not None and not isinstance(value, str):
             raise DataError(f"{where}: {attribute!r} is not a text")
         texts = (" ".join(v.split()) for v in (value or "").split(_SEVERAL))
-        kept = (v for v in dict.fromkeys(texts) if v not in _UNSAID)
-        said[attribute] = [_GENDERS.get(v, v).lower() if attribute == "gender" else v for v in kept]
+        kept = [v for v in dict.fromkeys(texts) if v.lower() not in _UNSAID]
+        if attribute == "gender":
+            kept = [_GENDERS.get(v.lower(), v).lower() for v in kept]
+        said[attribute] = list(dict.fromkeys(kept))
     return said
 
 
@@ -328,6 +333,10 @@ def _rows(path: Path) -> list[dict[str, str]]:
 def _cell(value: Any) -> str:
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False, default=str)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)  # an age
+    elif isinstance(value, float) and math.isfinite(value):
+        value = f"{value:g}"
     return storable(value) if isinstance(value, str) else ""
 
 

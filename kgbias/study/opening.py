@@ -14,7 +14,7 @@ from kgbias.io.text import printable
 from kgbias.models.base import Completer, Form, ModelInfo, ModelOptions
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch, check_completes
-from kgbias.models.spec import parse
+from kgbias.models.spec import KINDS, parse
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
 
@@ -102,13 +102,15 @@ def check_reader(reader: str, options: Mapping[str, Any]) -> None:
 def opened_reader(
     reader: str, teller: Completer, options: Mapping[str, Any], progress: Progress
 ) -> Iterator[Completer | None]:
-    """The second model that reads another's stories, opened with the same options if it is of the
-    same kind; None if rules or the teller itself read them. Raises UsageError as `check_reader`."""
+    """The second model that reads another's stories, opened with the same options if both are on
+    this machine or behind the same kind of server; None if rules or the teller itself read them.
+    Raises UsageError as `check_reader`."""
     check_reader(reader, options)
     if reader in _OWN_READERS:
         yield None
         return
-    same = parse(reader).kind == teller.info.name.partition(":")[0]
+    told_by = teller.info.name.partition(":")[0]
+    same = told_by in KINDS and KINDS[told_by].completer == KINDS[parse(reader).kind].completer
     with opened_completer(reader, parted(options)[0] if same else {}, progress) as opened:
         yield opened
 

@@ -435,6 +435,10 @@ def _about(
             check(path, f"[{kind}]", data[kind], takes(method))
             if not any(_makes(run) == made for run in runs):
                 raise DataError(f"{path}: [{kind}] is about [[{made}]], and there are none")
+    if runs and all(run.kind == "pairs" for run in runs):
+        for kind in _NEED_STATEMENTS:
+            if kind in data:
+                raise DataError(f"{path}: {kind!r} needs statements, and [[pairs]] have none")
     for run in runs:
         own = str(run.options["model"]) if run.kind != "import" else ""
         folder = output / _plain(run.run)
@@ -482,15 +486,23 @@ def _about(
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, about = _of(path, "export", entry, run, Run.export)
+            if about and options.get("format") == STORIES and _makes(run) != "stories":
+                if "runs" in entry or not any(_makes(other) == "stories" for other in runs):
+                    raise DataError(f"{path}: {STORIES} is of stories: {run.run!r} has none")
+                continue  # others have
             if about:
                 file = folder / str(options.pop("path", f"triples.{options.get('format', 'csv')}"))
                 _format(path, file, options.get("format"))
                 yield Step("export", run.run, options, file)
 
 
+_LISTED = ("probe", "choose", "associate", "evidence", "export")  # about the runs that they name
+_NEED_STATEMENTS = ("measure", *_LISTED, "report", "figures")
+
+
 def _no_statements(path: Path, data: Mapping[str, Any], run: str) -> None:
     """Raise DataError if a step that needs statements names a run of pairs."""
-    for kind in ("probe", "choose", "associate", "evidence", "export"):
+    for kind in _LISTED:
         for entry in data.get(kind, []):
             if run in as_names(entry.get("runs", ())):
                 raise DataError(f"{path}: [[{kind}]] needs statements: {run!r} is a run of pairs")

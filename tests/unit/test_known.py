@@ -179,6 +179,15 @@ def test_groups_are_the_same_by_any_of_their_names(tmp_path: Path) -> None:
     assert [row.mark for row in found.rows] == ["known"] * 3
 
 
+def test_an_attribute_is_the_same_however_it_is_written(tmp_path: Path) -> None:
+    table = [Stereotype("own", "Women", "Kind"), Stereotype("own", "Men", "kind")]
+    (tmp_path / "said.csv").write_text("group,predicate,object\nWomen,are,kind\nMen,are,kind\n")
+    with kgbias.open(str(tmp_path / "kgbias.db")) as study:
+        run = study.import_file(tmp_path / "said.csv", name="said").stored
+        found = known(run, table, embed=embed)
+    assert all(math.isnan(e.elsewhere) for e in found.entries)  # it is recorded of both
+
+
 def test_the_command(files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     db, table = files
     monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: embed)

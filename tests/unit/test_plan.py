@@ -373,6 +373,18 @@ def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
     assert [Path(file).name for file in outside] == ["people.csv"]
 
 
+def test_stories_are_exported_of_runs_of_stories(tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_text("name,group,category\na woman,Women,gender\n")
+    told = "[[stories]]\nmodel = 'a'\ncategory = 'gender'\npeople = 'people.csv'\n"
+    export = "[[export]]\nformat = 'stereotales'\npath = 's.csv'\n"
+    both = f"{told}[[imports]]\npath = 'said.csv'\n{export}"
+    assert [str(s) for s in declared(tmp_path, both).steps if s.kind == "export"] == [
+        "export a-stories"
+    ]
+    with pytest.raises(DataError, match="stereotales is of stories: 'said' has none"):
+        declared(tmp_path, f"{both}runs = 'said'\n")
+
+
 def test_links_of_a_table_of_stories(tmp_path: Path) -> None:
     plan = declared(
         tmp_path, "[[imports]]\npath = 'theirs.jsonl'\nformat = 'stereotales'\n[links]\n"
@@ -389,8 +401,15 @@ def test_links_of_a_table_of_stories(tmp_path: Path) -> None:
         ("[[pairs]]\nmodel = 'a'\n[links]", "[links] is about [[stories]], and there are none"),
         ("[[stories]]\nmodel = 'a'\n[links]\nmeasure = 'b'", "[links] cannot set 'measure'"),
         (
-            "[[pairs]]\nmodel = 'a'\nname = 'p'\n[[export]]\nruns = 'p'",
+            "[[imports]]\npath = 'said.csv'\n[[pairs]]\nmodel = 'a'\nname = 'p'\n"
+            "[[export]]\nruns = 'p'",
             "[[export]] needs statements: 'p' is a run of pairs",
+        ),
+        ("[[pairs]]\nmodel = 'a'\n[measure]", "'measure' needs statements, and [[pairs]] have"),
+        ("[[pairs]]\nmodel = 'a'\n[[probe]]\nx = 1", "'probe' needs statements, and [[pairs]]"),
+        (
+            "[[imports]]\npath = 'said.csv'\n[[export]]\nformat = 'stereotales'\npath = 's.csv'",
+            "stereotales is of stories: 'said' has none",
         ),
     ],
 )

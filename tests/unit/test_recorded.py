@@ -136,10 +136,12 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
         assert "when kgbias known was run" not in note(now, asked)
         assert "probed again" not in note(now, asked)
         more = SimpleNamespace(as_dict=lambda: now.as_dict() | {"statements": now.total + 1000})
-        assert f"this report counts {now.total + 1000:,}." in note(more, asked)
+        assert f"this report counts {now.total + 1000:,}, by another" in note(more, asked)
         nonce = {"kind": "nonce", "category": "x", "tested": 7, "found": 5, "finds": [5]}
         other = {"floor": [nonce], "categories": [{"category": "x", "pairs": 7}]}
-        assert "was probed again since" in note(now, [replace(b, record=other) for b in asked])
+        assert "was probed again" in note(now, [replace(b, record=other) for b in asked])
+        renamed = [replace(b, model=replace(b.model, called="judge 2")) for b in asked]
+        assert "renamed since" in note(now, renamed)
 
 
 def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None:

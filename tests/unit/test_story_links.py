@@ -215,6 +215,23 @@ def test_what_a_table_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             study.import_file(tmp_path / "a.jsonl", format="stereotales")
 
 
+def test_cells_as_tables_have_them(tmp_path: Path) -> None:
+    """A number is a value, capitals make no other value, and what kgbias read itself keeps the
+    groups that it had."""
+    said = json.dumps({"gender": "Woman", "religion": "Unknown", "urbanicity": "Other"})
+    aged = {"target_attribute": "age", "extracted_attributes_json": said}
+    rows = [{**aged, "target_attribute_value": value} for value in (25, 30.0, True)]
+    rows.append({"target_attribute": "gender", "target_attribute_value": "Woman"})
+    own = {"target_attribute": "religion", "target_attribute_value": "Muslims", "reader": "rules@1"}
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        read = study.import_file(theirs(tmp_path / "a.jsonl", *rows), format="stereotales")
+        assert {(t.group, t.object) for t in read.triples()} == {
+            ("age: 25", "women"), ("age: 30", "women"), ("Women", "rural")
+        }  # fmt: skip
+        ours = study.import_file(theirs(tmp_path / "b.jsonl", own), format="stereotales")
+        assert [t.group for t in ours.triples()] == ["Muslims"]
+
+
 def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read row by row, no further than it may be."""
     needs("pyarrow")

@@ -48,6 +48,7 @@ const startLive = () => {
       drawLive(await (await fetched("live")).json());
     } catch {
       by("live").hidden = false;
+      offer.hidden = true;  // the server that would be asked is gone
       drawLines(["The server does not answer: the page stays as it is."]);
     }
     setTimeout(look, LIVE);
