@@ -70,7 +70,7 @@
         left = left.slice(0, start) + " ".repeat(end - start) + left.slice(end);
       }
     }
-    return { groups, absent: [...absent], topic: topic(left) };
+    return { groups, absent: own.absent.filter((names) => absent.has(names)), topic: topic(left) };
   };
 
   // The index: for each lemma, the statements that contain it.
@@ -172,7 +172,9 @@
     panel.replaceChildren();
     const named = [...groups].map((g) => texts.group[g]).join(" and ");
     const lacking = absent.map(([name]) => name).join(" or ");
-    if (lacking) node("p", `This run has no group ${lacking}.`, panel);
+    const them = absent.length > 1 ? "one of them" : "it";
+    const others = found.length && !groups.size ? ` These statements about other groups name ${them}.` : "";
+    if (lacking) node("p", `This run has no group ${lacking}.${others}`, panel);
     if (!found.length && lacking && !named) return;
     if (!found.length) {
       const what = wanted.length ? `: ${wanted.join(", ")}` : "";
