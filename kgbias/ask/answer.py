@@ -56,14 +56,19 @@ class Answer:
 
     @property
     def note(self) -> str:
-        """A sentence to read before the text: that the statements found are not about the question,
-        or that a model names no source for what it wrote. "" if the answer needs no note."""
-        if self.retrieved.nearest:
-            return "The nearest statements are listed; they are, or may be, about something else."
+        """Sentences to read before the text: which groups of the question the run lacks, that the
+        statements found are not about the question, or that a model names no source for what it
+        wrote. "" if the answer needs no note."""
+        r = self.retrieved
+        notes = [r.absent] if r.absent and not r.nothing.startswith(r.absent) else []
+        if r.nearest:
+            notes.append(
+                "The nearest statements are listed; they are, or may be, about something else."
+            )
         if self.model and self.statements and not any(c.cited for c in self.claims):
             what = "names no source for what it wrote" if self.claims else "wrote no answer"
-            return f"{self.model} {what}: the statements are the answer."
-        return ""
+            notes.append(f"{self.model} {what}: the statements are the answer.")
+        return " ".join(notes)
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""
@@ -143,14 +148,15 @@ def statement_record(f: Found) -> dict[str, Any]:
     }
 
 
-def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The figures of a group that an answer shows, as (title, value with interval)."""
+def shown_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
+    """The figures of a group that an answer shows, as (title, value with interval, the number of
+    statements behind it)."""
     found = []
     for figure in headlines(figures):
         e = figures[figure.name]
         if figure.statistic and not math.isnan(e.value):
             interval = f" ({e.interval(figure.form)})" if e.has_interval else ""
-            found.append((figure.title, f"{e.value:{figure.form}}{interval}"))
+            found.append((figure.title, f"{e.value:{figure.form}}{interval}", e.n))
     return found
 
 
@@ -202,7 +208,11 @@ def generated(
             for n, f in enumerate(found.statements, 1)
         ],
         "groups": [
-            {"name": g.group, "statements": g.statements, "figures": shown_figures(g.figures)}
+            {
+                "name": g.group,
+                "statements": g.statements,
+                "figures": [(title, value) for title, value, _ in shown_figures(g.figures)],
+            }
             for g in found.groups
         ],
     }

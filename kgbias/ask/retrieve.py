@@ -12,10 +12,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from kgbias.evidence.names import groups_without, named_groups
 from kgbias.graph.selection import Counted, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
@@ -126,24 +128,28 @@ _PEOPLE = re.compile(r"\s+people$", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question as understood: the groups that it names, each with the words that named it, and
-    the words that say what else it is about, in order."""
+    """A question as understood: the groups that it names, each with the words that named it; the
+    words that say what else it is about, in order; and the groups that it names but the run lacks,
+    whose names stay among these words."""
 
     text: str
     groups: Mapping[str, str]  # group id -> as the question says it
     topic: tuple[str, ...]
+    absent: tuple[Group, ...] = ()
 
 
-def read_question(text: str, groups: Sequence[Group]) -> Question:
-    """What a question asks about these groups.
+def read_question(text: str, groups: Sequence[Group], others: Sequence[Group] = ()) -> Question:
+    """What a question asks about these groups; `others` are groups that the run lacks.
 
     A group is found, in any case, by any of its names, also in the singular and, if its name ends
-    in "people", also without that word ("Nigerians", "Nigerian culture"). Of names that overlap,
-    the longest counts.
+    in "people", also without that word ("Nigerians", "Nigerian culture"; other groups only before
+    a person: "Chinese food" is not about Chinese people). Of names that overlap, the longest
+    counts.
     """
     found: dict[str, str] = {}
     left = text
-    spans = sorted(_spans(text, groups), key=lambda s: (s[0] - s[1], s[0]))  # the longest first
+    spans = [*_spans(text, groups), *_spans(text, others, of_persons=True)]
+    spans.sort(key=lambda s: (s[0] - s[1], s[0]))  # the longest first
     taken: list[tuple[int, int]] = []
     for start, end, group in spans:
         if any(start < stop and begin < end for begin, stop in taken):
@@ -152,24 +158,26 @@ def read_question(text: str, groups: Sequence[Group]) -> Question:
             continue
         taken.append((start, end))
         found.setdefault(group, text[start:end])
-    for start, end in taken:
+    named = {g.id: found[g.id] for g in groups if g.id in found}
+    of_run = {(start, end) for start, end, group in spans if group in named}
+    for start, end in of_run.intersection(taken):
         left = left[:start] + " " * (end - start) + left[end:]
-    order = {g.id: n for n, g in enumerate(groups)}
-    named = {id: found[id] for id in sorted(found, key=lambda id: order[id])}
-    return Question(text, named, tuple(topic_words(left)))
+    absent = tuple(g for g in others if g.id in found)
+    return Question(text, named, tuple(topic_words(left)), absent)
 
 
-def _spans(text: str, groups: Iterable[Group]) -> Iterator[tuple[int, int, str]]:
-    """Where groups are named: start, end and id."""
+def _spans(
+    text: str, groups: Iterable[Group], *, of_persons: bool = False
+) -> Iterator[tuple[int, int, str]]:
+    """Where groups are named: start, end and id. `of_persons`: without "people" only before another
+    word for persons."""
     for group in groups:
         for name in (group.name, *group.variants):
-            for form in _forms(name):
-                for match in _pattern(form).finditer(text):
-                    yield match.start(), match.end(), group.id
             bare = _PEOPLE.sub("", name)
-            if bare != name:
-                for match in _pattern(bare).finditer(text):
-                    if _names_people(text, match):
+            for form in _forms(name) | {bare}:
+                strict = of_persons and form == bare != name
+                for match in _pattern(form).finditer(text):
+                    if _names_people(text, match, strict):
                         yield match.start(), match.end(), group.id
 
 
@@ -187,17 +195,18 @@ def _forms(name: str) -> set[str]:
     return forms
 
 
-def _names_people(text: str, match: re.Match[str]) -> bool:
-    """Whether a group's name without "people" means the group here. A word that also describes
-    things does so only before a word for a person, or with a capital letter inside a sentence."""
-    if match[0].lower() not in ORDINARY:
+def _names_people(text: str, match: re.Match[str], of_persons: bool) -> bool:
+    """Whether a name means its group here. A word that also describes things does so only before a
+    word for a person, or with a capital letter inside a sentence."""
+    if match[0].lower() not in ORDINARY and not of_persons:
         return True
     after = _WORD.match(text, match.end() + 1)
     if after is not None and after[0].lower() in PERSONS:
         return True
-    return match[0][:1].isupper() and bool(text[: match.start()].strip())
+    return not of_persons and match[0][:1].isupper() and bool(text[: match.start()].strip())
 
 
+@lru_cache(maxsize=10_000)  # more than `re` keeps: all names of all shipped groups
 def _pattern(form: str) -> re.Pattern[str]:
     spaced = r"[\s-]+".join(re.escape(part) for part in re.split(r"[\s-]+", form) if part)
     return re.compile(rf"(?<![\w-]){spaced}(?![\w-])", re.IGNORECASE)
@@ -212,7 +221,9 @@ class Found:
     """A statement that was retrieved.
 
     Attributes:
-        triple: the statement, with its count and scores in one arm.
+        triple: the statement, with its count and scores in one arm. A sentence that is stored as
+            several triples ("are | taller than" and "are taller | than") is one statement: the
+            triple said most often, with the counts of all.
         share: its share of all statements about its group in this arm, in [0, 1].
         similarity: the cosine of its embedding with the question's topic, in [-1, 1]; NaN without
             an index.
@@ -255,6 +266,8 @@ class Retrieved:
         nothing: why there are none, as a sentence; "" if there are some.
         nearest: if none is about the topic, the few that come nearest to it; without an index,
             those said most often about the named groups. They do not answer the question.
+        absent: which groups the question names that the run lacks, as a sentence; "" if it has all.
+            If it has none of them, only statements that name one are found.
     """
 
     question: Question
@@ -265,6 +278,7 @@ class Retrieved:
     method: str
     nothing: str = ""
     nearest: tuple[Found, ...] = ()
+    absent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,8 +301,10 @@ def retrieve(
 ) -> Retrieved:
     """The statements of a run that a question is about, without their neighbours. Without an
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
-    read = read_question(question, run.groups)
-    pool = [t for t in counted.triples if not read.groups or t.group_id in read.groups]
+    groups = named_groups(run)
+    read = read_question(question, groups, groups_without(groups))
+    said = {(t.id, t.arm): t for t in _sentences(counted.triples).values()}.values()
+    pool = [t for t in said if not read.groups or t.group_id in read.groups]
     total: Counter[tuple[str, str]] = Counter()
     for t in counted.triples:
         total[t.group_id, t.arm] += t.count
@@ -302,6 +318,11 @@ def retrieve(
         nearest: list[Found] = []
     else:
         found, nearest = _by_topic(read, pool, total, index)
+        if read.absent and not read.groups:
+            named = [any(_spans(said_of(f.triple), read.absent, of_persons=True)) for f in found]
+            others = [f for f, names in zip(found, named, strict=True) if not names]
+            found = [f for f, names in zip(found, named, strict=True) if names]
+            nearest = [*others, *nearest][:NEAREST]
     kept = _limited(found, top, of_each=bool(read.groups))
     return Retrieved(
         read,
@@ -312,7 +333,22 @@ def retrieve(
         method,
         "" if found else _none(run, read, pool),
         () if found else tuple(nearest),
+        _absent(run, read, bool(found)),
     )
+
+
+def _sentences(triples: Iterable[TripleView]) -> dict[tuple[str, str], TripleView]:
+    """The statement of each triple, by its id and arm: of triples that are one sentence, the one
+    said most often, with the counts of all."""
+    same: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
+    for t in triples:
+        same[t.group_id, t.arm, normalise(t.sentence)].append(t)
+    found: dict[tuple[str, str], TripleView] = {}
+    for own in same.values():
+        most = min(own, key=lambda t: (-t.count, t.predicate, t.object))
+        whole = replace(most, count=sum(t.count for t in own)) if own[1:] else most
+        found |= {(t.id, t.arm): whole for t in own}
+    return found
 
 
 def _by_topic(
@@ -411,12 +447,24 @@ def _unread(run: StoredRun) -> str:
 def _none(run: StoredRun, read: Question, pool: Sequence[TripleView]) -> str:
     about = " and ".join(g.name for g in run.groups if g.id in read.groups)
     topic = ", ".join(read.topic)
+    if not about and read.absent:
+        return f"{_absent(run, read, False)} {_there(run)}"
     if not about:
         return f"Run {run.name!r} holds no statement about: {topic}. {_there(run)}"
     if not pool:
         return f"Run {run.name!r} holds no statement about {about}."
     said = sum(t.count for t in pool)
     return f"None of the {said} statements about {about} in run {run.name!r} is about: {topic}."
+
+
+def _absent(run: StoredRun, read: Question, found: bool) -> str:
+    if not read.absent:
+        return ""
+    lacking = f"Run {run.name!r} has no group {' or '.join(g.name for g in read.absent)}"
+    if found and not read.groups:
+        them = "it" if len(read.absent) == 1 else "one of them"
+        return f"{lacking}. These statements about other groups name {them}."
+    return f"{lacking}."
 
 
 def _there(run: StoredRun, most: int = 30) -> str:
@@ -435,15 +483,14 @@ _ROWS = 1_000  # rows read from the graph before those that do not count are lef
 def with_neighbours(run: StoredRun, counted: Counted, found: Retrieved) -> Retrieved:
     """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
     store cannot be queried in Cypher."""
-    number: dict[tuple[str, str], int] = {}
-    for n, statement in enumerate(found.statements, 1):
-        number.setdefault((statement.triple.id, statement.triple.arm), n)
+    counts = _sentences(counted.triples)
+    first = {(f.triple.id, f.triple.arm): n for n, f in enumerate(found.statements, 1)}
+    number = {key: first[t.id, t.arm] for key, t in counts.items() if (t.id, t.arm) in first}
     if not number:
         return found
     ids = sorted({id for id, _ in number})
     query = load_query("same_object")
     given = {"triples": ",".join(ids), "run": run.name, "min_acceptability": 0.0, "limit": _ROWS}
-    counts = {(t.id, t.arm): t for t in counted.triples}
     rows = query.run(run.store, given).records()
     return replace(found, neighbours=_first(rows, number, counts))
 
@@ -453,10 +500,11 @@ def _first(
     number: dict[tuple[str, str], int],
     counts: dict[tuple[str, str], TripleView],
 ) -> tuple[Neighbour, ...]:
-    neighbours = []
+    neighbours: dict[tuple[int, str, str], Neighbour] = {}
     for row in rows:
         of = number.get((str(row["triple"]), str(row["arm"])))
         key = (str(row["neighbour"]), str(row["arm"]))
         if of is not None and key in counts and key not in number:
-            neighbours.append(Neighbour(of, counts[key]))
-    return tuple(sorted(neighbours, key=lambda n: n.of)[:MOST])
+            near = counts[key]
+            neighbours.setdefault((of, near.id, near.arm), Neighbour(of, near))
+    return tuple(sorted(neighbours.values(), key=lambda n: n.of)[:MOST])

@@ -6,7 +6,7 @@ import click
 
 import kgbias
 from kgbias.ask.answer import Answer, shown_figures
-from kgbias.ask.retrieve import Found
+from kgbias.ask.retrieve import Found, GroupFound
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
 from kgbias.cli.command import Command
@@ -129,8 +129,10 @@ def _print(a: Answer) -> None:
     r = a.retrieved
     if not a.statements:
         show.say(a.text)
+        if a.note:
+            show.say(a.note)
         if r.nearest:
-            show.say(a.note, "")
+            show.say()
             for f in r.nearest:
                 show.say(f"  {_statement(f)}")
             show.say("", CONTENT_WARNING, err=True)
@@ -138,26 +140,39 @@ def _print(a: Answer) -> None:
     if a.model:
         for claim in a.claims:
             show.say(f"{claim.text}{_mark(claim.cites, claim.wrong)}")
-        show.say(*(("", a.note, "") if a.note else ()))
+        if a.note:
+            show.say()
+    if a.note:
+        show.say(a.note, "")
+    several = len({g.arm for g in r.groups}) > 1
     for g in r.groups:
-        of = f"{g.group} [{g.arm}]"
-        matching = f", {g.matching.value:.0%} match ({g.matching.interval('.0%')})"
-        show.say(f"{of}: {g.statements} statements{matching if r.question.topic else ''}")
-        for title, value in shown_figures(g.figures) if r.question.groups else ():
-            show.say(f"    {title} {value}")
+        of = f"{g.group} [{g.arm}]" if several else g.group
+        show.say(f"{of}: {_matching(g) if r.question.topic else f'{g.statements} statements'}")
+        for title, value, n in shown_figures(g.figures) if r.question.groups else ():
+            show.say(f"    {title} {value}, n = {n}")
     show.say()
-    several = len({f.triple.arm for f in a.statements}) > 1
     for n, f in enumerate(a.statements, 1):
         show.say(f"[{n}] {_statement(f, arm=several)}")
+    if r.neighbours:
+        show.say("", "Of other groups, with the same object:")
     for near in r.neighbours:
         t = near.triple
-        show.say(f"  beside [{near.of}]: {shortened(t.sentence, 100)}  said {t.count}")
+        show.say(f"  as [{near.of}]: {shortened(t.sentence, 100)}  said {t.count}")
     show.say(
         "",
         f"{len(a.statements)} of {r.matching} statements of run {a.run}, by {r.method}.",
         CONTENT_WARNING,
         err=True,
     )
+
+
+def _matching(g: GroupFound) -> str:
+    """How many of the statements about a group match the question."""
+    if not g.statements:
+        return "0 statements"
+    e = g.matching
+    count = round(e.value * g.statements)
+    return f"{count} of {g.statements} statements match ({e.value:.1%}, {e.interval('.1%')})"
 
 
 def _statement(f: Found, *, arm: bool = False) -> str:

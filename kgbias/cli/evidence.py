@@ -338,7 +338,7 @@ def _ways(way: Again, sentences: Mapping[tuple[str, str], str]) -> Iterator[str]
         yield f"{_WAYS[way.by]}: nothing to try"
         return
     same, found = (
-        f"{e.value:.0%}" + (f" ({e.interval('.0%')})" if e.has_interval else "")
+        f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.has_interval else "")
         for e in (way.same_sign, way.found_again)
     )
     yield f"{_WAYS[way.by]}: of {way.tried} the same sign {same}, p < .05 there {found}"

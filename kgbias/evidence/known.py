@@ -20,7 +20,7 @@ from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, claims, exclude
 from kgbias.evidence.joint import floor_of, read_beliefs
-from kgbias.evidence.names import group_names
+from kgbias.evidence.names import all_names, called
 from kgbias.evidence.recorded import SEEGULL, Stereotype, worded
 from kgbias.graph.recorded import Heard as Heard
 from kgbias.graph.recorded import Held, Mark, StereotypeTable, Unrecorded
@@ -29,7 +29,6 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.words import lemma
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -320,25 +319,14 @@ def same_groups(
     groups: Sequence[Group], table: Sequence[Stereotype], indicators: Indicators
 ) -> dict[str, Group]:
     """The group of the run that each name of the table stands for; without those that it lacks."""
-    called: dict[str, Group] = {}
+    own: dict[str, Group] = {}
     for group in groups:
-        called.setdefault(_called(group.name), group)
+        own.setdefault(called(group.name), group)
     for group in groups:
-        declared = indicators.of(group)
-        names = (*group.variants, *(name.text for name in group_names(group, indicators)),
-                 *(declared.aliases if declared else ()))  # fmt: skip
-        for name in names:
-            called.setdefault(_called(name), group)
-    found = {each.group: called.get(_called(each.group)) for each in table}
+        for name in all_names(group, indicators):
+            own.setdefault(called(name), group)
+    found = {each.group: own.get(called(each.group)) for each in table}
     return {name: group for name, group in found.items() if group is not None}
-
-
-def _called(name: str) -> str:
-    """The form in which two names of a group are the same."""
-    words = normalise(name).split()
-    words = words[1:] if len(words) > 1 and words[0] == "the" else words
-    words = words[:-1] if len(words) > 1 and words[-1] in ("people", "person") else words
-    return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
 
 
 def matched(

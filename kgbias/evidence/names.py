@@ -14,7 +14,10 @@ from itertools import product
 from random import Random
 
 from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, shipped
+from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
+from kgbias.ids import normalise
+from kgbias.language.words import lemma
 from kgbias.reference.named import load_names
 
 FEWEST = 5
@@ -65,6 +68,60 @@ def group_names(
         root = first.setdefault(bare[:_ALIKE], bare)
         answer.append(replace(name, group_id=group.id, root=root))
     return tuple(answer)
+
+
+def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
+    """All that a group is called: its variants, its names (`group_names`), and its aliases."""
+    declared = indicators.of(group)
+    names = (name.text for name in group_names(group, indicators))
+    return tuple(dict.fromkeys((*group.variants, *names, *(declared.aliases if declared else ()))))
+
+
+def called(name: str) -> str:
+    """The form in which two names of a group are the same."""
+    words = normalise(name).split()
+    words = words[1:] if len(words) > 1 and words[0] == "the" else words
+    words = words[:-1] if len(words) > 1 and words[-1] in ("people", "person") else words
+    return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
+
+
+def named_groups(run: StoredRun) -> list[Group]:
+    """The groups of a run with all that they are called as variants: what is declared for them
+    (`all_names`), and the names without a mark that the store has. A name that another group has in
+    its seed is that group's."""
+    groups = run.groups
+    seeded = {called(text): group.id for group in groups for text in (group.name, *group.variants)}
+    kept: dict[str, list[str]] = {}
+    for name in run.store.names():
+        if not name.mark:
+            kept.setdefault(name.group_id, []).append(name.text)
+    return [
+        replace(
+            group,
+            variants=tuple(
+                text
+                for text in dict.fromkeys((*all_names(group, shipped()), *kept.get(group.id, ())))
+                if seeded.get(called(text), group.id) == group.id
+            ),
+        )
+        for group in groups
+    ]
+
+
+def groups_without(groups: Sequence[Group]) -> list[Group]:
+    """The shipped groups that have no name in common with one of these, and all narrower groups
+    ("Arabs") that are none of these."""
+    taken = {called(text) for group in groups for text in (group.name, *group.variants)}
+    found = [Group(each.name, "", each.others) for each in shipped().groups]
+    narrower: dict[str, list[str]] = {}
+    for name in (name for each in shipped().groups for name in each.paraphrases):
+        if name.mark == "narrower":
+            narrower.setdefault(called(name.text), []).append(name.text)
+    return [
+        group
+        for group in (*found, *(Group(own[0], "", tuple(own[1:])) for own in narrower.values()))
+        if not taken & {called(text) for text in (group.name, *group.variants)}
+    ]
 
 
 def roots(names: Sequence[GroupName]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
+from kgbias.evidence.names import groups_without
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -315,10 +316,11 @@ type="search" size="48" autocomplete="off"></label><button>Ask</button></form>
 
 def ask_section(data: RunData) -> Section:
     """The section, with what its script needs besides the page's own data."""
-    names = [[g.name, *g.variants] for g in data.run.groups]
+    names = [[g.name, *g.variants] for g in data.named]
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
     needed = {
         "names": names,
+        "absent": [[g.name, *g.variants] for g in groups_without(data.named)],
         "aside": sorted(ASIDE),
         "irregular": IRREGULAR,
         "ordinary": sorted(ORDINARY),

@@ -14,6 +14,7 @@ from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
+from kgbias.evidence.names import named_groups
 from kgbias.evidence.picture import Beliefs
 from kgbias.evidence.tables import NameTable, name_tables
 from kgbias.evidence.told import Told
@@ -87,6 +88,11 @@ class RunData:
         self.correction = correction
         self.selection = selection or Selection()
         self._stored = stored
+
+    @cached_property
+    def named(self) -> list[Group]:
+        """The run's groups with all that they are called as variants."""
+        return named_groups(self._stored)
 
     @cached_property
     def summary(self) -> RunSummary:

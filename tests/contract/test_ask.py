@@ -15,6 +15,8 @@ group,predicate,object,count
 Women,love,hard work,3
 Women,are,kind to dogs,2
 Men,love,puppies,1
+Men,are,fond of cats,1
+Men,are fond of,cats,2
 Men,hate,hard work,1
 """
 
@@ -52,7 +54,14 @@ def test_both_stores_answer_alike(
             run = study.import_file(tmp_path / "s.csv", name="small")
             large = study.import_file(tmp_path / "large.csv", name="large")
             assert large.ask("animals").statements  # from now on, the server has their vectors
-            for question in ("animals", "women and animals", "Who likes work?", "Martians"):
+            for question in (
+                "animals",
+                "women and animals",
+                "Who likes work?",
+                "Martians",
+                "males and cats",
+                "Jews",
+            ):
                 answers.append(run.ask(question).as_dict())
             assert ("on the server" in run.ask("animals").retrieved.method) == (url == empty_neo4j)
     half = len(answers) // 2
@@ -63,3 +72,6 @@ def test_both_stores_answer_alike(
                 statement["similarity"] = round(statement["similarity"], 4)
         assert here == there
     assert [s["object"] for s in answers[0]["statements"]] == ["kind to dogs", "puppies"]
+    assert [(s["object"], s["count"]) for s in answers[4]["statements"]] == [("cats", 3)]
+    assert answers[5]["statements"] == []
+    assert answers[5]["answer"].startswith("Run 'small' has no group Jews. Its groups are")

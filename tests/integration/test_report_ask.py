@@ -51,7 +51,10 @@ def test_a_question_is_answered(store: SQLiteStore, tmp_path: Path, chromium: An
     assert page.locator("#ask-answer b").count() == 0  # what a model said stays text
     assert all(line.startswith("Old people") for line in ask("bread of old people"))
     assert ask("old bread of Martians")  # no group is named: the topic decides
+    assert ask("What about males?") == ask("What about men?") != []
     for question, answer in (
+        ("What about Jews?", "This run has no group Jews."),
+        ("Do Arabs eat bread?", "This run has no group Arabs."),
         ("Martians?", "No statement here has a word of the question: martians."),
         ("women and physics", "No statement about Women has a word of the question: physics."),
         ("What?", "The question names no group of this run and no topic."),

@@ -15,7 +15,7 @@ from kgbias.ask.answer import extractive
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, select
-from kgbias.graph.types import Group, GroupScore, TripleView
+from kgbias.graph.types import Group, GroupName, GroupScore, TripleView
 
 CSV = """\
 group,predicate,object,count,category,arm
@@ -95,6 +95,102 @@ def test_a_question_names_groups_and_a_topic(
 ) -> None:
     read = read_question(text, GROUPS)
     assert (list(read.groups.values()), list(read.topic)) == (groups, topic)
+
+
+OTHERS = (
+    Group("Jews", "", ("Jewish people",)),
+    Group("Chinese people", ""),
+    Group("Disabled women", ""),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "groups", "topic", "absent"),
+    [
+        ("What of Jews?", [], ["jews"], ["Jews"]),
+        ("Are jewish women rich?", ["women"], ["jewish", "rich"], ["Jews"]),
+        ("Who likes Chinese food?", [], ["likes", "chinese", "food"], []),
+        ("a Chinese person", [], ["chinese"], ["Chinese people"]),
+        ("disabled women", [], ["disabled", "women"], ["Disabled women"]),
+        ("anything or nothing about women", ["women"], [], []),
+    ],
+)
+def test_groups_that_the_run_lacks_are_named_and_stay_in_the_topic(
+    text: str, groups: list[str], topic: list[str], absent: list[str]
+) -> None:
+    read = read_question(text, GROUPS, OTHERS)
+    assert (list(read.groups.values()), list(read.topic)) == (groups, topic)
+    assert [g.name for g in read.absent] == absent
+
+
+@pytest.mark.parametrize(
+    ("question", "named"),
+    [
+        ("Are males lazy?", ["males"]),
+        ("Is a person who is female kind?", ["female"]),
+        ("people who are female", ["people who are female"]),
+        ("Who wears white?", []),
+        ("Whites", ["Whites"]),
+        ("the work of African Americans", ["African Americans"]),
+    ],
+)
+def test_groups_are_found_by_the_names_declared_for_them(
+    tmp_path: Path, question: str, named: list[str]
+) -> None:
+    (tmp_path / "s.csv").write_text(f"{CSV}White people,are,kind,1\nBlack people,are,kind,1\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "s.csv", name="small")
+        read = found(run, question).question
+    assert list(read.groups.values()) == named and read.absent == ()
+
+
+def test_a_name_that_the_store_has_for_a_group_finds_it(run: kgbias.Run) -> None:
+    men = run.stored.group("Men")
+    run.stored.store.save_names([GroupName("blokes", men.id, "{}s", "bloke")])
+    assert list(found(run, "What about blokes?").question.groups.values()) == ["blokes"]
+
+
+def test_a_name_of_two_groups_is_that_of_the_one_whose_seed_has_it(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("group,predicate,object\nMen,are,kind\nMales,are,old\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "s.csv", name="small")
+        assert objects(found(run, "What about males?")) == ["old"]
+
+
+def test_other_groups_do_not_answer_for_one_that_the_run_lacks(run: kgbias.Run) -> None:
+    r = found(run, "What about old people?", {"kind": 0.9, "lazy": 0.2})
+    assert not r.statements and not r.groups and r.matching == 0
+    assert [f.triple.object for f in r.nearest] == ["kind", "lazy"]
+    answer = extractive("", run.name, r)
+    assert answer.text.startswith("Run 'small' has no group Old people. Its groups are Women,")
+    assert answer.note.startswith("The nearest statements")
+    both = extractive("", run.name, found(run, "Do women work for Jews?"))
+    assert objects(both.retrieved) == ["working from home", "work at night"]
+    assert both.note == "Run 'small' has no group Jews."
+
+
+def test_a_statement_that_names_the_group_that_the_run_lacks_is_found(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(f"{CSV}Men,fear,Jewish people,1\nMen,are,jewish in spirit,1\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "s.csv", name="small")
+        answer = extractive("", run.name, found(run, "Who fears Jewish people?"))
+    assert objects(answer.retrieved) == ["Jewish people"]
+    assert answer.note == (
+        "Run 'small' has no group Jews. These statements about other groups name it."
+    )
+
+
+def test_a_sentence_that_is_two_triples_is_one_statement(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(
+        "group,predicate,object,count\n"
+        "Men,are,taller than women,2\nMen,are taller than,women,3\nMen,are,kind,5\n"
+    )
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "s.csv", name="small")
+        r = found(run, "Are men taller?")
+    (only,) = r.statements
+    assert (only.triple.predicate, only.triple.count) == ("are taller than", 5)
+    assert only.share.value == 0.5 and (r.matching, r.groups[0].matching.value) == (1, 0.5)
 
 
 def test_statements_about_the_group_are_found_by_shared_words(run: kgbias.Run) -> None:
@@ -207,6 +303,7 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     arguments = ["--store", str(tmp_path / "k.db"), "--set", "encoder=none"]
     shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments])
     assert "[1] Women love working from home.  said 3" in shown.stdout
+    assert "Women: 4 of 6 statements match (66.7%, 30.0% to 90.3%)" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)
     assert record["statements"] == [] and "no statement about" in record["answer"]
     with pytest.raises(UsageError, match="the question is empty"):

@@ -15,7 +15,15 @@ from kgbias.associate.indicators import Indicators, placebo, read_indicators, sh
 from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError
 from kgbias.evidence import names
-from kgbias.evidence.names import FEWEST, group_names, nonce_names, placebo_names, roots, surface
+from kgbias.evidence.names import (
+    FEWEST,
+    group_names,
+    groups_without,
+    nonce_names,
+    placebo_names,
+    roots,
+    surface,
+)
 from kgbias.graph.types import Group, GroupName
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
@@ -270,3 +278,12 @@ def test_placebo_names_are_those_of_no_group() -> None:
     for own in found.values():
         assert len(own) == 8 and len(roots(own)) == 1 and all(n.nonce and n.form for n in own)
     assert texts(found["people named Alex"])[:2] == ["people named Alex", "people called Alex"]
+
+
+def test_shipped_groups_that_a_run_lacks() -> None:
+    lacking = {g.name: g.variants for g in groups_without(GROUPS["gender"])}
+    assert "Jewish people" in lacking["Jews"] and {"Black women", "girls"} <= lacking.keys()
+    assert lacking["Arabs"] == ("Arab people",)  # two names of one narrower group
+    assert not {"Men", "Women", "Non-binary people", "Orientals"} & lacking.keys()
+    own = {g.name for g in groups_without([Group("The elderly", "age"), Group("Arab", "people")])}
+    assert not {"Old people", "Arabs"} & own and "Young people" in own

@@ -16,11 +16,12 @@ from kgbias.benchmark import board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print
 from kgbias.cli.compare import _print_variance, _say, show_tests
-from kgbias.cli.evidence import _print_groups
+from kgbias.cli.evidence import _print_groups, _ways
 from kgbias.compare.families import GroupTest
 from kgbias.compare.models import LEVEL, Contrast, leaves_out_none
 from kgbias.compare.paired import Drawn, least_p, permutation_p
 from kgbias.compare.sofa import compare_sofa
+from kgbias.evidence import Again
 from kgbias.evidence.replicate import _again
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
@@ -317,3 +318,9 @@ def test_what_one_of_several_tests_would_find_is_said_to_be_of_it_alone(
         assert test.verdict.endswith("in 80% of cases, by this test alone") == alone
         _say([], [test] * family, "regard")
         assert ("by each test alone" in capsys.readouterr().out) == alone
+
+
+def test_nearly_all_that_was_found_again_is_not_said_to_be_all() -> None:
+    nearly = Estimate(939 / 941, math.nan, math.nan, 941)
+    (line,) = _ways(Again("names", 941, nearly, Estimate(0.5, 0.4, 0.6, 941)), {})
+    assert line.endswith("of 941 the same sign 99.8%, p < .05 there 50.0% (40.0% to 60.0%)")

@@ -36,32 +36,41 @@
       form.split(/[\s-]+/).map((part) => part.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&")).join("[\\s-]+") +
       "(?![\\p{L}\\p{N}-])", "giu");
 
-  // Which groups a text names: the longest of names that overlap.
-  const read = (text) => {
+  // Where groups are named; those that the run lacks only by whole names or before a word for persons.
+  const spansOf = (text, groups, ofPersons) => {
     const spans = [];
-    own.names.forEach((names, group) => names.forEach((name) => {
-      for (const form of forms(name))
-        for (const m of text.matchAll(pattern(form))) spans.push([m.index, m.index + m[0].length, group]);
+    groups.forEach((names) => names.forEach((name) => {
       const bare = name.replace(/\s+people$/i, "");
-      if (bare !== name)
-        for (const m of text.matchAll(pattern(bare))) {
+      for (const form of new Set([...forms(name), bare]))
+        for (const m of text.matchAll(pattern(form))) {
+          const strict = ofPersons && form === bare && bare !== name;
           const next = words(text.slice(m.index + m[0].length))[0];
-          const inside = /^\p{Lu}/u.test(m[0]) && text.slice(0, m.index).trim();
-          if (!ordinary.has(m[0].toLowerCase()) || persons.has(next) || inside)
-            spans.push([m.index, m.index + m[0].length, group]);
+          const inside = !ofPersons && /^\p{Lu}/u.test(m[0]) && text.slice(0, m.index).trim();
+          if ((!ordinary.has(m[0].toLowerCase()) && !strict) || persons.has(next) || inside)
+            spans.push([m.index, m.index + m[0].length, names]);
         }
     }));
+    return spans;
+  };
+
+  // Which groups a text names: the longest of names that overlap.
+  const read = (text) => {
+    const spans = [...spansOf(text, own.names, false), ...spansOf(text, own.absent, true)];
     spans.sort((a, b) => b[1] - b[0] - (a[1] - a[0]) || a[0] - b[0]);
-    const taken = [], groups = new Set();
+    const taken = [], groups = new Set(), absent = new Set();
     let left = text;
-    for (const [start, end, group] of spans) {
+    for (const [start, end, names] of spans) {
       const overlaps = taken.filter(([a, b]) => start < b && a < end);
       if (overlaps.length && !overlaps.some(([a, b]) => a === start && b === end)) continue;
       taken.push([start, end]);
-      groups.add(group);
-      left = left.slice(0, start) + " ".repeat(end - start) + left.slice(end);
+      const place = own.names.indexOf(names);
+      if (place < 0) absent.add(names);
+      else {
+        groups.add(place);
+        left = left.slice(0, start) + " ".repeat(end - start) + left.slice(end);
+      }
     }
-    return { groups, topic: topic(left) };
+    return { groups, absent: own.absent.filter((names) => absent.has(names)), topic: topic(left) };
   };
 
   // The index: for each lemma, the statements that contain it.
@@ -73,12 +82,23 @@
     }
   });
 
+  // Triples that are one sentence are one statement, with the counts and answers of all; in rows that begin
+  // with a triple.
+  const once = (rows) => {
+    const whole = new Map();
+    for (const [t, ...rest] of rows) {
+      const key = `${t.group} ${t.arm} ${t.predicate} ${t.object}`.toLowerCase(), own = whole.get(key)?.[0];
+      whole.set(key, [own ? { ...own, count: own.count + t.count, from: [...own.from, ...t.from] } : t, ...rest]);
+    }
+    return [...whole.values()];
+  };
+
   const retrieve = (question) => {
-    const { groups, topic: wanted } = read(question);
+    const { groups, absent, topic: wanted } = read(question);
     const about = (t) => !groups.size || groups.has(t.group);
     if (!wanted.length)
-      return { groups, wanted, found: groups.size
-        ? triples.filter(about).map((t) => [t, 0, []]).sort((a, b) => b[0].count - a[0].count) : [] };
+      return { groups, absent, wanted, found: groups.size
+        ? once(triples.filter(about).map((t) => [t, 0, []])).sort((a, b) => b[0].count - a[0].count) : [] };
     const scores = new Map();
     for (const word of wanted) {
       const rows = index.get(lemma(word)) || [];
@@ -88,9 +108,11 @@
         scores.set(n, [score + weight, [...held, word]]);
       }
     }
-    const found = [...scores].map(([n, [score, held]]) => [triples[n], score, held]);
+    let found = once([...scores].map(([n, [score, held]]) => [triples[n], score, held]));
+    if (absent.length && !groups.size)
+      found = found.filter(([t]) => spansOf(`${t.predicate} ${t.object}`, absent, true).length);
     found.sort((a, b) => b[1] - a[1] || b[0].count - a[0].count);
-    return { groups, wanted, found };
+    return { groups, absent, wanted, found };
   };
 
   const node = (tag, text, parent) => {
@@ -108,8 +130,8 @@
         if (!there.has(other) && !(Math.abs(best.get(other) ?? 0) >= Math.abs(told))) best.set(other, told);
       }
     if (!wanted.length || !best.size) return;
-    const near = triples.filter((t) => best.has(t.statement) && (!groups.size || groups.has(t.group)))
-      .sort((a, b) => Math.abs(best.get(b.statement)) - Math.abs(best.get(a.statement)) || b.count - a.count).slice(0, SIMILAR);
+    const near = once(triples.filter((t) => best.has(t.statement) && (!groups.size || groups.has(t.group))).map((t) => [t]))
+      .map(([t]) => t).sort((a, b) => Math.abs(best.get(b.statement)) - Math.abs(best.get(a.statement)) || b.count - a.count).slice(0, SIMILAR);
     if (!near.length) return;
     node("p", "By meaning: without these words, but similar to the statements above (in topic, not always in stance):", panel);
     const cosine = (t) => `similar (${(Math.abs(best.get(t.statement)) / 100).toFixed(2)})${best.get(t.statement) < 0 ? "; only one of the two says not" : ""}`;
@@ -145,17 +167,23 @@
 
   const show = (question) => {
     const panel = by("ask-answer");
-    const { groups, wanted, found } = retrieve(question);
+    const { groups, absent, wanted, found } = retrieve(question);
     panel.hidden = false;
     panel.replaceChildren();
     const named = [...groups].map((g) => texts.group[g]).join(" and ");
+    const lacking = absent.map(([name]) => name).join(" or ");
+    const them = absent.length > 1 ? "one of them" : "it";
+    const others = found.length && !groups.size ? ` These statements about other groups name ${them}.` : "";
+    if (lacking) node("p", `This run has no group ${lacking}.${others}`, panel);
+    if (!found.length && lacking && !named) return;
     if (!found.length) {
       const what = wanted.length ? `: ${wanted.join(", ")}` : "";
       node("p", named || wanted.length
         ? `No statement ${named ? `about ${named}` : "here"} has a word of the question${what}. ` +
           "This search knows no synonyms; kgbias ask knows some."
         : "The question names no group of this run and no topic.", panel);
-      const often = triples.filter((t) => groups.has(t.group)).sort((a, b) => b.count - a.count);
+      const often = once(triples.filter((t) => groups.has(t.group)).map((t) => [t]))
+        .map(([t]) => t).sort((a, b) => b.count - a.count);
       if (!often.length) return;
       node("p", `Said most often about ${named}, on any topic:`, panel);
       list(often.slice(0, NEAREST), panel);
