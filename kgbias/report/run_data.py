@@ -293,6 +293,7 @@ class ArmData:
 
     def __init__(self, whole: RunData, arm: str) -> None:
         self.whole, self.name = whole, arm
+        self._read: dict[str, Mapping[str, float]] = {}
         self.counted = whole.counted.in_arm(arm)
         self.triples = self.counted.triples
 
@@ -372,17 +373,27 @@ class ArmData:
     def with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
         """The mean of a measure if the first answer of each place counted, an echo as the mean of
         the examples that its prompt showed; and the number of such echoes. NaN without any."""
-        read = known(measure).read
-        own = {t.id: t for t in self.held_by_group.get(group.id, ()) if measure in t.scores}
-        every = {t.id: read(t.scores[measure]) for t in self.held.triples if measure in t.scores}
         said, shown = self._first_said.get(group.id, ([], []))
-        values = [read(own[id].scores[measure]) for id in said if id in own]
+        if not shown:
+            return math.nan, 0
+        every = self._values(measure)
+        own = {t.id for t in self.held_by_group.get(group.id, ())}
+        values = [every[id] for id in said if id in own and id in every]
         examples = [[every[id] for id in ids if id in every] for ids in shown]
         echoes = [math.fsum(found) / len(found) for found in examples if found]
         if not echoes:
             return math.nan, 0
         both = [*values, *echoes]
         return math.fsum(both) / len(both), len(echoes)
+
+    def _values(self, measure: str) -> Mapping[str, float]:
+        """What a measure says of each triple, counted or not: read once for all groups."""
+        if measure not in self._read:
+            read = known(measure).read
+            self._read[measure] = {
+                t.id: read(t.scores[measure]) for t in self.held.triples if measure in t.scores
+            }
+        return self._read[measure]
 
     def groups(self, category: str) -> list[Group]:
         return self.whole.groups(category)
