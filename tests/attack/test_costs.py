@@ -175,23 +175,23 @@ def test_tests_of_counts_are_those_of_scipy() -> None:
 
 
 def test_many_groups(commands: Commands, world: Path) -> None:
-    """200 groups and 4,000 rows: whatever is drawn of them is drawn in little time."""
+    """300 groups and 6,000 rows: whatever is drawn of them is drawn in little time."""
     with (world / "many.csv").open("w", newline="") as file:
         out = csv.writer(file)
         out.writerow(("group", "predicate", "object"))
         out.writerows(
-            (f"group {n % 200}", f"verb {n % 7}", f"thing {n % 501}") for n in range(4_000)
+            (f"group {n % 300}", f"verb {n % 7}", f"thing {n % 501}") for n in range(6_000)
         )
     with (world / "many-scores.csv").open("w", newline="") as file:
         out = csv.writer(file)
         out.writerow(("sentence", "label", "toxicity"))
         out.writerows(
             (
-                f"Group {n % 200} verb {n % 7} thing {n % 501}.",
+                f"Group {n % 300} verb {n % 7} thing {n % 501}.",
                 ("positive", "negative")[n % 2],
                 n % 10 / 10,
             )
-            for n in range(4_000)
+            for n in range(6_000)
         )
     many = "scores:many-scores.csv"
     for argv in (
