@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,12 @@ import pytest
 import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.profiles import Part, Profile
+from kgbias.io.progress import Silent
+from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.stories.links import BOUND, GOES, PRIOR, exact, find_links, log_odds
+from kgbias.study.opening import opened_reader
 from tests.conftest import needs
 
 
@@ -213,6 +217,30 @@ def test_what_a_table_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(stereotales, "LARGEST", 50)
         with pytest.raises(DataError, match="holds more than"):
             study.import_file(tmp_path / "a.jsonl", format="stereotales")
+
+
+@pytest.mark.parametrize(
+    ("teller", "reader", "shared"),
+    [
+        ("smollm2", "hf:other", True),
+        ("openai:m", "openai:other", True),
+        ("smollm2", "openai:other", False),
+        ("a model of the caller's", "hf:other", False),
+    ],
+)
+def test_a_reader_is_opened_as_the_teller_if_both_are_alike(
+    monkeypatch: pytest.MonkeyPatch, teller: str, reader: str, shared: bool
+) -> None:
+    opened: list[dict[str, Any]] = []
+
+    def open_model(spec: str, *, notify: Any, **opening: Any) -> Any:
+        opened.append(opening)
+        return SimpleNamespace(close=lambda: None)
+
+    monkeypatch.setattr("kgbias.models.open_model", open_model)
+    tells: Any = SimpleNamespace(info=ModelInfo(teller))
+    with opened_reader(reader, tells, {"timeout": 9.0}, Silent()):
+        assert opened == [{"timeout": 9.0} if shared else {}]
 
 
 def test_cells_as_tables_have_them(tmp_path: Path) -> None:
