@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kgbias.cli.pairs import _print_results
 from kgbias.errors import DataError, UsageError
-from kgbias.pairs.compare import LEVEL, compare_pairs, coupled_p, names_p
+from kgbias.pairs.compare import LEVEL, Likeness, PairsResult, compare_pairs, coupled_p, names_p
 from kgbias.pairs.config import (
     Answered,
     Filler,
@@ -246,3 +247,15 @@ def test_how_often_something_is_found_where_there_is_nothing() -> None:
     rng = np.random.default_rng(3)
     runs = [compare_pairs(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
     assert sum(bool(run.found) for run in runs) <= 3  # binomial(10, 0.05): 4 or more in 0.1%
+
+
+@pytest.mark.parametrize(("cut", "repeating", "warned"), [(6, 6, False), (11, 0, True)])
+def test_results_without_a_table_print_none(
+    capsys: pytest.CaptureFixture[str], cut: int, repeating: int, warned: bool
+) -> None:
+    alike = Likeness("gender", "Women", "Men", 0.5, 0.6, 0.6, 0.5, 4, 0.1, 0.9)
+    _print_results(PairsResult((), (), (alike,), 1, 1, 4, 100, 0, 0, cut, repeating))
+    said = capsys.readouterr().out
+    assert "how alike answers are" in said
+    assert "one only" not in said and "where nothing should differ" not in said
+    assert ("go round in circles" in said) == warned
