@@ -85,22 +85,36 @@ const drawNone = (text) => {
 };
 
 // Each of these draws statements {n, count} and returns its caption.
+// Statements with the same words as one {n, count, all}: a sentence may have been cut into predicate and
+// object in several places.
+const saidOnce = (own) => {
+  const found = new Map();
+  for (const { n, count } of own.toSorted(bySaid)) {
+    const kept = found.get(sentence(n));
+    if (!kept) found.set(sentence(n), { n, count, all: [n] });
+    else {
+      kept.count += count;
+      kept.all.push(n);
+    }
+  }
+  return [...found.values()];
+};
 // A group's most often said statements, from the most negative on the left to the most positive.
 const groupPicture = (g, own, most) => {
   if (!own.length) return drawNone("No statements about this group pass the filters.");
-  const kept = own.toSorted(bySaid).slice(0, most);
+  const said = saidOnce(own), kept = said.toSorted(bySaid).slice(0, most);
   const order = kept.toSorted((a, b) => row.sign[a.n] - row.sign[b.n] || (valueOf("regard", a.n) ?? 0) - (valueOf("regard", b.n) ?? 0) || a.n - b.n);
   const half = Math.ceil(order.length / 2);
-  const node = ({ n, count }) => ({
+  const node = ({ n, count, all }) => ({
     id: n, lead: textOf("predicate", n), label: textOf("object", n),
-    told: `${sentence(n)}, said ${count}×${row.measures.regard ? `, regard ${shownValue("regard", n)}` : ""}`, open: () => openRows([n]),
+    told: `${sentence(n)}, said ${count}×${row.measures.regard ? `, regard ${shownValue("regard", n)}` : ""}`, open: () => openRows(all),
   });
   layered([
     { share: 0.3, room: 0.3, align: "end", nodes: order.slice(0, half).map(node) },
     { share: 0.5, room: 0.26, align: "middle", nodes: [groupNode("g", g)] },
     { share: 0.7, room: 0.3, align: "start", nodes: order.slice(half).reverse().map(node) },
   ], order.map(({ n, count }) => linkTo("g", n, n, count)), `What is said of ${plain(texts.group[g])}`);
-  return `${plural(kept.length, "statement")} of ${number(own.length)}, the most often said; the more negative half is on the left.`;
+  return `${plural(kept.length, "statement")} of ${number(said.length)}, the most often said; the more negative half is on the left.`;
 };
 
 // Two sets of statements side by side: what only one has, and what both have. `ever` holds the keys of
