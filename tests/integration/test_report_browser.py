@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import kgbias
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
@@ -162,6 +163,22 @@ def test_the_graph_shows_a_group_and_what_two_share(window: Window) -> None:
     assert names.all_text_contents() == ["Men"]
     assert page.input_value("#graph-other") == ""
     assert window.complaints == []
+
+
+def test_a_sentence_is_drawn_once_however_it_was_cut(chromium: Any, tmp_path: Path) -> None:
+    said = "Men,are,taller than women,2\nMen,are taller than,women,1\nMen,love,rain,2\n"
+    (tmp_path / "said.csv").write_text(f"group,predicate,object,count\n{said}", "utf-8")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        study.import_file(tmp_path / "said.csv").report(tmp_path / "report.html")
+    window = Window(chromium, tmp_path / "report.html")
+    drawn = window.page.locator("#picture .node:not(.pill)")
+    assert drawn.count() == 2
+    tall = drawn.filter(has_text="taller")
+    assert "said 3×" in (tall.get_attribute("aria-label") or "")
+    tall.click()
+    assert window.page.locator("#chosen li button").count() == 2  # where each triple comes from
+    assert window.complaints == []
+    window.page.close()
 
 
 def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -> None:
