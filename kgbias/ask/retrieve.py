@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from kgbias.evidence.names import groups_without, named_groups
-from kgbias.graph.selection import Counted, Selection
+from kgbias.graph.selection import Counted, Selection, by_sentence
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
 from kgbias.graph.vectors import StatementVectors, half
@@ -303,7 +303,7 @@ def retrieve(
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
     groups = named_groups(run)
     read = read_question(question, groups, groups_without(groups))
-    said = {(t.id, t.arm): t for t in _sentences(counted.triples).values()}.values()
+    said = [sentence for sentence, _ in by_sentence(counted.triples)]
     pool = [t for t in said if not read.groups or t.group_id in read.groups]
     total: Counter[tuple[str, str]] = Counter()
     for t in counted.triples:
@@ -335,20 +335,6 @@ def retrieve(
         () if found else tuple(nearest),
         _absent(run, read, bool(found)),
     )
-
-
-def _sentences(triples: Iterable[TripleView]) -> dict[tuple[str, str], TripleView]:
-    """The statement of each triple, by its id and arm: of triples that are one sentence, the one
-    said most often, with the counts of all."""
-    same: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
-    for t in triples:
-        same[t.group_id, t.arm, normalise(t.sentence)].append(t)
-    found: dict[tuple[str, str], TripleView] = {}
-    for own in same.values():
-        most = min(own, key=lambda t: (-t.count, t.predicate, t.object))
-        whole = replace(most, count=sum(t.count for t in own)) if own[1:] else most
-        found |= {(t.id, t.arm): whole for t in own}
-    return found
 
 
 def _by_topic(
@@ -483,7 +469,7 @@ _ROWS = 1_000  # rows read from the graph before those that do not count are lef
 def with_neighbours(run: StoredRun, counted: Counted, found: Retrieved) -> Retrieved:
     """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
     store cannot be queried in Cypher."""
-    counts = _sentences(counted.triples)
+    counts = {(t.id, t.arm): said for said, own in by_sentence(counted.triples) for t in own}
     first = {(f.triple.id, f.triple.arm): n for n, f in enumerate(found.statements, 1)}
     number = {key: first[t.id, t.arm] for key, t in counts.items() if (t.id, t.arm) in first}
     if not number:

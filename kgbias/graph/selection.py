@@ -13,6 +13,7 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
+from kgbias.ids import normalise
 from kgbias.language.words import repeats
 
 SENSE = 0.5  # the acceptability from which a statement counts as making sense
@@ -339,6 +340,27 @@ def by_group(triples: Iterable[TripleView]) -> dict[str, list[TripleView]]:
     for triple in triples:
         found[triple.group_id].append(triple)
     return found
+
+
+def by_sentence(
+    triples: Iterable[TripleView],
+) -> list[tuple[TripleView, list[TripleView]]]:
+    """Each sentence of a group and arm once, in their order, with the triples that are it: several
+    if it was cut into predicate and object in different places ("are | taller than" and "are taller
+    | than"). It is the triple said most often, with the counts of all."""
+    same: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
+    for t in triples:
+        same[t.group_id, t.arm, normalise(t.sentence)].append(t)
+    return [
+        (
+            replace(
+                min(own, key=lambda t: (-t.count, t.predicate, t.object)),
+                count=sum(t.count for t in own),
+            ),
+            own,
+        )
+        for own in same.values()
+    ]
 
 
 def need_statements(run: StoredRun) -> None:

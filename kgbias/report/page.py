@@ -7,7 +7,7 @@ ignores the same question words and word endings, and knows groups by all their 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from markupsafe import Markup
 
 from kgbias.evidence.names import groups_without
-from kgbias.graph.selection import Selection
+from kgbias.graph.selection import Selection, by_sentence
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
@@ -36,7 +36,6 @@ from kgbias.measure.figures import how_intervals
 from kgbias.measure.meaning import SIMILAR
 from kgbias.measure.precision import caution
 from kgbias.measures import Measure, among, columns, measures_of
-from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.cards import copied
 from kgbias.report.evidence import evidence_data, evidence_section
@@ -489,7 +488,7 @@ def highlights(
 ) -> list[Highlight]:
     """The most frequent statements, and the most hurtful by each measure that lists them. A
     sentence that was cut in two in different places is listed once, with the sum of its counts."""
-    stated = _by_sentence(triples)
+    stated = [sentence for sentence, _ in by_sentence(triples)]
     said = sorted((t for t in stated if t.count > 1), key=lambda t: (-t.count, t.sentence))
     more = sum(t.count == said[count - 1].count for t in said[count:])
     found = [Highlight("Said most often", said[:count], more=more)]
@@ -502,16 +501,6 @@ def highlights(
             more = sum(value == values[count - 1] for value in values[count:])
             found.append(Highlight(measure.highlight, worst[:count], note, measure.name, more))
     return [one for one in found if one.triples]
-
-
-def _by_sentence(triples: Sequence[TripleView]) -> list[TripleView]:
-    """One triple for each arm, group and sentence, with the sum of the counts."""
-    found: dict[tuple[str, str, str], TripleView] = {}
-    for t in triples:
-        place = t.arm, t.group_id, Statement(t.predicate, t.object).words
-        before = found.get(place)
-        found[place] = replace(before, count=before.count + t.count) if before else t
-    return list(found.values())
 
 
 def _shares(summary: RunSummary) -> dict[str, float]:

@@ -292,7 +292,8 @@ def _overlap(data: SeveralData, place: str) -> Iterator[Exhibit]:
         Table(
             key, "The share of one run's distinct statements that another has.",
             ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"), rows,
-            f"Near-duplicates: statements whose vectors have a cosine of at least {SAME:g}. A "
+            f"Near-duplicates: statements whose vectors have a cosine of at least {SAME:g}, with "
+            "the same negation, numbers and names. A "
             "run finds only part of what its model says, so even two crawls of one model do not "
             "share everything; `kgbias crawl --repeat 2` shows how much.",
         ),
