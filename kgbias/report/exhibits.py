@@ -100,7 +100,7 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
             ("Measure", "category", "arm", "n", "groups", "wordings", "groups by wordings",
              "within"),
             rows,
-            f"{said[:1].upper()}{said[1:]}." if said else
+            sentence(said) if said else
             "Whether wordings or groups move a measure more cannot be told from so many wordings "
             "and groups." if several else "",
         ),
@@ -279,7 +279,7 @@ def _chosen_means(
     found = data.named(category, corrected_figure(figure).name)
     if by_labels := len(found) == len(raw):
         shown = corrected_figure(figure)
-    direction = f"{shown.direction[:1].upper()}{shown.direction[1:]}."
+    direction = sentence(shown.direction)
     title = shown.title[:1].upper() + shown.title[1:]
     if by_labels:
         heads = ["Group", "labels", shown.title, "95% interval", "n", "raw", "95% interval"]
@@ -437,8 +437,7 @@ def _stability(model: TopicModel) -> str:
     rand, said_of = model.settings.get("adjusted_rand"), verdict(model)
     said = [] if rand is None else [f"Adjusted Rand index over {model.settings['seeds']} seeds: "
                                     f"{rand:.2f}."]  # fmt: skip
-    lines = [line for line in (steady(model), said_of) if line]
-    return " ".join([*said, *(f"{line[:1].upper()}{line[1:]}." for line in lines)])
+    return " ".join([*said, *map(sentence, filter(None, (steady(model), said_of)))])
 
 
 def _entropy(data: ArmData, category: str, place: str, model: TopicModel) -> Iterator[Exhibit]:
@@ -744,6 +743,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
         for t in tests
     ]  # fmt: skip
     method = "Holm" if tests[0].correction == "holm" else "Benjamini-Hochberg"
+    by_labels = "; where labels correct it, by its own p and interval" if labelled else ""
     return Table(
         label, caption,
         ("Measure", "First", "Second", "n", "difference", "95% interval", "predicate chosen",
@@ -753,8 +753,7 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
-        f"corrected by {method} over the tests of a measure. {RULE[:1].upper()}{RULE[1:]}"
-        f"{'; where labels correct it, by its own p and interval' if labelled else ''}. "
+        f"corrected by {method} over the tests of a measure. {sentence(RULE + by_labels)} "
         f"{note}".strip(),
     )  # fmt: skip
 

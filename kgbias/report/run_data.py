@@ -476,7 +476,7 @@ class ArmData:
 
     def wordings(self, category: str, measure: str, *, chosen: bool = False) -> str:
         """How many wordings of prompts are behind each group's mean of a measure (`chosen`: where
-        the model chose the predicate), in words; "" if prompts have one, or that is not known."""
+        the model chose the predicate), in words; "" if all have one, or that is not known."""
         found = set()
         for group in self.groups(category):
             asked = self.whole.draws.asked(self.held_by_group.get(group.id, ()), measure)
@@ -485,13 +485,14 @@ class ArmData:
                 of_place = sample.design.levels.get("wordings")
                 if of_place is not None:
                     found.add(len(np.unique(of_place[sample.places])))
-        if not found:
+        if not found or max(found) < 2:
             return ""
         fewest, most = min(found), max(found)
+        unless = " if it has several" if fewest < 2 else ""
         return (
             f"Behind each mean are {fewest if fewest == most else f'{fewest} to {most}'} wordings "
-            "of the prompts; its interval allows for other wordings, and is wide where these few "
-            "disagree."
+            f"of the prompts; its interval allows for other wordings{unless}, and is wide where "
+            "these few disagree."
         )
 
     def named(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:

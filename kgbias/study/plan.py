@@ -489,7 +489,7 @@ def _about(
             if about and options.get("format") == STORIES and _makes(run) != "stories":
                 if "runs" in entry or not any(_makes(other) == "stories" for other in runs):
                     raise DataError(f"{path}: {STORIES} is of stories: {run.run!r} has none")
-                continue  # others have
+                continue  # it is about the study's runs of stories
             if about:
                 file = folder / str(options.pop("path", f"triples.{options.get('format', 'csv')}"))
                 _format(path, file, options.get("format"))

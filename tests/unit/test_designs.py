@@ -3,6 +3,7 @@
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -257,6 +258,35 @@ def test_the_report_says_how_many_wordings_are_behind_a_mean(store: SQLiteStore)
     said = arm.wordings(GROUPS[0].category, "toxicity")
     assert said.startswith("Behind each mean are 2 wordings of the prompts; its interval allows")
     assert arm.wordings("no such category", "toxicity") == ""
+
+
+@pytest.mark.parametrize(
+    ("places", "said"),
+    [
+        ([[0, 0], [0]], ""),
+        (
+            [[0, 1], [0]],
+            "are 1 to 2 wordings of the prompts; its interval allows for other "
+            "wordings if it has several, and",
+        ),
+        (
+            [[0, 1], [1, 0]],
+            "are 2 wordings of the prompts; its interval allows for other wordings, and",
+        ),
+    ],
+)
+def test_a_mean_of_one_wording_allows_for_no_other(
+    store: SQLiteStore, places: list[list[int]], said: str
+) -> None:
+    (arm,) = RunData(crawled(store)).arms
+    design = SimpleNamespace(levels={"wordings": np.array([0, 1])})
+    samples = iter(
+        SimpleNamespace(design=design, places=np.array(own), values=own) for own in places
+    )
+    draws = SimpleNamespace(asked=lambda *_: SimpleNamespace(sample=next(samples)))
+    arm.whole.__dict__["draws"] = draws
+    found = arm.wordings(GROUPS[0].category, "toxicity")
+    assert (said in found) if said else found == ""
 
 
 def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLiteStore) -> None:
