@@ -1,4 +1,4 @@
-"""What docs/architecture.md promises of the code: imports run one way, and modules are small."""
+"""What docs/architecture.md promises of the code: imports run one way, and in layers."""
 
 import ast
 import re
@@ -12,16 +12,10 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 MODULES = sorted((ROOT / "kgbias").rglob("*.py"))
-MOST_LINES = 800
-MOST = {  # what scripts/house.py counts: a ceiling that comes down
-    "files": 390,
-    "files of at most 60 lines": 5,
-    "longest import chain": 19,
+RULES = {  # of what scripts/house.py counts, what a reader relies on
     "imports that run back up": 0,
     "circles, TYPE_CHECKING counted": 0,
     "bases of a class, at most": 3,
-    "modules at the root": 6,
-    "options": 424,  # and the settings, which kgbias.toml and --set give
 }
 
 
@@ -73,19 +67,14 @@ def test_every_folder_has_its_place() -> None:
     modules = {path.stem for path in (ROOT / "kgbias").glob("*.py")} - {"__init__", "__main__"}
     assert folders | modules == {name for layer in HOUSE.layers() for name in layer}
     (tree,) = re.findall(r"^    kgbias/\n(?:    .+\n)+", DOC, re.MULTILINE)
-    assert len(tree.splitlines()) <= 25
     for name in folders:
         assert f" {name}/" in tree
 
 
-def test_modules_are_small() -> None:
-    lines = {path: len(path.read_text("utf-8").splitlines()) for path in MODULES}
-    assert {path: n for path, n in lines.items() if n > MOST_LINES} == {}
-
-
-def test_the_house_does_not_grow() -> None:
+def test_the_rules_of_the_house_hold() -> None:
+    """Layers can be read in order, without circles; a class says by itself what it does."""
     found = HOUSE.figures()
-    assert {name: found[name] for name, most in MOST.items() if found[name] > most} == {}
+    assert {name: found[name] for name, most in RULES.items() if found[name] > most} == {}
 
 
 def test_imports_that_run_back_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
