@@ -168,7 +168,7 @@ MATCH (run:Run {{uid: $run}})
 CALL (run) {{ OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
        WITH DISTINCT run, n WHERE n IS NOT NULL AND NOT {_statement_stays("n")}
        RETURN collect(n) AS statements }}
-CALL {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
+CALL () {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
 FOREACH (n IN statements + names | DETACH DELETE n)"""
 _UNSEED = """
 MATCH (run:Run {uid: $run})-[s:SEEDED]->(g:SocialGroup)
@@ -275,7 +275,7 @@ class Keeping(Crawls, Findings):
                 self.write((_UNNAME, given))
                 continue
             self.write_alone(
-                f"{match} CALL {{ WITH n DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
+                f"{match} CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
                 **given,
             )
         last = [(f"{match} DETACH DELETE n", given) for match in _LAST.values()]
@@ -287,7 +287,7 @@ class Keeping(Crawls, Findings):
             for edge in shape.indexed():
                 self.write_alone(
                     f"MATCH ()-[e:{edge.type} {{run: $name}}]->() "
-                    f"CALL {{ WITH e DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
+                    f"CALL (e) {{ DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
                     name=row["name"],
                 )
 
