@@ -9,8 +9,7 @@
 
 MATCH (o:Object)
 WHERE size([(o)<-[:STEREOTYPE]-() | 1]) > 1
-CALL {
-    WITH o
+CALL (o) {
     MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g:SocialGroup)
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability

@@ -10,8 +10,7 @@
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, least: 2, limit: 50}
 
 MATCH (g:SocialGroup)
-CALL {
-    WITH g
+CALL (g) {
     MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability

@@ -11,8 +11,7 @@
 MATCH ()-[any:ABOUT {run: $run}]->()
 WITH any LIMIT 1
 MATCH (g:SocialGroup)
-CALL {
-    WITH g
+CALL (g) {
     MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability

@@ -13,7 +13,7 @@ import click
 import kgbias
 from kgbias.cli.command import Command
 from kgbias.cli.options import store_option
-from kgbias.errors import KgbiasError, MissingExtra, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, UsageError, no_such
 from kgbias.evidence.joint import ARE_BELIEVED, telling
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.ids import normalise
@@ -56,9 +56,21 @@ def server(study: kgbias.Study) -> Any:
     """The server of a study, an `mcp.server.MCPServer`. Its tools must be called in the thread that
     opened the study."""
     from mcp.server import MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
     from mcp_types import ToolAnnotations
 
-    made = MCPServer(
+    class Server(MCPServer):
+        """A server that refuses arguments which a tool does not have: the library drops them, and
+        an agent that misspells a filter would take what it gets for filtered."""
+
+        async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+            there = {tool.name: tool.input_schema["properties"] for tool in await self.list_tools()}
+            for argument in arguments:
+                if name in there and argument not in there[name]:
+                    raise ToolError(no_such("argument", argument, there[name], f" of {name}"))
+            return await super().call_tool(name, arguments, context)
+
+    made = Server(
         "kgbias",
         version=__version__,
         instructions=(
@@ -103,6 +115,7 @@ def _answering(tool: Callable[..., Answer], study: kgbias.Study) -> Callable[...
 
 
 Name = Annotated[str | None, "name of the run; the newest if absent"]
+Group = Annotated[str | None, "only about this group"]
 Limit = Annotated[int, f"rows at most, 1 to {_MOST}"]
 
 
@@ -156,7 +169,7 @@ def _groups(
 def _statements(
     study: kgbias.Study,
     run: Name = None,
-    group: Annotated[str | None, "only about this group"] = None,
+    group: Group = None,
     words: Annotated[str | None, "only statements that hold this text, in any case"] = None,
     limit: Limit = 25,
 ) -> Answer:
@@ -208,18 +221,25 @@ def _sources(
     }
 
 
-def _beliefs(study: kgbias.Study, run: Name = None, limit: Limit = 25) -> Answer:
+def _beliefs(
+    study: kgbias.Study, run: Name = None, group: Group = None, limit: Limit = 25
+) -> Answer:
     """List what the model's probabilities show that it believes about groups, the strongest first:
     the lift in bits with its 95% interval and corrected p-value, over several names of the group.
     A statement that is not listed was not shown to be believed, which is not the same as not
     believed. Only for a run that `kgbias evidence` probed."""
     _check(limit)
     own = study.run(run)
+    wanted = own.stored.group(group).name if group else None
     rows = own.evidence()
     held = telling([row for row in rows if row.verdict in ARE_BELIEVED], len(rows))
     records = dict(zip(((row.arm, row.id) for row in rows), rows.records(), strict=True))
     # A sentence cut in two ways is one belief.
-    found = [records[row.arm, row.id] | {"said": row.times} for row in held]
+    found = [
+        records[row.arm, row.id] | {"said": row.times}
+        for row in held
+        if wanted is None or row.group == wanted
+    ]
     floor = own.evidence_floor()
     return {
         "believed": len(found),

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import SubElement
 
 from kgbias.export.content import Content
 from kgbias.graph.types import TripleView, node_id
@@ -17,9 +18,25 @@ def write_graphml(content: Content, path: Path) -> None:
 
 
 def write_gexf(content: Content, path: Path) -> None:
-    import networkx as nx
+    """Write GEXF 1.3, with the predicate as each edge's label and kind: Gephi merges edges between
+    the same nodes that have no kind. The weight is the number of times it was said."""
+    from networkx.readwrite.gexf import GEXFWriter
 
-    nx.write_gexf(_clean(content), path)
+    graph = _clean(content)
+    kinds = {}
+    for _, _, data in graph.edges(data=True):
+        data["label"] = data["predicate"]
+        own = f" {data['arm']}" if content.of_arms else ""
+        kinds[data["id"]] = data["predicate"] + own
+        data["weight"] = data["count"]
+    writer = GEXFWriter(version="1.3")
+    writer.add_graph(graph)
+    meta = writer.xml.find("meta")
+    SubElement(meta, "description").text = graph.graph["warning"]
+    for edge in writer.xml.iter("edge"):  # networkx has no place for it
+        edge.set("kind", kinds[edge.get("id")])
+    with path.open("wb") as file:
+        writer.write(file)
 
 
 def _clean(content: Content) -> Any:

@@ -112,14 +112,15 @@ class _Files:
     def readme(self, content: Content) -> str:
         labels = [n.label for n in shape.NODES]
         ends = [(e.type, *pair) for e in shape.EDGES for pair in e.ends]
+        # Since Neo4j 2026.05 a file is named with its folder.
         command = " \\\n    ".join(
             [
                 "neo4j-admin database import full neo4j",
                 "--multiline-fields=true",
                 "--array-delimiter=U+001F",
-                *(f"--nodes={n}={self._nodes[n].name}" for n in labels if n in self._nodes),
+                *(f"--nodes={n}=./{self._nodes[n].name}" for n in labels if n in self._nodes),
                 *(
-                    f"--relationships={e[0]}={self._edges[e].name}"
+                    f"--relationships={e[0]}=./{self._edges[e].name}"
                     for e in ends
                     if e in self._edges
                 ),
@@ -127,7 +128,8 @@ class _Files:
         )
         return (
             "\n".join(content.heading) + f"\n\nWritten by kgbias {__version__}. To load these "
-            "files into an empty Neo4j 5 database, stop the server and, in this folder, run:"
+            "files into an empty database of Neo4j 5.26 or later, stop the server and, in this "
+            "folder, run:"
             f"\n\n{command}\n"
         )
 

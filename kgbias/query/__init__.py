@@ -3,6 +3,7 @@
 from kgbias.query.library import (
     FORMATS,
     NamedQuery,
+    browser_parameters,
     load_query,
     query_names,
     write_favourites,
@@ -13,6 +14,7 @@ from kgbias.query.vocabulary import unknown_words
 __all__ = [
     "FORMATS",
     "NamedQuery",
+    "browser_parameters",
     "load_query",
     "query_names",
     "unknown_words",

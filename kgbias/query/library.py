@@ -32,6 +32,8 @@ _KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in
 _NEEDS = re.compile(r"\(needs ([^)]*)\)")
 _EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
 _CRAWLED = frozenset("STEREOTYPE SUBJECT PREDICATE OBJECT NAME_OF IN".split())
+_PARAMS = re.compile(r"^//.*:params \{(.*)\}$", re.MULTILINE)
+_GIVEN = re.compile(r'(\w+): ("[^"]*"|[^,]+)')
 _NEWEST = "the newest"
 _EVERY = ("every arm", "every group", "every model", "every benchmark", "every category")
 _GROUPS = ("group", "other")  # parameters that name a group
@@ -221,17 +223,42 @@ _FOLDER = "kgbias"
 _WHEN = (2026, 1, 1, 0, 0, 0)  # the same library gives the same file
 
 
+def browser_parameters() -> str:
+    """The line for Neo4j Browser that gives every parameter of the library a value, from the lines
+    in the headers of the queries: with it, each of them runs as it stands. A parameter that one
+    query must have and another may leave out has a value."""
+    found: dict[str, str] = {}
+    for name in query_names():
+        text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
+        given = _PARAMS.search(text)
+        assert given is not None, name
+        for parameter, value in _GIVEN.findall(given[1]):
+            if found.get(parameter, "null") == "null":
+                found[parameter] = value
+    return f":params {{{', '.join(f'{name}: {value}' for name, value in sorted(found.items()))}}}"
+
+
 def write_favourites(path: Path) -> None:
-    """Write every query file of the library to a zip. Dropped onto Neo4j Browser, it becomes a
-    folder of saved queries, named by their first lines."""
+    """Write every query file of the library to a zip, and the line that sets their parameters.
+    Dropped onto Neo4j Browser, it becomes a folder of saved queries, named by their first lines."""
     with (
         whole_file(path, ".zip") as whole,
         zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as file,
     ):
+        saved = {"_parameters": browser_parameters()}
         for name in query_names():
-            entry = zipfile.ZipInfo(f"{_FOLDER}/{name}.cypher", _WHEN)
-            text = resource("cypher", f"{name}.cypher").read_text("utf-8")
-            file.writestr(entry, text, zipfile.ZIP_DEFLATED)
+            saved[name] = resource("cypher", name + _SUFFIX).read_text("utf-8")
+        for name, text in saved.items():
+            entry = zipfile.ZipInfo(f"{_FOLDER}/{name}{_SUFFIX}", _WHEN)
+            # The Browser's list shows about 25 letters of the first line.
+            file.writestr(entry, f"// {_title(name)}\n{text}", zipfile.ZIP_DEFLATED)
+
+
+def _title(name: str) -> str:
+    """The name of a saved query."""
+    if name == "_parameters":
+        return "Parameters: run this first"
+    return name.replace("_", " ").capitalize()
 
 
 _WIDEST = 60  # characters of a cell in a table

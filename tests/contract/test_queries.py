@@ -501,7 +501,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "shared_stereotypes",
-        {"least": 1.75},
+        {"least_dds": 1.75},
         [("peoples", "love songs", "two", 1.75, 0.75, ["Orcs"])],
     ),
     (
@@ -679,7 +679,8 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
         query = load_query(name)
         given = {p.name: p.default for p in query.parameters} | {
             "group": "Elves", "other": "Orcs", "predicate": "love", "object": "songs",
-            "run": "middle", "limit": 9, "least": 1, "regard": 0.0, "verdict": "believed",
+            "run": "middle", "limit": 9, "least": 1, "least_words": 1, "least_dds": 0.0,
+            "regard": 0.0, "verdict": "believed",
         }  # fmt: skip
         assert middle.query(query.text, given) == middle.query(query.text, given, names=query.kinds)
 

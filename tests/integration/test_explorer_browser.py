@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import kgbias
 from kgbias.cli import cli
 from kgbias.explore import write_explorer
 from kgbias.graph.recorded import Heard, Held, Mark, Stereotype, StereotypeTable
@@ -292,6 +293,33 @@ def test_exports_hold_what_is_selected(page_of: Callable[..., Window], store: SQ
     )
     found = store.query(page.inner_text("#cypher"), {})
     assert len(found.rows) == len(lines)
+
+
+def test_what_xml_cannot_hold_breaks_no_picture_or_graph(chromium: Any, tmp_path: Path) -> None:
+    table, path = tmp_path / "s.csv", tmp_path / "e.html"
+    rows = "Women,love,music,3\nWomen,fear,music,1\nMen,love,non \uffff char\nMen,fear,music,2\n"
+    table.write_text(f"group,predicate,object,count\n{rows}", encoding="utf-8")
+    with kgbias.open(tmp_path / "k.db") as study:
+        study.import_file(table, name="r").explore().save(path)
+    window = Window(chromium, path)
+    window.page.click("#export summary")
+    picture = ElementTree.fromstring(window.saved("#save-svg"))
+    assert {"Women", "Men"} <= {t.text for t in picture.iter(f"{SVG}text")}
+    assert window.saved("#save-png").startswith(b"\x89PNG")
+    graph = ElementTree.fromstring(window.saved("#save-gexf"))
+    space = {"g": "http://gexf.net/1.3"}
+    assert "hurtful" in (graph.findtext("g:meta/g:description", namespaces=space) or "")
+    labels = {n.get("id"): n.get("label") for n in graph.iterfind(".//g:node", space)}
+    assert sorted(labels.values()) == ["Men", "Women", "music", "non   char"]  # type: ignore[type-var]
+    edges = {
+        (labels[e.get("source")], e.get("kind"), labels[e.get("target")], e.get("weight"))
+        for e in graph.iterfind(".//g:edge", space)
+    }
+    assert edges == {
+        ("Women", "love", "music", "3"), ("Women", "fear", "music", "1"),
+        ("Men", "love", "non   char", "1"), ("Men", "fear", "music", "2"),
+    }  # fmt: skip
+    assert not window.complaints
 
 
 def test_the_command_of_a_selection_is_one_that_kgbias_takes(

@@ -22,10 +22,12 @@ from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     GroupScore,
+    Metric,
     NodePlace,
     ProbedEdge,
     Probing,
     Run,
+    Score,
     Topic,
     TopicModel,
 )
@@ -169,6 +171,8 @@ def test_the_script_runs_in_neo4j(
 def findings(store: SQLiteStore, run: Run) -> None:
     """Some of everything that can be found out about a run, evidence included."""
     first, second, *_ = store.triples(run.id)
+    scores = [Score(first.id, 0.5), Score(second.id, -0.25)]  # without parts, as most measures
+    store.save_scores(run.id, Metric("warmth", "rule", "1"), scores)
     topic = Topic("c", 0, ("words", TEXTS[0]), 1, 0.5, 0.75, given=TEXTS[1])
     about = tuple(
         sorted(

@@ -121,6 +121,10 @@ def test_an_agent_reads_a_store(small: str) -> None:
         ("query", {"name": "mst_negative"}, "most_negative"),
         ("query", {"name": "shared", "parameters": {"nothing": 1}}, "nothing"),
         ("ask", {"question": " "}, "empty"),
+        ("statements", {"groups": ["Women"]}, "no argument 'groups' of statements .*group"),
+        ("statements", {"contains": "kind"}, "choose from run, group, words, limit"),
+        ("query", {"name": "most_negative", "params": {"run": "small"}}, "parameters"),
+        ("beliefs", {"group": "Womn"}, "Women"),
     ],
 )
 def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: str) -> None:

@@ -9,6 +9,7 @@ from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
+from kgbias.query import browser_parameters
 from tests.neo4j_browser import Neo4jBrowser, library
 from tests.report_data import measured_run
 
@@ -40,4 +41,9 @@ def test_a_person_sees_a_group_as_a_picture(
     table = browser.newest.inner_text()
     assert "predicate" in table and "food" in table and "love" in table
     assert browser.page.evaluate("window.pwned") is None
+    browser.run(f"// Parameters\n{browser_parameters()}")
+    for name in ("shared", "lineage", "groups_by_effect"):
+        browser.run(library(name))
+        said = browser.newest.inner_text()
+        assert "Expected parameter" not in said and "ERROR" not in said, name
     browser.page.close()

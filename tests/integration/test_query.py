@@ -22,7 +22,7 @@ from kgbias.graph.cypher import QueryResult, with_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
 from kgbias.io.text import shown
-from kgbias.query import load_query, query_names, write_favourites, write_result
+from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import needs
 from tests.report_data import measured_run
 
@@ -199,14 +199,21 @@ def test_export_of_a_topic(store: SQLiteStore, run: Run) -> None:
 
 
 def test_the_library_is_written_as_saved_queries(tmp_path: Path) -> None:
-    """A zip with a .cypher file for each query, which Neo4j Browser names by its first line."""
+    """A zip with a .cypher file for each query, which Neo4j Browser names by its first line, and
+    one that gives all their parameters a value."""
     path = tmp_path / "queries.zip"
     assert CliRunner().invoke(query, ["--favourites", str(path)]).exit_code == 0
     with zipfile.ZipFile(path) as file:
-        assert file.namelist() == [f"kgbias/{name}.cypher" for name in query_names()]
-        for name in query_names():
-            text = file.read(f"kgbias/{name}.cypher").decode("utf-8")
-            assert text.startswith("// ") and load_query(name).text in text
+        texts = {name: file.read(name).decode("utf-8") for name in file.namelist()}
+    assert list(texts) == [f"kgbias/{name}.cypher" for name in ("_parameters", *query_names())]
+    titles = [text.splitlines()[0].removeprefix("// ") for text in texts.values()]
+    assert len(set(titles)) == len(titles) and max(map(len, titles[1:])) <= 25
+    given = texts["kgbias/_parameters.cypher"].replace("{", " ")
+    for name in query_names():
+        assert load_query(name).text in texts[f"kgbias/{name}.cypher"]
+        assert all(f" {p.name}: " in given for p in load_query(name).parameters)
+    page = Path(__file__).parents[2] / "docs" / "neo4j.md"
+    assert browser_parameters() in page.read_text("utf-8")
     first = path.read_bytes()
     write_favourites(path)
     assert path.read_bytes() == first

@@ -13,6 +13,7 @@ import networkx as nx
 import pytest
 from click.testing import CliRunner
 
+import kgbias
 from kgbias.cli.take import export
 from kgbias.errors import UsageError
 from kgbias.evidence.picture import MOST_EDGES
@@ -196,7 +197,7 @@ def test_hostile_text_in_graph_files(
     if name == "graphml":
         graph = nx.read_graphml(path, force_multigraph=True)
     elif name == "gexf":
-        graph = nx.read_gexf(path)
+        graph = nx.read_gexf(path, version="1.3")
     else:
         data = json.loads(path.read_text(encoding="utf-8"))
         graph = nx.node_link_graph(data, edges="edges")
@@ -208,6 +209,22 @@ def test_hostile_text_in_graph_files(
     ends = lambda texts: {t.replace("\r\n", "\n").replace("\r", "\n").strip() for t in texts}  # noqa: E731
     assert ends(found) == ends(expected)
     assert sum(d["count"] for *_, d in graph.edges(data=True)) == sum(t.count for t in triples)
+
+
+def test_gexf_keeps_statements_between_the_same_nodes_apart(tmp_path: Path) -> None:
+    """Gephi merges parallel edges without a kind, and shows an edge's label and weight."""
+    table = tmp_path / "s.csv"
+    table.write_text("group,predicate,object,count\nWomen,like,music,3\nWomen,fear,music,1\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        study.import_file(table, name="r").export(tmp_path / "g.gexf")
+    root = ElementTree.parse(tmp_path / "g.gexf").getroot()
+    space = {"g": "http://gexf.net/1.3"}
+    assert root.get("version") == "1.3"
+    assert CONTENT_WARNING in (root.findtext("g:meta/g:description", namespaces=space) or "")
+    edges = {
+        (e.get("kind"), e.get("label"), e.get("weight")) for e in root.iterfind(".//g:edge", space)
+    }
+    assert edges == {("like", "like", "3"), ("fear", "fear", "1")}
 
 
 def test_hostile_text_in_parquet(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> Neo4jStore:
 def test_an_old_server(monkeypatch: pytest.MonkeyPatch) -> None:
     old = Driver()
     old.agent = "Neo4j/4.2.19"
-    with pytest.raises(StoreError, match=r"runs Neo4j 4.2.19; kgbias needs 4.4 or later"):
+    with pytest.raises(StoreError, match=r"runs Neo4j 4.2.19; kgbias needs 5.23 or later"):
         opened(monkeypatch, old)
     recent = Driver()
     recent.agent = "Neo4j/2026.04.0"

@@ -237,7 +237,7 @@ const start = async () => {
   by("lasso-button").addEventListener("click", () => setLasso(!map.lasso));
   by("close-details").addEventListener("click", () => { closePanel(); set({ row: -1 }); });
   by("export").addEventListener("toggle", drawExports);
-  for (const [id, action] of [["save-svg", savePicture], ["save-png", savePixels], ["save-csv", saveTable], ["save-jsonl", saveLines]]) by(id).addEventListener("click", action);
+  for (const [id, action] of [["save-svg", savePicture], ["save-png", savePixels], ["save-gexf", saveGraph], ["save-csv", saveTable], ["save-jsonl", saveLines]]) by(id).addEventListener("click", action);
   by("copy-command").addEventListener("click", () => copy(by("command").textContent, "The command"));
   by("copy-cypher").addEventListener("click", () => copy(by("cypher").textContent, "The query"));
   by("copy-link").addEventListener("click", () => copy(location.href, "The link"));

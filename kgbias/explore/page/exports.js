@@ -23,7 +23,11 @@ const savePixels = async () => {
   if (!file) return;
   const image = new Image(), scale = Math.max(1, Math.min(3, 4000 / file.width));
   image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(file.text)}`;
-  await image.decode();
+  try {
+    await image.decode();
+  } catch {
+    return announce("This browser could not turn the picture into pixels: save it as SVG.");
+  }
   const canvas = make("canvas");
   canvas.width = file.width * scale;
   canvas.height = file.height * scale;
@@ -71,6 +75,32 @@ function* table() {
   if (!names) yield cells(["group"]);
 }
 function* jsonLines() { for (const entry of records()) yield `${JSON.stringify(entry)}\n`; }
+
+// The rows as GEXF 1.3. Gephi merges edges between the same nodes unless their kinds differ.
+const xml = (text) => plain(text).replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
+function* gexf() {
+  const nodes = new Map(), columns = ["run", "arm", "count", ...about.measures.map((m) => m.name)];
+  const nodeOf = (kind, label) => {
+    const key = `${kind} ${label}`;
+    if (!nodes.has(key)) nodes.set(key, { id: nodes.size, kind, label });
+    return nodes.get(key).id;
+  };
+  for (const { group, object } of records()) { nodeOf("group", group); nodeOf("object", object); }
+  const type = (name) => (name === "run" || name === "arm" ? "string" : name === "count" ? "long" : "double");
+  const attribute = (name, kind) => `<attribute id="${xml(name)}" title="${xml(name)}" type="${kind}"/>`;
+  yield `<?xml version="1.0" encoding="UTF-8"?>\n<gexf xmlns="http://gexf.net/1.3" version="1.3">\n<meta><creator>kgbias</creator><description>${xml(by("warning-words").textContent)}</description></meta>\n<graph defaultedgetype="directed">\n`;
+  yield `<attributes class="node">${attribute("kind", "string")}</attributes>\n<attributes class="edge">${columns.map((name) => attribute(name, type(name))).join("")}</attributes>\n<nodes>\n`;
+  for (const { id, kind, label } of nodes.values()) yield `<node id="${id}" label="${xml(label)}"><attvalues><attvalue for="kind" value="${kind}"/></attvalues></node>\n`;
+  yield "</nodes>\n<edges>\n";
+  let id = 0;
+  for (const entry of records()) {
+    const kind = about.sources.length > 1 ? `${entry.predicate} ${entry.run} ${entry.arm}` : entry.predicate;
+    const values = columns.filter((name) => entry[name] !== null && entry[name] !== undefined && !Number.isNaN(entry[name]));
+    yield `<edge id="${id++}" source="${nodeOf("group", entry.group)}" target="${nodeOf("object", entry.object)}" kind="${xml(kind)}" label="${xml(entry.predicate)}" weight="${entry.count}"><attvalues>${values.map((name) => `<attvalue for="${xml(name)}" value="${xml(String(entry[name]))}"/>`).join("")}</attvalues></edge>\n`;
+  }
+  yield "</edges>\n</graph>\n</gexf>\n";
+}
+const saveGraph = () => save(fileName("gexf"), "application/xml", parted(gexf()));
 const saveTable = () => save(fileName("csv"), "text/csv", ["\ufeff", ...parted(table())]);
 const saveLines = () => save(fileName("jsonl"), "application/jsonl", parted(jsonLines()));
 

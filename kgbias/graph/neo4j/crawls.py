@@ -276,12 +276,12 @@ def generation(run_id: str, row: Row) -> Generation:
 
 
 def _scores(row: Row) -> dict[str, Score]:
-    return {
-        s["measure"]: Score(
-            row["uid"], s["value"], s["label"], dict(zip(s["names"], s["parts"], strict=True))
-        )
-        for s in sorted(row["scores"], key=lambda s: s["measure"])
-    }
+    found = {}
+    for s in sorted(row["scores"], key=lambda s: s["measure"]):
+        # neo4j-admin imports an empty list as no property.
+        parts = dict(zip(s["names"] or (), s["parts"] or (), strict=True))
+        found[s["measure"]] = Score(row["uid"], s["value"], s["label"], parts)
+    return found
 
 
 _STATED = """

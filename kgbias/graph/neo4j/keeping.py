@@ -35,7 +35,7 @@ _OF_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 
 _SAID = """
 MATCH (run:Run {uid: $run})
-CALL { WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RETURN t
+CALL (run) { MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RETURN t
        UNION MATCH (t:Triple) WHERE t.uid IN $read RETURN t }
 WITH DISTINCT run, t"""
 
@@ -45,10 +45,10 @@ def _part(label: str, held: str) -> str:
     edge, uid = label.upper(), f"{label.lower()}_uid"
     return f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{edge}]->(n)
+CALL (run) {{ MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{edge}]->(n)
                RETURN n
        UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
-       UNION WITH run MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
+       UNION MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{held}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
@@ -72,19 +72,19 @@ WITH DISTINCT run, n""",
     "Predicate": _part("Predicate", ""),
     "Name": """
 MATCH (run:Run {uid: $run})
-CALL { WITH run MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n
-       UNION WITH run MATCH (run)-[:SEEDED]->(g)<-[:NAME_OF]-(n)
+CALL (run) { MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n
+       UNION MATCH (run)-[:SEEDED]->(g)<-[:NAME_OF]-(n)
                       WHERE NOT EXISTS { (g)<-[:SEEDED]-(o:Run) WHERE o <> run } RETURN n }
 WITH DISTINCT run, n
 WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
     "Statement": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
-       UNION WITH run MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
-       UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
+CALL (run) {{ MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
+       UNION MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
+       UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
                       RETURN n
        UNION MATCH (t:Triple)-[:STATES]->(n) WHERE t.uid IN $read RETURN n
-       UNION WITH run {_OF_SETS}(n:Statement) RETURN n }}
+       UNION {_OF_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""
 MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
@@ -92,17 +92,17 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TEST}
     OR EXISTS {{ (n)<-[:FOUND]-(:TopicModel)<-[:MODELLED_BY]-(o:Run) WHERE o <> run }})""",
     "Category": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)-[s:SEEDED]->() MATCH (n:Category {{name: s.category}}) RETURN n
-       UNION WITH run MATCH (run)-[:TESTED]->(:SofaResult)-[:SCORES]->(n:Category) RETURN n }}
+CALL (run) {{ MATCH (run)-[s:SEEDED]->() MATCH (n:Category {{name: s.category}}) RETURN n
+       UNION MATCH (run)-[:TESTED]->(:SofaResult)-[:SCORES]->(n:Category) RETURN n }}
 WITH DISTINCT run, n
 WHERE NOT (EXISTS {{ (n)<-[:SCORES]-(x:SofaResult) WHERE {_TEST_STAYS} }}
     OR EXISTS {{ (o:Run)-[:SEEDED {{category: n.name}}]->() WHERE o <> run }})""",
     "SocialGroup": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
-       UNION WITH run MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
+CALL (run) {{ MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
+       UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
                             -[:SUBJECT]->(n:SocialGroup) RETURN n
-       UNION WITH run {_OF_SETS}(n:SocialGroup) RETURN n }}
+       UNION {_OF_SETS}(n:SocialGroup) RETURN n }}
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_ASKED}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
@@ -147,8 +147,8 @@ WHERE NOT EXISTS {{ (n)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}""",
 _LAST = {
     "Model": f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run MATCH (run)-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]->(n:Model) RETURN n
-       UNION WITH run MATCH (run)-[:TESTED]->()-[:OF]->(n:Model) RETURN n }}
+CALL (run) {{ MATCH (run)-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]->(n:Model) RETURN n
+       UNION MATCH (run)-[:TESTED]->()-[:OF]->(n:Model) RETURN n }}
 WITH DISTINCT run, n
 WHERE NOT (EXISTS {{ (n)<-[:OF|PROBED_WITH|PUT_TO|BELIEVED_BY]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[:READ_BY]-() }}
@@ -165,10 +165,10 @@ _FORGET_SPECS = "MATCH (x:Spec) WHERE NOT EXISTS { MATCH (:Model {uid: x.uid}) }
 # Names and the statements probed after them lead to each other, so they go together.
 _UNNAME = f"""
 MATCH (run:Run {{uid: $run}})
-CALL {{ WITH run OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
+CALL (run) {{ OPTIONAL MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(n)
        WITH DISTINCT run, n WHERE n IS NOT NULL AND NOT {_statement_stays("n")}
        RETURN collect(n) AS statements }}
-CALL {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
+CALL () {{ {_ALONE["Name"]} RETURN collect(n) AS names }}
 FOREACH (n IN statements + names | DETACH DELETE n)"""
 _UNSEED = """
 MATCH (run:Run {uid: $run})-[s:SEEDED]->(g:SocialGroup)
@@ -275,7 +275,7 @@ class Keeping(Crawls, Findings):
                 self.write((_UNNAME, given))
                 continue
             self.write_alone(
-                f"{match} CALL {{ WITH n DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
+                f"{match} CALL (n) {{ DETACH DELETE n }} IN TRANSACTIONS OF {BATCH} ROWS",
                 **given,
             )
         last = [(f"{match} DETACH DELETE n", given) for match in _LAST.values()]
@@ -287,7 +287,7 @@ class Keeping(Crawls, Findings):
             for edge in shape.indexed():
                 self.write_alone(
                     f"MATCH ()-[e:{edge.type} {{run: $name}}]->() "
-                    f"CALL {{ WITH e DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
+                    f"CALL (e) {{ DELETE e }} IN TRANSACTIONS OF {BATCH} ROWS",
                     name=row["name"],
                 )
 

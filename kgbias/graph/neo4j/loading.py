@@ -30,10 +30,10 @@ _NODES = {
 # once. If one is gone by then, the places of the others would shift, so nothing is created (see
 # `Incomplete`).
 _OBJECTS = """
-CALL {{
+CALL () {{
     UNWIND split($groups, ' ') AS uid MATCH (g:SocialGroup {{uid: uid}}) RETURN collect(g) AS groups
 }}
-CALL {{
+CALL () {{
     UNWIND split($predicates, ' ') AS uid MATCH (p:Predicate {{uid: uid}})
     RETURN collect(p) AS predicates
 }}

@@ -44,7 +44,7 @@ UNWIND $rows AS row
 MERGE (g:SocialGroup {uid: row.uid}) ON CREATE SET g.name = row.name
 WITH r, row, g, [v IN row.variants WHERE NOT v IN coalesce(g.variants, [])]
     + coalesce(g.variants, []) AS names
-CALL { WITH names UNWIND names AS n WITH n ORDER BY n RETURN collect(n) AS sorted }
+CALL (names) { UNWIND names AS n WITH n ORDER BY n RETURN collect(n) AS sorted }
 SET g.variants = sorted
 MERGE (c:Category {name: row.category})
 MERGE (g)-[:IN_CATEGORY]->(c)
@@ -54,8 +54,7 @@ SET s.category = row.category"""
 # Goes over the run three times: outcomes are counted together before they are told apart, and
 # nothing that an import lacks is looked up.
 _SUMMARIES = """
-CALL {
-    WITH run
+CALL (run) {
     MATCH (g:Generation)-[:IN]->(run)
     WHERE g.strategy <> 'reading'
     WITH g.outcome AS outcome, g.attempt > 0 AS again, count(*) AS times
@@ -67,14 +66,12 @@ CALL {
            sum(CASE outcome WHEN 'failed' THEN times ELSE 0 END) AS failed,
            sum(CASE WHEN again THEN times ELSE 0 END) AS resampled
 }
-CALL {
-    WITH run
+CALL (run) {
     MATCH (g:Generation)-[:IN]->(run)
     MATCH (g)-[y:YIELDED]->(t:Triple)
     RETURN count(DISTINCT t) AS triples, sum(y.count) AS statements
 }
-CALL {
-    WITH run
+CALL (run) {
     MATCH (g:Generation)-[:IN]->(run)
     WHERE g.answer_key <> ''
     WITH DISTINCT g.answer_key AS key
@@ -89,7 +86,7 @@ ORDER BY run.seq
 
 _FORGET_STEREOTYPES = f"""
 MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
-CALL {{ WITH s DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
+CALL (s) {{ DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
 _TONED = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
@@ -100,8 +97,7 @@ _SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
 _DERIVE = """
 MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
 WITH run, t, n.arm AS arm, sum(y.count) AS count
-CALL {{
-    WITH run, t, arm, count
+CALL (run, t, arm, count) {{
     MATCH (t)-[:SUBJECT]->(g:SocialGroup)
     MATCH (t)-[:PREDICATE]->(p:Predicate)
     MATCH (t)-[:OBJECT]->(o:Object)

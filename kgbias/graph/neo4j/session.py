@@ -27,7 +27,7 @@ Statement = tuple[str, Row]  # a query and its parameters
 BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
-_OLDEST = (4, 4)
+_OLDEST = (5, 23)  # the first with CALL (variable) { ... }
 _INDEXES_VECTORS = (5, 18)
 
 
@@ -300,7 +300,7 @@ class Neo4jSession:
         version = self._driver.get_server_info().agent.removeprefix("Neo4j/")
         self._version = tuple(int(n) for n in version.split(".")[:2] if n.isdigit())
         if self._version and self._version < _OLDEST:
-            raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 4.4 or later")
+            raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 5.23 or later")
 
     def _explained(self, error: Exception) -> StoreError:
         code = getattr(error, "code", "") or ""

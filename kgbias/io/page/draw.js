@@ -37,8 +37,8 @@ const onWidth = (element, action) => {
 };
 const number = (n) => n.toLocaleString("en");
 const plural = (n, word) => `${number(n)} ${word}${n === 1 ? "" : "s"}`;
-// Characters that reverse or hide a line become spaces, for text without an element of its own.
-const plain = (text) => text.replace(/[\p{Cc}\p{Cf}]/gu, " ");
+// Characters that reverse or hide a line, and those that XML cannot hold, become spaces, for text without an element of its own.
+const plain = (text) => text.replace(/[\p{Cc}\p{Cf}\p{Cs}\ufffe\uffff]/gu, " ");
 const short = (text, limit) => {
   const letters = [...plain(text)];
   return letters.length > limit ? `${letters.slice(0, limit - 1).join("").trimEnd()}…` : letters.join("");
