@@ -75,7 +75,7 @@ class Keyness:
         log_odds: [g, f], shrunken by the prior; above 0, the group has the feature more often.
         p: [g, f], exact and two-sided: twice the smaller tail, at most 1.
         q: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg 1995).
-        any: of no group differing from the others in any feature.
+        any: the p-value of no group differing from the others in any feature.
         floor: the mean number of q-values of at most 0.05 in tables dealt anew.
     """
 
@@ -113,9 +113,10 @@ def measure_keyness(table: FeatureTable, *, deals: int = DEALS, seed: int = 0) -
         reached += float(dealt.min(initial=1.0)) <= least + 1e-12
         beyond += int((dealt <= LEVEL).sum())
     floor = beyond / deals if deals else float("nan")
-    return Keyness(
-        counts, sizes, _log_odds(counts, sizes), p, q, (reached + 1) / (deals + 1), floor
-    )
+    # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
+    # comes near.
+    any = min((reached + 1) / (deals + 1), table.groups * least)
+    return Keyness(counts, sizes, _log_odds(counts, sizes), p, q, any, floor)
 
 
 def _log_odds(counts: Ints, sizes: Ints) -> Floats:
