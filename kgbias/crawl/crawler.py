@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
-from kgbias.crawl.parse import JSON_TOKENS, as_text, read_answer, schema
+from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, schema
 from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
@@ -88,6 +88,11 @@ def few_well_formed(
         return None
     reason = max(reasons, key=lambda name: reasons[name], default="")
     most = f" (most often: {reason})" if reason else ""
+    if reason == NO_TEXT and form == "chat":
+        return (
+            f"only {answers - unparsable} of {answers} answers were well-formed: most had no text. "
+            "The model may only have thought, or the server may have kept the answer back"
+        )
     if form == "completion":
         remedies = ["--form chat if the model is made for chat"]
     else:

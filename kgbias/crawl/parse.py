@@ -12,6 +12,7 @@ read, so one parser judges all answers.
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import unescape
 from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists
@@ -21,6 +22,9 @@ from kgbias.graph.types import canonical_json
 from kgbias.language.words import FILTERS
 
 JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
+
+NO_TEXT = "no text"
+"""Why an answer without any text has no reading: the model said nothing, or only thought."""
 
 _FENCE = "```"
 
@@ -117,9 +121,20 @@ def read_answer(
             raise UsageError(no_such("filter", name, FILTERS))
         if FILTERS[name](text):
             return Reading("refused", name)
+    if not text.strip():
+        return Reading("unparsable", NO_TEXT)
+    text = _without_dots(unescape(text), subject, predicate or "")
     return _reader(reader).read(
         text, ended=finish != "length", predicate=predicate, subject=subject
     )
+
+
+def _without_dots(text: str, subject: str, predicate: str) -> str:
+    """The text without the dots of a prompt ("Men love ...") that the answer copied."""
+    if not subject or not predicate:
+        return text
+    begin = rf"({re.escape(subject)}\s+{re.escape(predicate)})\s*(?:\.{{2,5}}|…)\s*(?=\w)"
+    return re.sub(begin, r"\1 ", text, count=1, flags=re.IGNORECASE)
 
 
 def _reader(name: str) -> Reader:

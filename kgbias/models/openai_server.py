@@ -6,27 +6,57 @@ metadata, by which it is found again.
 """
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from kgbias.models.base import Abilities, Request
+from kgbias.models.base import Abilities, Notify, Request
 from kgbias.models.batches import Batches, Listed, State, field
 from kgbias.models.server import ServerModel
+from kgbias.models.thoughts import message_parts
 from kgbias.models.wire import (
     OPENAI,
+    Ended,
     Failure,
     Said,
     client_failure,
     count,
+    error_message,
     open_client,
     parsed,
     table,
+    without_system,
 )
 
-_EXTRA = ("top_k", "min_p")  # many servers know them, the official client does not
-# In this order: if a server refuses top_p together with a temperature, the temperature stays.
-_OPTIONAL = (*_EXTRA, "top_p", "temperature", "seed", "stop", "response_format")
+# Many servers know them, the official client does not.
+_EXTRA = ("top_k", "min_p", "chat_template_kwargs")
+_OPTIONAL = (
+    "chat_template_kwargs", "reasoning_effort", "top_k", "min_p",
+    # If a server refuses top_p together with a temperature, the temperature stays.
+    "top_p", "temperature", "seed", "stop", "response_format",
+)  # fmt: skip
+# How servers that have templates (vLLM, SGLang, llama.cpp) and those that do not (OpenAI, Ollama)
+# are asked for answers without thoughts.
+_WITHOUT_THOUGHTS = {"enable_thinking": False, "thinking": False}
+_LEAST_EFFORTS = ("none", "minimal", "low")
+# Reasons for which an answer ends, by what they mean, in lower case; any other is a full stop.
+_CUT = frozenset(
+    "length max_tokens max_output_tokens max_completion_tokens model_length token_limit"
+    " model_context_window_exceeded context_length_exceeded".split()
+)
+_WITHHELD = frozenset(
+    "content_filter content_filtered safety refusal recitation blocklist prohibited_content"
+    " guardrail_intervened".split()
+)
+_NO_SYSTEM = re.compile(
+    r"system (?:role|message|prompt|instruction)s? (?:is |are )?(?:not|un)"
+    r"|(?:not|n't|doesn.t) support[^.]{0,40}(?:system|developer)"
+    r"|roles? must alternate|(?:invalid|unknown|unsupported) role[^.]{0,20}system"
+    r"|developer instruction is not",
+    re.IGNORECASE,
+)
+_BROKEN_OFF = frozenset("error failed abort aborted network_error cancelled canceled".split())
 
 
 class OpenAIModel(ServerModel):
@@ -40,6 +70,13 @@ class OpenAIModel(ServerModel):
         batch="depends",
     )
     optional: ClassVar[Mapping[str, str]] = {name: name for name in _OPTIONAL}
+
+    def __init__(
+        self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
+    ) -> None:
+        super().__init__(model, url, concurrency, timeout, notify)
+        self._refused_efforts: set[str] = set()
+        self._takes_system = True
 
     def batches(self) -> "OpenAIBatches":
         """Batches at the server."""
@@ -57,8 +94,12 @@ class OpenAIModel(ServerModel):
             ),
             **request.truncation.as_dict(),
         }
-        if request.stop:
+        # A stop string would end a thought: what a model that thinks says is cut off here.
+        if request.stop and not self._thinks:
             parameters["stop"] = list(request.stop[:4])
+        if self._thinks and request.form == "chat":
+            parameters["chat_template_kwargs"] = _WITHOUT_THOUGHTS
+            parameters["reasoning_effort"] = self._effort
         if request.schema and "response_format" not in self._left_out:
             parameters.pop("stop", None)  # JSON has line breaks of its own
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
@@ -68,7 +109,8 @@ class OpenAIModel(ServerModel):
     def _body(self, request: Request, sent: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(request.prompt, str):
             return {"model": self._model, "prompt": request.prompt, **sent}
-        messages = [{"role": role, "content": text} for role, text in request.prompt]
+        said = request.prompt if self._takes_system else without_system(request)
+        messages = [{"role": role, "content": text} for role, text in said]
         return {"model": self._model, "messages": messages, **sent}
 
     async def _send(self, request: Request, sent: Mapping[str, Any]) -> tuple[bytes, str]:
@@ -83,12 +125,23 @@ class OpenAIModel(ServerModel):
     def failure(self, error: Exception) -> Failure | None:
         import openai
 
-        failure = client_failure(openai, error)
-        if failure and getattr(error, "code", None) == "content_filter":  # as Azure's says it
-            return failure._replace(withheld=True)
-        return failure
+        return client_failure(openai, error)
+
+    @property
+    def _effort(self) -> str:
+        """The least effort in thinking that the server was not heard to refuse."""
+        return next((e for e in _LEAST_EFFORTS if e not in self._refused_efforts), "")
 
     def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
+        if self._takes_system and _NO_SYSTEM.search(why):
+            self._takes_system = False
+            self._notify(f"{self._shown_url} takes no system role: the user says it instead")
+            return True
+        effort = sent.get("reasoning_effort")
+        if effort and effort in why and "reasoning" in why:
+            self._refused_efforts.add(effort)
+            if self._effort:
+                return True
         if "max_tokens" in sent and "max_completion_tokens" in why:
             self._limit_name = "max_completion_tokens"
             return True
@@ -96,28 +149,42 @@ class OpenAIModel(ServerModel):
 
     def _said(self, data: Any, request: Request) -> Said:
         choice = data["choices"][0]
-        reason, refused = choice.get("finish_reason"), None
+        reason, refused, thoughts = choice.get("finish_reason"), None, ""
         if request.form == "completion":
             text = choice["text"]
         else:
             refused = choice["message"].get("refusal")
-            text = choice["message"].get("content") or refused or ""
+            text, thoughts = message_parts(choice["message"])
+            text = text or refused or ""
         usage = table(data.get("usage"))
+        written = count(usage.get("completion_tokens"))
         details = {
             "endpoint": "completions" if request.form == "completion" else "chat",
             "served_model": data.get("model"),
             "fingerprint": data.get("system_fingerprint"),
             "finish_reason": reason,
+            "error": error_message(choice),
         }
-        withheld = reason == "content_filter" or bool(refused)
         return Said(
             text,
-            "refused" if withheld else "length" if reason == "length" else "stop",
+            "refused" if refused else self._ended(reason, written, request),
             count(usage.get("prompt_tokens")),
-            count(usage.get("completion_tokens")),
+            written,
             count(table(usage.get("completion_tokens_details")).get("reasoning_tokens")),
             details,
+            thoughts,
         )
+
+    def _ended(self, reason: Any, written: int, request: Request) -> Ended:
+        """How an answer ended, in our words. Where a server does not say, one that is as long as it
+        may be was cut off."""
+        why = str(reason or "").lower()
+        if why in _WITHHELD:
+            return "refused"
+        if why in _BROKEN_OFF:
+            return "error"
+        at_limit = not why and written >= request.max_tokens + self._room
+        return "length" if why in _CUT or at_limit else "stop"
 
 
 _ENDED = ("completed", "failed", "expired", "cancelled")

@@ -22,12 +22,16 @@ from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kgbias.errors import ModelError, UsageError
+from kgbias.io.text import duration
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
 from kgbias.models.spec import Spec
+from kgbias.models.thoughts import split_thought
 from kgbias.models.wire import (
+    MAX_WAIT,
     Api,
     Failure,
     Said,
+    failure_within,
     is_withheld,
     opening,
     parsed,
@@ -170,8 +174,15 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
+def _share(thought: str, text: str, tokens: int) -> int:
+    """How many of the tokens of an output were thoughts, by their share of its characters, where
+    the server does not say."""
+    return round(tokens * len(thought) / (len(thought) + len(text))) if thought else 0
+
+
 MAX_TEXT = 65_536  # characters kept of one answer
 TRIES = 6
+MAX_ALIKE = 8  # first requests that fail for one reason: then the others would too
 RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _BUSY = {429, 503, 529}
 _FATAL = {401, 403, 404}
@@ -234,8 +245,12 @@ class ServerModel:
         self._left_out: set[str] = set()  # parameters that this server refuses
         self._limit_name = "max_tokens"
         self._room = 0  # tokens for thinking, beyond the limit of an answer
+        self._thinks = False  # seen to think: then it is asked not to
+        self._speaks_at_once = False  # what looked like a thought without an end was none
         self._answered = False
         self._takes_format = False
+        self._last_failure = ""
+        self._failed_alike = 0
 
     # What a provider defines
 
@@ -291,7 +306,12 @@ class ServerModel:
     def learned(self) -> str:
         """What was learned about the server, as text: what it refuses, its name for the limit of an
         answer, and how much room for thinking it needs. Setting it adds what was learned before."""
-        known = {"left_out": sorted(self._left_out), "room": self._room, "limit": self._limit_name}
+        known = {
+            "left_out": sorted(self._left_out),
+            "room": self._room,
+            "limit": self._limit_name,
+            "thinks": self._thinks,
+        }
         return json.dumps(known)
 
     @learned.setter
@@ -300,6 +320,7 @@ class ServerModel:
         self._left_out.update(known["left_out"])
         self._room = max(self._room, known["room"])
         self._limit_name = known["limit"]
+        self._thinks |= known.get("thinks", False)
 
     def call(self, work: Callable[[Any], Awaitable[T]]) -> T:
         """The result of `work`, which is given the client. Ctrl-C cancels it."""
@@ -371,22 +392,29 @@ class ServerModel:
         for attempt in range(TRIES):
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
             sent, room = self.written(request), self._room
+            body, kind = b"", ""
             try:
                 async with self._gate:
                     body, kind = await self._send(request, sent)
+                failure = failure_within(parsed(body))
             except Exception as error:
                 failure = self.failure(error) or unforeseen(error)
+            if failure is not None:
                 why, code = self.told(failure), failure.code
                 if failure.withheld:
                     seconds = time.perf_counter() - began
                     return Completion("", "refused", seconds=seconds, details={"refusal": why})
                 if code in _REFUSED and self.adapt(why, sent):
                     continue
+                if failure.final:
+                    raise ModelError(why)
+                if failure.wait > MAX_WAIT:
+                    raise ModelError(f"{why}; it asks to wait {duration(failure.wait)}")
                 if code in _FATAL and not self._answered:
-                    raise ModelError(why + self.advice(code)) from None
+                    raise ModelError(why + self.advice(code))
                 if not code and not failure.late and not self._answered:
                     if attempt + 1 == TRIES // 2:
-                        raise ModelError(why) from None
+                        raise ModelError(why)
                 elif code and code not in RETRIED:
                     break
                 if code in _BUSY:
@@ -408,7 +436,17 @@ class ServerModel:
                     raise ModelError(f"{self._shown_url} is not an API: {why}")
             if attempt + 1 < TRIES:
                 await asyncio.sleep(wait)
+        self._end_if_alike(why)
         return Completion("", "error", seconds=time.perf_counter() - began, error=why)
+
+    def _end_if_alike(self, why: str) -> None:
+        """Raise ModelError if nothing was ever answered, and one request after another failed for
+        the same reason, whatever the numbers in it."""
+        alike = re.sub(r"\d+", "0", why)
+        self._failed_alike = self._failed_alike + 1 if alike == self._last_failure else 1
+        self._last_failure = alike
+        if not self._answered and self._failed_alike >= MAX_ALIKE:
+            raise ModelError(f"the first {MAX_ALIKE} requests all failed: {why}")
 
     def written(self, request: Request) -> dict[str, Any]:
         """The parameters of a request, except those that the server does not take."""
@@ -416,6 +454,8 @@ class ServerModel:
         return {name: value for name, value in sent.items() if name not in self._left_out}
 
     def told(self, failure: Failure) -> str:
+        if failure.within:
+            return f"the server answered with an error: {self.clean(failure.message)}"
         if failure.code:
             return f"the server answered {failure.code}: {self.clean(failure.message)}"
         if failure.late:
@@ -439,8 +479,8 @@ class ServerModel:
     def _thought_it_away(self, completion: Completion, room: int) -> bool:
         """Whether a model spent an answer's whole limit on thinking, and should be asked again with
         more room."""
-        spent = completion.details.get("thought_tokens", 0)
-        if completion.finish != "length" or completion.text.strip() or not spent:
+        thought = completion.details.get("thought_tokens") or completion.details.get("thought")
+        if completion.finish != "length" or completion.text.strip() or not thought:
             return False
         first, most = _ROOM
         if room == self._room and room < most:  # else another request taught us
@@ -469,24 +509,31 @@ class ServerModel:
             start = self._secrets.line(body[:4096].decode("utf-8", "replace"), 80)
             why = f"the server's answer is not a completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
-        text = self._secrets.clean(said.text)
+        chat = request.form == "chat"
+        cut = said.ended == "length" and chat and not self._speaks_at_once
+        text, thought, unfinished = split_thought(self._secrets.clean(said.text), cut=cut)
+        thought = self._secrets.clean("\n".join(filter(None, (said.thoughts, thought))))
+        self._thinks |= bool(thought) and chat
+        ended = "length" if unfinished and said.ended == "stop" else said.ended
         stops = () if "response_format" in sent else request.stop
         cuts = [text.index(stop) for stop in stops if stop in text]
         details: dict[str, Any] = {
             **{name: self._short(value) for name, value in said.details.items()},
-            "thought_tokens": said.thought,
+            "thought_tokens": said.thought or _share(thought, text, said.completion_tokens),
+            "thought": thought[:MAX_TEXT],
             "stop_in_text": bool(cuts),
             "response_format": "json_schema" if "response_format" in sent else "",
             "left_out": sorted(self._left_out),
         }
         if said.ended == "error":
-            why = f"the server ended the answer: {details.get('finish_reason')}"
+            why = self.clean(said.details.get("error") or details.get("finish_reason") or "")
+            why = f"the server broke off the answer: {why}"
             return Completion("", "error", seconds=seconds, error=why)
         if len(text) > MAX_TEXT:
             details["truncated"] = len(text)
         return Completion(
             text[: min([*cuts, MAX_TEXT])],
-            "stop" if said.ended == "length" and cuts else said.ended,
+            "stop" if ended == "length" and cuts else ended,
             said.prompt_tokens,
             said.completion_tokens,
             seconds,

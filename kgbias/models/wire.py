@@ -35,13 +35,16 @@ from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.io.text import storable
 from kgbias.models.base import Request
 
-_LONGEST_WAIT = 120.0
+MAX_WAIT = 600.0  # seconds; a server that asks for more is not waited for
+
+Ended = Literal["stop", "length", "refused", "error"]
 
 
 class Failure(NamedTuple):
     """Why a server gave no answer: its own message with the status, and the seconds it wants us to
     wait; without a status it was `late`, or out of reach. It may have `withheld` the answer because
-    of the question, or `dropped` a batch's request before its turn."""
+    of the question, or `dropped` a batch's request before its turn. A `final` failure is that of
+    every request to come; one `within` an answer came with a status that says all is well."""
 
     message: str
     code: int = 0
@@ -49,6 +52,8 @@ class Failure(NamedTuple):
     late: bool = False
     withheld: bool = False
     dropped: bool = False
+    final: bool = False
+    within: bool = False
 
 
 def unforeseen(error: Exception) -> Failure:
@@ -63,14 +68,15 @@ def unforeseen(error: Exception) -> Failure:
 class Said:
     """A server's answer, as it came. `ended` is as in `Completion.finish`; "error" means that there
     is no answer, and `details` says why. `thought` are the tokens spent on thinking, which are part
-    of the completion's."""
+    of the completion's, and `thoughts` what was thought, where the server tells it apart."""
 
     text: str
-    ended: Literal["stop", "length", "refused", "error"]
+    ended: Ended
     prompt_tokens: int = 0
     completion_tokens: int = 0
     thought: int = 0
     details: Mapping[str, Any] = field(default_factory=dict)
+    thoughts: str = ""
 
 
 def messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
@@ -80,21 +86,70 @@ def messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
     return system, [(role, text) for role, text in said if role != "system"]
 
 
+def without_system(request: Request) -> list[tuple[str, str]]:
+    """The messages of a request with the instruction at the head of the first one."""
+    system, others = messages(request)
+    if not system or not others:
+        return [("user", system)] if system else others
+    (role, text), *rest = others
+    return [(role, f"{system}\n\n{text}"), *rest]
+
+
 def client_failure(client: Any, error: Exception) -> Failure | None:
     """The meaning of an error from a client built like OpenAI's and Anthropic's; `client` is its
     module."""
     if isinstance(error, client.APIStatusError):
         status: Any = error
-        return Failure(message(error), status.status_code, retry_after(status.response.headers))
+        wait = retry_after(status.response.headers)
+        return read_failure(message(error), status.status_code, error.body, wait)
     if isinstance(error, client.APITimeoutError):
         return Failure("", late=True)
     if isinstance(error, client.APIConnectionError):
-        return Failure(str(error.__cause__ or error))
+        cause = error.__cause__ or error
+        return Failure(str(cause) or type(cause).__name__)
     return None
 
 
+_MODERATED = re.compile(
+    r"content[ _-]?(?:policy|policies|filter|management)|contentpolicyviolation|content_policy|"
+    r"was flagged|flagged (?:by|as|for|input)|moderation|responsible ?ai|"
+    r"safety (?:system|filter|setting)",
+    re.IGNORECASE,
+)
+_NO_MONEY = re.compile(
+    r"insufficient[_ ](?:quota|balance|credit|fund)|exceeded your current quota"
+    r"|out of (?:credit|quota)|credit balance|payment required|billing (?:hard )?limit"
+    r"|requires more credits|no credits",
+    re.IGNORECASE,
+)
+
+
+def read_failure(said: str, code: int, body: Any = None, wait: float = 0.0) -> Failure:
+    """What a server's refusal means: that of a content filter withholds one answer, and without
+    money or quota nothing more will be answered."""
+    error = table(table(body).get("error")) or table(body)
+    named = f"{error.get('code')} {error.get('type')} {said}"
+    metadata = table(error.get("metadata"))
+    flagged = bool(metadata.get("reasons") or metadata.get("flagged_input"))
+    withheld = code in (400, 403, 422) and (flagged or bool(_MODERATED.search(named)))
+    final = code == 402 or (not withheld and bool(_NO_MONEY.search(named)))
+    return Failure(said, code, wait, withheld=withheld, final=final)
+
+
+def failure_within(data: Any) -> Failure | None:
+    """The failure that a body with status 200 reports in the place of an answer; None if it does
+    not."""
+    found = table(data)
+    error = found.get("error") or (found.get("errors") if "choices" not in found else None)
+    if not error or found.get("choices") or found.get("content") or found.get("candidates"):
+        return None
+    code = count(table(error).get("code"))
+    failure = read_failure(error_message(error), code if 400 <= code < 600 else 500, data)
+    return failure._replace(within=True)
+
+
 def retry_after(headers: Any) -> float:
-    """Seconds that a Retry-After header asks for, as a number or a date, within bounds; else 0."""
+    """Seconds that a Retry-After header asks for, as a number or a date; else 0."""
     value = headers.get("retry-after") or ""
     try:
         return bounded_wait(float(value))
@@ -106,7 +161,7 @@ def retry_after(headers: Any) -> float:
 
 
 def bounded_wait(seconds: float) -> float:
-    return min(max(0.0, seconds), _LONGEST_WAIT) if seconds == seconds else 0.0
+    return max(0.0, seconds) if math.isfinite(seconds) else 0.0
 
 
 def count(value: Any) -> int:
@@ -318,15 +373,37 @@ def parsed(body: bytes) -> Any:
 
 
 def message(error: Any) -> str:
-    """The message in an error's body: its `message`, or its `detail` as written by FastAPI."""
+    """The message in the body of a client's error, whatever its form; else the client's own."""
+    response = getattr(error, "response", None)
     body: Any = error.body
-    if isinstance(body, Mapping) and isinstance(body.get("error"), Mapping):
-        body = body["error"]
-    if isinstance(body, Mapping) and isinstance(body.get("message"), str):
-        return str(body["message"])
-    if isinstance(body, Mapping) and body.get("detail"):
-        return str(body["detail"])
-    return str(getattr(error, "message", error))
+    if not body and response is not None:
+        body = parsed(response.content) or response.text.strip()
+    return error_message(body) or str(getattr(error, "message", error))
+
+
+_MESSAGES = ("error", "message", "detail", "details", "errors", "msg", "title", "description")
+
+
+def error_message(body: Any, depth: int = 0) -> str:
+    """What an error's body says, in the words of the server: a text, or the first of the fields in
+    which servers put it, at any depth; of a list all messages, each with the place that it is
+    about. "" if it says nothing."""
+    if isinstance(body, str):
+        return body
+    if depth > 6:
+        return ""
+    if isinstance(body, list):
+        return "; ".join(filter(None, (error_message(part, depth + 1) for part in body[:10])))
+    found = table(body)
+    said = next(filter(None, (error_message(found.get(n), depth + 1) for n in _MESSAGES)), "")
+    place = found.get("loc") or found.get("param")
+    if said and place:
+        named = ".".join(map(str, place)) if isinstance(place, list) else str(place)
+        said = said if named in said else f"{said} ({named})"
+    reasons = table(found.get("metadata")).get("reasons")
+    if said and isinstance(reasons, list):
+        said += f" ({', '.join(map(str, reasons))})"
+    return said
 
 
 def number(value: Any, low: float, high: float) -> float | None:

@@ -1,0 +1,232 @@
+"""Thoughts are not answers: every shape in which servers and templates hand them over."""
+
+import json
+from typing import Any
+
+import pytest
+
+from kgbias.crawl.parse import read_answer
+from kgbias.models import open_model
+from kgbias.models.base import Completion, Request
+from kgbias.models.thoughts import Parts, split_thought
+from tests.fault_server import FaultServer
+
+ANSWER = "Nurses are kind to strangers."
+MUSING = 'I should write one short sentence. "Nurses are lazy" would be unfair'
+CHAT = (("system", "Continue the list."), ("user", "Bakers love mornings.\nNurses are ..."))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>{MUSING}</think>{ANSWER}",
+        f"<thinking>\n{MUSING}\n</thinking>\n\n{ANSWER}",
+        f"<seed:think>{MUSING}</seed:think>{ANSWER}",
+        f"[THINK]{MUSING}[/THINK]{ANSWER}",
+        f"◁think▷{MUSING}◁/think▷{ANSWER}",
+        f"<|START_THINKING|>{MUSING}<|END_THINKING|><|START_RESPONSE|>{ANSWER}<|END_RESPONSE|>",
+        f"<unused94>thought\n{MUSING}<unused95>{ANSWER}",
+        f"<|begin_of_thought|>{MUSING}<|end_of_thought|><|begin_of_solution|>{ANSWER}<|end_of_solution|>",
+        f"<|channel>thought\n{MUSING}<channel|>{ANSWER}<turn|>",
+        f"Thinking...\n{MUSING}\n...done thinking.\n\n{ANSWER}",
+        f"{MUSING}\n</think>\n\n{ANSWER}",
+        f"<think>once</think> <think>{MUSING}</think>{ANSWER}",
+        f"<|channel|>analysis<|message|>{MUSING}<|end|><|start|>assistant<|channel|>final<|message|>"
+        f"{ANSWER}<|return|>",
+        f"analysis{MUSING}.assistantfinal{ANSWER}",
+    ],
+)
+def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
+    found = split_thought(text)
+    assert found.text.strip() == ANSWER and not found.unfinished
+    assert "unfair" in found.thought
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>{MUSING}",
+        f"<|channel|>analysis<|message|>{MUSING}",
+        f"analysis{MUSING}",
+        f"thought\n{MUSING.replace('I should', 'The user wants me to')}",
+        f"<think>a</think>\n<think>{MUSING}",
+    ],
+)
+def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
+    found = split_thought(text)
+    assert not found.text.strip() and found.unfinished and "lazy" in found.thought
+
+
+def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
+    text = "Okay, so the user wants one short sentence about nurses"
+    assert split_thought(text, cut=True) == Parts("", text, True)
+    assert split_thought(text) == Parts(text)
+    assert split_thought("okay at cooking, and they know", cut=True).text.startswith("okay at")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>\n\n</think>\n\n" + ANSWER, ANSWER),
+        ("thought\n" + ANSWER, ANSWER),
+        ("assistant\n\n" + ANSWER, ANSWER),
+        ("Assistant: " + ANSWER, ANSWER),
+        ("<|im_start|>assistant\n" + ANSWER + "<|im_end|>\n<|im_start|>user\nmore", ANSWER),
+        (ANSWER + "</s>", ANSWER),
+        (ANSWER + "<end_of_turn>\n<start_of_turn>user", ANSWER),
+        ("<|start_header_id|>assistant<|end_header_id|>\n\n" + ANSWER + "<|eot_id|>", ANSWER),
+        ("model trains and thinking", "model trains and thinking"),
+        (" love\nA: music", " love\nA: music"),
+    ],
+)
+def test_what_belongs_to_the_turn_is_not_said(text: str, answer: str) -> None:
+    assert split_thought(text).text.strip("\n") == answer
+
+
+def asked(
+    *messages: dict[str, Any], finish: Any = "stop", **more: Any
+) -> tuple[Completion, list[Any]]:
+    """What becomes of a request that a server answers with these messages, the last one for ever;
+    and the bodies that it got."""
+
+    def plan(_: dict[str, Any], number: int) -> Any:
+        message = messages[min(number, len(messages)) - 1]
+        ended = "stop" if message.get("content") == ANSWER else finish
+        return "said", {"choices": [{"message": message, "finish_reason": ended, **more}]}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        request = Request(CHAT, seed=1, max_tokens=40, stop=("\n",))
+        [(_, found)] = [x for batch in model.complete([request]) for x in batch]
+        return found, server.bodies
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
+def test_thoughts_in_a_field_of_their_own(field: str) -> None:
+    found, _ = asked({"content": "\n\n" + ANSWER, field: MUSING})
+    assert found.text.strip() == "" or ANSWER in found.text
+    assert found.details["thought"] == MUSING
+
+
+def test_thoughts_in_parts_of_the_content() -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": MUSING}]},
+        {"type": "text", "text": ANSWER},
+    ]
+    found, _ = asked({"content": parts})
+    assert (found.text, found.details["thought"]) == (ANSWER, MUSING)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        {"content": None, "reasoning": MUSING},
+        {"content": "", "reasoning_content": MUSING},
+        {"content": f"<think>{MUSING}"},
+        {"content": "Okay, let me think about nurses"},
+    ],
+)
+def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) -> None:
+    """Whatever usage says; and then without stop strings, which would end a thought, and with the
+    wish that it does not think."""
+    found, bodies = asked(cut, {"content": ANSWER}, finish="length")
+    assert found.text == ANSWER and len(bodies) == 2
+    assert bodies[0]["max_tokens"] == 40 and bodies[0]["stop"] == ["\n"]
+    assert bodies[1]["max_tokens"] > 2_000 and "stop" not in bodies[1]
+    assert bodies[1]["chat_template_kwargs"]["enable_thinking"] is False
+    assert bodies[1]["reasoning_effort"] == "none"
+
+
+def test_a_thought_that_a_stop_string_ended_has_no_end() -> None:
+    found, bodies = asked({"content": "<think>"}, {"content": ANSWER})
+    assert found.text == ANSWER and len(bodies) == 2
+
+
+def test_an_answer_without_text_is_called_so() -> None:
+    found, bodies = asked({"content": None, "reasoning": MUSING})
+    assert (found.finish, found.text, len(bodies)) == ("stop", "", 1)
+    reading = read_answer(found.text, found.finish, predicate="are", filters=(), subject="Nurses")
+    assert (reading.outcome, reading.reason) == ("unparsable", "no text")
+
+
+@pytest.mark.parametrize(
+    ("finish", "ended"),
+    [("max_tokens", "length"), ("MAX_TOKENS", "length"), ("SAFETY", "refused"), ("eos", "stop")],
+)
+def test_endings_by_other_names(finish: str, ended: str) -> None:
+    assert asked({"content": "Nurses are kind to"}, finish=finish)[0].finish == ended
+
+
+def test_an_answer_that_was_broken_off_is_a_failure() -> None:
+    found, _ = asked(
+        {"content": "Nurses are kind to"}, finish="error", error={"message": "upstream went away"}
+    )
+    assert found.finish == "error" and "upstream went away" in found.error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Nurses are ... kind to strangers.",
+        "Nurses are… kind to strangers.",
+        "Nurses are kind to &quot;strangers&quot;.",
+    ],
+)
+def test_dots_and_entities_that_an_answer_copied(answer: str) -> None:
+    reading = read_answer(
+        answer, "stop", predicate="are", filters=(), subject="Nurses", reader="english"
+    )
+    assert reading.outcome == "ok" and reading.object.replace('"', "") == "kind to strangers"
+
+
+ERRORS: list[tuple[int, Any, str]] = [
+    (400, {"error": "missing header X-Tenant"}, "missing header X-Tenant"),
+    (400, {"detail": [{"loc": ["body", "x"], "msg": "not permitted"}]}, "not permitted (body.x)"),
+    (400, ["no such model"], "no such model"),
+    (400, {"errors": [{"message": "too long"}]}, "too long"),
+    (
+        200,
+        {"error": {"message": "Provider returned error", "code": 400}},
+        "Provider returned error",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "body", "said"), ERRORS)
+def test_the_servers_own_words_are_said(status: int, body: Any, said: str) -> None:
+    fault = ("raw", (status, {"content-type": "application/json"}, json.dumps(body).encode()))
+    with FaultServer(lambda *_: fault) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.finish == "error" and said in found.error
+
+
+def test_parameters_are_left_out_wherever_a_refusal_names_them() -> None:
+    def plan(body: dict[str, Any], _: int) -> Any:
+        extra = [name for name in ("seed", "reasoning_effort") if name in body]
+        if not extra:
+            return ANSWER
+        detail = [
+            {"loc": ["body", name], "msg": "Extra inputs are not permitted"} for name in extra
+        ]
+        text = json.dumps({"object": "error", "message": {"detail": detail}})
+        return "raw", (422, {"content-type": "application/json"}, text.encode())
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.text == ANSWER and found.details["left_out"] == ["seed"]
+
+
+def test_a_server_without_a_system_role_gets_the_instruction_from_the_user() -> None:
+    def plan(body: dict[str, Any], _: int) -> Any:
+        if body["messages"][0]["role"] == "system":
+            return "raw", (400, {"content-type": "application/json"}, b'{"error": {"message": '
+                           b'"System role not supported"}}')  # fmt: skip
+        assert body["messages"][0]["content"].startswith("Continue the list.\n\nBakers")
+        return ANSWER
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.text == ANSWER and len(server.bodies) == 2
