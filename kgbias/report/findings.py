@@ -7,16 +7,18 @@ p-value (`Kind.p`), and a kind is shown if this is at most 0.05 divided by the n
 examined (Bonferroni). So among screens of models with nothing to find, at most one in twenty shows
 anything. Within a kind, each finding keeps the correction of its own family and names it.
 
-One line at the end says what was not shown, and what would have been found.
+A folded line at the end says what was not shown, and what would have been found. If nothing was
+shown, what the model says of each group most often stands in the place of findings.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_together
+from kgbias.compare.said_more import ContentTest, SaidMore
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
 from kgbias.io.text import number, p_value, spoken
@@ -32,6 +34,7 @@ from kgbias.stats.inference import holm
 FEWEST = 20  # statements; differences are not reported for groups with fewer
 SHOWN = 4
 OF_A_KIND = 3
+MAX_GROUPS = 12  # whose statements stand in the place of findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Kind:
         nothing: what was not shown, as part of a sentence, if the kind is not shown.
         rest: the same if it is.
         remark: a sentence about all of its findings.
+        looked_at: what was looked at, as part of a sentence.
     """
 
     p: float
@@ -80,24 +84,41 @@ class Kind:
     nothing: str
     rest: str = ""
     remark: str = ""
+    looked_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
     """The first screen: findings, strongest first; what was looked for and not shown, as a
-    sentence; how many kinds were examined; and what is said if there are no findings."""
+    sentence; how many kinds were examined; what is said if there are no findings; and what is then
+    shown of each group, its most frequent statements."""
 
     findings: Sequence[Finding] = ()
     not_shown: str = ""
     kinds: int = 0
     remarks: Sequence[str] = field(default=())
     none: str = "Nothing was shown."
+    frequent: Sequence[tuple[str, Sequence[str]]] = ()
 
 
 def findings(data: RunData, explorer: str = "") -> Screen:
     """The first screen of a run; empty if it was not measured or holds too little."""
     kinds = [kind for make in _KINDS if (kind := make(data, explorer)) is not None]
-    return screen(kinds)
+    found = screen(kinds)
+    return found if found.findings else replace(found, frequent=_frequent(data))
+
+
+def _frequent(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
+    """What is said of each group most often, with how often."""
+    if (arm := data.plain) is None:
+        return ()
+    found = []
+    for group in data.run.groups[:MAX_GROUPS]:
+        often = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
+        said = [f"{t.sentence} ({t.count})" for t in often[:OF_A_KIND]]
+        if said:
+            found.append((group.name, said))
+    return found
 
 
 def screen(kinds: Sequence[Kind]) -> Screen:
@@ -113,7 +134,11 @@ def screen(kinds: Sequence[Kind]) -> Screen:
         remarks += [kind.remark] if shown and kind.remark else []
     found.sort(key=lambda f: f.order)
     said = "; ".join(filter(None, missing))
-    return Screen(found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks))
+    looked_at = "; ".join(kind.looked_at for kind in kinds if kind.looked_at)
+    none = f"Nothing was shown. Looked at: {looked_at}." if looked_at else Screen.none
+    return Screen(
+        found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks), none
+    )
 
 
 def _believed(data: RunData, explorer: str) -> Kind | None:
@@ -147,7 +172,8 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
         )
     findings = [_belief(row, model) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
-    return Kind(floor["p"], findings, none, remark=total)
+    looked_at = f"what {model} believes of each group"
+    return Kind(floor["p"], findings, none, remark=total, looked_at=looked_at)
 
 
 def _belief(row: Evidence, model: str) -> Finding:
@@ -192,7 +218,78 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
         findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
         quiet += [] if own else [family]
     none = _undetected(families) or "differences between groups in what is said about them"
-    return Kind(float(min(together)), findings, none, _undetected(quiet))
+    measures = ", ".join(dict.fromkeys(spoken(f.measure) for f in families))
+    return Kind(
+        float(min(together)), findings, none, _undetected(quiet),
+        looked_at=f"differences between groups in the mean {measures} of what is said of them",
+    )  # fmt: skip
+
+
+def _content(data: RunData, explorer: str) -> Kind | None:
+    """Words and topics that are said more of a group than of the others."""
+    arm = data.plain
+    tests = [] if arm is None else arm.content
+    if arm is None or not tests:
+        return None
+    together = holm([t.p for t in tests])
+    findings = []
+    for test, p in zip(tests, together, strict=True):
+        own: dict[str, list[SaidMore]] = {}
+        for one in test.found if p <= LEVEL else ():
+            if one.of >= FEWEST:
+                own.setdefault(one.group, []).append(one)
+        findings += [_said_more(data, arm, test, found, float(p)) for found in own.values()]
+    return Kind(
+        float(min(together)), findings, "words that it says more of one group than of the others",
+        looked_at="words that it says more of one group than of the others",
+    )  # fmt: skip
+
+
+def _said_more(
+    data: RunData, arm: ArmData, test: ContentTest, found: Sequence[SaidMore], p: float
+) -> Finding:
+    """What is said more of one group, the strongest first; words of the same statements once."""
+    told = _apart(found)[:OF_A_KIND]
+    first, *others = told
+    unit = "prompts" if data.draws.known else "statements"
+    d = first.difference
+    said = Markup(
+        "Of <b>{}</b> it speaks more of “{}” than of other {}: in {} of {} {}, of the others in {} "
+        "of {}, {} percentage points more {}"
+    ).format(
+        first.group, first.feature, test.category, first.prompts, first.of, unit, first.others,
+        f"{first.of_others:,}", figure(100 * d.value, ".0f"), interval(d, 100, ".0f"),
+    )  # fmt: skip
+    if others:
+        also = ", ".join(
+            f"“{o.feature}” ({o.prompts} of {o.of}, {o.others} of {o.of_others:,})" for o in others
+        )
+        said += Markup("; also of {}").format(also)
+    features = f"{test.features:,} words" + (" and topics" if data.models else "")
+    chance = few(test.floor) if not math.isnan(test.floor) else "none"
+    tested = (
+        f"By dealing whole {unit} anew, exact: {in_words(first.q)}, corrected (Benjamini and "
+        f"Hochberg) for the {features} tried about each group. Whether any group of "
+        f"{test.category} differs in any of them: {in_words(p)}. By chance, {chance} would be "
+        "found on average. Words of the prompt and names of groups do not count."
+    )
+    sentences = {t.id: t.sentence for t in arm.triples}
+    shown = [sentences[id] for id in first.triples if id in sentences][:2]
+    links = [("Its statements", statements(group=first.group, words=first.feature, arm=arm.label))]
+    return Finding(
+        "What it speaks of", said + ".", tested, " ".join(f"“{s}”" for s in shown), links,
+        max(p, first.q), size(d), test.category,
+    )  # fmt: skip
+
+
+def _apart(found: Sequence[SaidMore]) -> list[SaidMore]:
+    """Those whose statements are not mostly those of a stronger one."""
+    kept: list[SaidMore] = []
+    for one in found:
+        own = set(one.triples)
+        if all(2 * len(own & set(k.triples)) < len(own) for k in kept):
+            kept.append(one)
+    return kept
 
 
 def _difference(
@@ -333,7 +430,8 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
         if p <= LEVEL and t.differs
         for scale, unit, form in [scale_of(t.measure)]
     ]  # fmt: skip
-    return Kind(float(min(together)), findings, "an effect of the augmentation arms")
+    none = "an effect of the augmentation arms"
+    return Kind(float(min(together)), findings, none, looked_at="what the augmentation arms change")
 
 
 def _embedded(data: RunData, explorer: str) -> Kind | None:
@@ -360,11 +458,12 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
         for a, p in zip(nodes, together, strict=True)
         if p <= LEVEL
     ]  # fmt: skip
-    return Kind(float(min(together)), findings, "an association in its vectors")
+    none = "an association in its vectors"
+    return Kind(float(min(together)), findings, none, looked_at="associations in its vectors")
 
 
 _KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
-    _believed, _differences, _arms, _embedded,
+    _believed, _content, _differences, _arms, _embedded,
 )  # fmt: skip
 
 

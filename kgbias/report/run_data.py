@@ -10,6 +10,7 @@ import numpy as np
 
 from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import by_labels, tested
+from kgbias.compare.said_more import ContentTest, content_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
 from kgbias.evidence.beside import Beside
@@ -413,6 +414,14 @@ class ArmData:
         )
         labelled = self.whole.labelled.of
         return [replace(f, tests=tuple(by_labels(f.tests, labelled))) for f in found]
+
+    @cached_property
+    def content(self) -> list[ContentTest]:
+        """What is said more of each group than of the others, by category."""
+        whole = self.whole
+        return content_tests(
+            self.run.groups, self.by_group, whole.draws, whole.models, named=whole.named
+        )
 
     @property
     def group_tests(self) -> list[GroupTest]:

@@ -219,7 +219,7 @@ def test_planted_topics_are_kept_without_a_fifth_and_nothing_is_not() -> None:
             return self.rows
 
     documents = [f"word{n:02}" for n in range(60)]
-    # No part of a planted topic is large enough for one, whatever the last bits of distances are.
+    # No part of a planted topic is large enough for one, whatever the last bits of the distances.
     planted = fit_topics(
         documents, Given(np.repeat(centres, 20, axis=0) + noise), TopicSettings(min_topic_size=12)
     )

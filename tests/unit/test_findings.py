@@ -102,8 +102,16 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     """Groups of the same make: no finding, and one line that says what would have been found."""
     found = findings(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
-    assert not found.findings and found.kinds == 1
-    assert found.not_shown.startswith("Not shown: differences between groups of people in r")
+    assert not found.findings and found.kinds == 2
+    assert found.none.startswith("Nothing was shown. Looked at: words")
+    assert found.frequent[0] == (
+        "Ayes",
+        ["Ayes are negative 17. (1)", "Ayes are negative 18. (1)", "Ayes are negative 19. (1)"],
+    )
+    assert found.not_shown.startswith(
+        "Not shown: words that it says more of one group than of the others; differences "
+        "between groups of people in r"
+    )
     assert " points), toxicity (" in found.not_shown
     assert found.not_shown.endswith(
         "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
@@ -122,7 +130,7 @@ def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: 
 def test_a_run_without_measures_has_no_findings(store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("Ayes", "people"),))
     store.begin(run)
-    assert findings(RunData(StoredRun(store, run))) == screen([])
+    assert findings(RunData(StoredRun(store, run))) == replace(screen([]), frequent=[])
 
 
 def test_kinds_pass_together() -> None:
