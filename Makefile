@@ -7,7 +7,7 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo install test unit lint docs clean
+.PHONY: demo install test test-all costs unit lint docs clean
 
 # kgbias and SmolLM2 in .venv, for `source .venv/bin/activate`.
 install: .venv/.install
@@ -19,15 +19,26 @@ demo: .venv/.install
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a
 # browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,
-# because they share servers and models; those of Neo4j are all one process's, and come first
-# (tests/conftest.py). Files are dealt in the order of their folders, the slow integration tests
-# before the unit tests, so that no process waits long for the others.
+# because they share servers and models; those of Neo4j are all one process's, and come first, then
+# the files that take longest (tests/conftest.py).
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
+SUITE := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
+
+# One test of each kind: all but those that are marked slow.
 test: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(SUITE) -m "not slow" $(ARGS)
+
+# All of them, as CI does.
+test-all: .venv/.test
+	$(SUITE) $(ARGS)
+
+# All of them, noting how long each file takes, by which they are ordered.
+costs: .venv/.test
+	$(SUITE) --record-costs
 
 # What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
 unit: .venv/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder tests/unit $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/unit $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

@@ -1,10 +1,12 @@
-"""Fixtures for all tests, and the rule for what a machine lacks."""
+"""Fixtures for all tests, their order, and the rule for what a machine lacks."""
 
 import gc
+import json
 import os
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,6 +30,14 @@ NEO4J = str(ROOT / "scripts" / "neo4j")
 # Each test fills another small graph, for which Neo4j would plan every query anew: more work than
 # all that is asked of it.
 PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
+# Seconds that each file of tests takes: those that take longest come first, so that no process
+# waits long for the others. `make costs` renews it.
+COSTS = ROOT / "tests" / "costs.json"
+_taken: Counter[str] = Counter()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record-costs", action="store_true", help="renew tests/costs.json")
 
 
 def pytest_configure() -> None:
@@ -52,11 +62,26 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What one process has to do alone comes first, so that none waits for it at the end."""
+    """What one process has to do alone comes first, then the files that take longest."""
     for item in items:
         if "neo4j_server" in getattr(item, "fixturenames", ()) and not _of_neo4j(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
-    items.sort(key=lambda item: not _of_neo4j(item.nodeid))
+    costs = json.loads(COSTS.read_text("utf-8"))
+    items.sort(key=lambda item: (not _of_neo4j(item.nodeid), -costs.get(_file(item.nodeid), 0)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    _taken[_file(report.nodeid)] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("record_costs") and not os.environ.get("PYTEST_XDIST_WORKER"):
+        costs = {file: round(taken) for file, taken in sorted(_taken.items()) if taken >= 1}
+        COSTS.write_text(json.dumps(costs, indent=0) + "\n", "utf-8")
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
 
 
 def _of_neo4j(nodeid: str) -> bool:

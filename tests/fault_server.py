@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 from typing import Any
 
 # What a plan may say: text to answer with, or the name of a fault with its argument.
@@ -85,11 +86,11 @@ class FaultServer:
                     self.reply(200, value)
                 elif kind == "raw":
                     self.raw(*value)
-                elif kind == "drip":  # (body, seconds between two bytes)
+                elif kind == "drip":  # (body, seconds between two bytes): then blanks, without end
                     self.drip(*value)
                 elif kind == "drip headers":  # seconds between two bytes of a header
                     self.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
-                    for _ in range(600):
+                    while True:
                         self.wfile.write(b"x")
                         time.sleep(value)
                 elif kind == "cut":
@@ -117,10 +118,10 @@ class FaultServer:
             def drip(self, body: bytes, pause: float) -> None:
                 self.send_response(200)
                 self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(body)))
+                self.send_header("content-length", "1000000")
                 self.end_headers()
-                for n in range(len(body)):
-                    self.wfile.write(body[n : n + 1])
+                for byte in chain(body, repeat(ord(" "))):
+                    self.wfile.write(bytes([byte]))
                     time.sleep(pause)
 
             def reply(self, code: int, body: str, **headers: str) -> None:

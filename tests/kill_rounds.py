@@ -26,6 +26,7 @@ from random import Random
 from typing import Any
 
 from tests.fault_server import Fault, FaultServer
+from tests.waiting import DEADLINE
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -41,10 +42,11 @@ TABLES = {
     "shown": "*",
     "answer": "key, model_id, text, finish",
 }
+CONCURRENCY = 8
 CRAWL = (
     "--category", "gender", "--samples", "3", "--set", "answers=2", "--iterations", "3",
-    "--set", "predicate-prompts=4", "--set", "object-prompts=4", "--set", "concurrency=8",
-    "--run", "killed",
+    "--set", "predicate-prompts=4", "--set", "object-prompts=4",
+    "--set", f"concurrency={CONCURRENCY}", "--run", "killed",
 )  # fmt: skip
 
 
@@ -111,7 +113,7 @@ def start(store: Path, url: str) -> subprocess.Popen[bytes]:
 
 
 def finish(crawl: subprocess.Popen[bytes]) -> None:
-    _, error = crawl.communicate(timeout=120)
+    _, error = crawl.communicate(timeout=DEADLINE)
     if crawl.returncode:
         raise RuntimeError(f"the crawl exited with {crawl.returncode}: {error.decode()}")
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kgbias.models.base import Completion, Request
+from kgbias.models.load import cache_in, cache_name
 from kgbias.models.truncate import bounds
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Sampler:
         self._model = model
         self._tokenizer = tokenizer
         accepted = signature(model.forward).parameters
+        self._cache_name = cache_name(model)
         self._positions = "position_ids" in accepted
         self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
         config = model.config.get_text_config()
@@ -343,11 +345,11 @@ class _Batch:
         out = self._model(
             input_ids=ids.to(device),
             attention_mask=mask.to(device),
-            **({"past_key_values": cache} if cache is not None else {}),
+            **({self._sampler._cache_name: cache} if cache is not None else {}),
             use_cache=self._sampler._cached,
             **options,
         )
-        return out.logits[:, -1], out.past_key_values if self._sampler._cached else None
+        return out.logits[:, -1], cache_in(out) if self._sampler._cached else None
 
 
 def answer_without(tokens: Sequence[int], request: Request, context: int) -> Completion | None:

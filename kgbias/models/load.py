@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
@@ -196,6 +197,17 @@ def find_device(device: str = "auto") -> str:
 def float64(tensor: Any) -> Any:
     """The tensor in float64: on its device, or on the CPU if the device (MPS) has no float64."""
     return tensor.cpu().double() if tensor.device.type == "mps" else tensor.double()
+
+
+def cache_name(model: Any) -> str:
+    """What a model's parameter for the keys and values that it has read is called: `cache` since
+    transformers 5.24, `past_key_values` before, and in the code of many authors still."""
+    return "cache" if "cache" in signature(model.forward).parameters else "past_key_values"
+
+
+def cache_in(output: Any) -> Any:
+    """The keys and values that a model has read, from its output."""
+    return output.cache if hasattr(output, "cache") else output.past_key_values
 
 
 def trained_as(config: Any) -> str:

@@ -47,7 +47,7 @@ def servers(attacker: Attacker, client: str) -> Iterator[Counts]:
     names = [name for name in SCENARIOS if concerns(client, name)][:: 1 if attacker.full else 5]
     for name in names:
         place = attacker.world.copy(attacker.folder / "server")
-        _ended, found = attack(attacker.commands, place, client, SCENARIOS[name], timeout=90)
+        _ended, found = attack(attacker.commands, place, client, SCENARIOS[name])
         faults.update(f"{client}, {name}: {fault}" for fault in found)
         shutil.rmtree(place)
     yield f"servers: {client}", len(names), faults

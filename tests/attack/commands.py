@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.waiting import DEADLINE
+
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST_ERROR = 2_500  # characters: a message fits a screen, whatever the input was
 # Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
@@ -92,8 +94,8 @@ class Started:
         self.pid = pid
         self._commands, self._argv, self._base = commands, tuple(argv), base
 
-    def ended(self, timeout: float = 60, kill_after: float | None = None) -> Ended:
-        order = {"pid": self.pid, "timeout": timeout, "kill_after": kill_after}
+    def ended(self, kill_after: float | None = None) -> Ended:
+        order = {"pid": self.pid, "timeout": DEADLINE, "kill_after": kill_after}
         found = self._commands.order(order)
         texts = []
         for suffix in (".out", ".err"):
@@ -153,7 +155,7 @@ class Commands:
     ) -> None:
         assert self._zygote.stdin and self._zygote.stdout
         self._zygote.stdin.close()
-        self._zygote.wait(timeout=30)
+        self._zygote.wait(timeout=DEADLINE)
         self._zygote.stdout.close()
         self._outputs.cleanup()
 
@@ -195,10 +197,8 @@ class Commands:
         )["pid"]
         return Started(self, words, pid, base)
 
-    def run(
-        self, *argv: str | Path, timeout: float = 60, kill_after: float | None = None, **how: Any
-    ) -> Ended:
-        return self.start(*argv, **how).ended(timeout, kill_after)
+    def run(self, *argv: str | Path, kill_after: float | None = None, **how: Any) -> Ended:
+        return self.start(*argv, **how).ended(kill_after)
 
     def order(self, order: dict[str, Any]) -> dict[str, Any]:
         assert self._zygote.stdin and self._zygote.stdout

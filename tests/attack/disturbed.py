@@ -334,7 +334,7 @@ class Disturber:
         for _ in range(rounds):
             folder = self._copy(argv)
             both = [self._commands.start(*argv, cwd=folder) for _ in range(2)]
-            for done in [started.ended(timeout=90) for started in both]:
+            for done in [started.ended() for started in both]:
                 refused = done.code == 2 and name in ONCE
                 tally.note(name, [str(done)] if done.fault or (done.code and not refused) else [])
             tally.note(name, [*sound(folder), *differences(expected, picture(folder))])
@@ -355,7 +355,7 @@ class Disturber:
         shutil.rmtree(folder)
 
     def _run(self, folder: Path, argv: Sequence[str], **how: Any) -> Ended:
-        return self._commands.run(*argv, cwd=folder, timeout=120, **how)
+        return self._commands.run(*argv, cwd=folder, **how)
 
     def _undisturbed(self, argv: Sequence[str]) -> tuple[Picture, Ended, int]:
         """What is there then, how it ended, and the bytes of the largest file."""
@@ -412,7 +412,7 @@ def damaged(
         for argv in rng.sample(light, most) + (
             [rng.choice(READERS[-2:])] if number % 25 == 0 else []
         ):
-            done = commands.run(*argv, cwd=place, timeout=60)
+            done = commands.run(*argv, cwd=place)
             tally.note(f"{argv[0]} of a store with {what}", [done.fault] if done.fault else [])
             tally.refused += done.code != 0
             error = done.err[max(0, done.err.find("kgbias: ")) :].strip()  # progress is before it

@@ -8,23 +8,19 @@ import io
 import json
 import random
 import re
-import signal
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from kgbias.errors import KgbiasError
 from tests.attack.readers import DIGITS, READERS, Reader
 from tests.hostile import CORPUS
-
-SECONDS = 20.0  # for one file of a few kilobytes
+from tests.waiting import Hang, hangs_end
 
 ODD_JSON: tuple[Any, ...] = (
     None,
@@ -171,10 +167,6 @@ TOKENS: tuple[bytes, ...] = (
 )
 
 
-class Hang(BaseException):
-    """A reader that does not come back. (Not an Exception: no reader may catch it.)"""
-
-
 @dataclass
 class Found:
     """What came of the cases: how many were read, how many refused, and the faults by place."""
@@ -206,7 +198,7 @@ def fuzz(count: int, seed: int | str, folder: Path, only: str = "") -> Found:
 
 def try_one(reader: Reader, path: Path, data: bytes, found: Found) -> None:
     try:
-        with at_most(SECONDS):
+        with hangs_end():
             reader.call(_function(reader.read), path)
         found.read += 1
         return
@@ -235,20 +227,6 @@ def _function(name: str) -> Callable[..., Any]:
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(import_module(module), function)
     return found
-
-
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    def late(_: int, __: FrameType | None) -> None:
-        raise Hang(f"no end after {seconds:g} s")
-
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def mutated(rng: random.Random, suffix: str, data: bytes) -> bytes:

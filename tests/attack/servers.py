@@ -330,7 +330,6 @@ def attack(
     client: str,
     scenario: Scenario,
     *,
-    timeout: float = 60,
     after: tuple[tuple[str, ...], ...] = (*AFTER, REPORT),
 ) -> tuple[Ended, list[str]]:
     """Let the client ask a server that answers so, in a folder prepared by `tests.attack.worlds`,
@@ -348,12 +347,12 @@ def attack(
 
     with FaultServer(plan) as server:
         env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url}
-        ended = commands.run(*asker.argv, env=env, cwd=folder, timeout=timeout)
+        ended = commands.run(*asker.argv, env=env, cwd=folder)
     faults = [ended.fault] if ended.fault else []
     faults += leaks(folder, ended.out + ended.err)
     if client in ("crawl", "probe", "moderation"):
         for argv in after:
-            done = commands.run(*argv, cwd=folder, timeout=timeout)
+            done = commands.run(*argv, cwd=folder)
             # A crawl that the server gave nothing has nothing to take out, and that is said.
             nothing = done.code == 2 and NOTHING.fullmatch(done.err.strip())
             if done.fault or (done.code and not nothing):

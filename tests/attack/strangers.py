@@ -94,7 +94,7 @@ def acting(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faul
         db.executescript(statement)
     before = (folder / "kgbias.db").read_bytes()
     argv = rng.choice([*LIGHT, ("delete", "r", "--yes")])
-    done = commands.run(*argv, cwd=folder, timeout=60)
+    done = commands.run(*argv, cwd=folder)
     yield f"{argv[0]} of a store that acts", done.fault or _refused(done.code, done.err)
     if (folder / "kgbias.db").read_bytes() != before:
         yield argv[0], "a store that acts was changed"
@@ -115,7 +115,7 @@ def lying(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fault
         except sqlite3.Error:
             return  # two rows of one key
     for argv in rng.sample(LIGHT, 2):
-        done = commands.run(*argv, cwd=folder, timeout=60)
+        done = commands.run(*argv, cwd=folder)
         yield f"{argv[0]} of a store with {table}.{column} of another kind", done.fault
 
 
@@ -128,7 +128,7 @@ def endless(commands: Commands, folder: Path, rng: random.Random, _: int) -> Fau
     table, root = rng.choice(roots)
     store.write_bytes(_without_end(store.read_bytes(), root, rng.randrange(4, 300)))
     for argv in (("verify",), ("compact",)):
-        done = commands.run(*argv, cwd=folder, timeout=60)
+        done = commands.run(*argv, cwd=folder)
         found = "" if done.code == 1 and done.out.strip() else _refused(done.code, done.err)
         yield f"{argv[0]} of a store without end in {table}", done.fault or found
 
@@ -226,7 +226,7 @@ def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -
             file.write_bytes(data)
             (folder / "pub" / "SHA256SUMS").write_text(f"{'0' * 64}  ../kgbias.db\n")
     for argv in (("reproduce", "pub", "--check"), ("reproduce", "pub")):
-        done = commands.run(*argv, cwd=folder, timeout=30)
+        done = commands.run(*argv, cwd=folder)
         told = "" if done.code == 1 else _refused(done.code, done.err)  # 1: it says what differs
         if done.code == 0 and (file.name == "SHA256SUMS" or file.read_bytes() == data):
             told = ""

@@ -3,7 +3,6 @@
 import csv
 import math
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +12,10 @@ import pytest
 from kgbias.crawl import parse
 from tests.attack.commands import Commands
 from tests.attack.worlds import MEASURE, ROWS, measuring
+from tests.waiting import hangs_end
 
 pytestmark = pytest.mark.attack
+LONG = 300_000  # characters
 
 SHAPES: dict[str, Callable[[int], str]] = {
     "spaces": lambda n: " " * n,
@@ -73,20 +74,11 @@ def _read(text: str) -> None:
         parse.as_text(text, names_predicate=names_predicate)
 
 
-def _seconds(text: str) -> float:
-    began = time.process_time()
-    _read(text)
-    return time.process_time() - began
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_parsing_is_linear(name: str) -> None:
-    """Twice the length takes about twice the time, and an answer of the largest size is nothing."""
-    text = SHAPES[name](65_536)
-    assert _seconds(text[:4096]) < 0.1
-    once, twice = (min(_seconds(SHAPES[name](n)) for _ in range(2)) for n in (30_000, 60_000))
-    assert twice < 0.25
-    assert twice < 3.5 * once + 0.01
+    """Half a second's work, which would be hours' if it grew with the square of the length."""
+    with hangs_end():
+        _read(SHAPES[name](LONG))
 
 
 def test_parsing_of_mixtures_is_linear() -> None:
@@ -95,7 +87,8 @@ def test_parsing_of_mixtures_is_linear() -> None:
     for _ in range(60):
         some = rng.choices(parts, k=rng.randint(1, 4))
         text = "".join(rng.choice(some) for _ in range(20_000))
-        assert _seconds(text) < 0.5, some
+        with hangs_end():
+            _read(text)
 
 
 def _import(folder: Path, counts: list[int]) -> None:
@@ -123,7 +116,7 @@ def test_counts_cost_nothing(commands: Commands, world: Path, counts: list[int])
     _import(world, counts)
     assert commands.run("import", "c.csv", "--run", "c", cwd=world).code == 0
     for argv in EACH:
-        ended = commands.run(*argv, cwd=world, timeout=30)
+        ended = commands.run(*argv, cwd=world)
         assert ended.code == 0 and not ended.fault, ended
         assert ended.peak < 1 << 30, f"{argv[0]} took {ended.peak >> 20} MB"
 
@@ -201,5 +194,5 @@ def test_many_groups(commands: Commands, world: Path) -> None:
         ("figures", "m", "-o", "f"),
         ("report", "m", "-o", "m.html"),
     ):
-        ended = commands.run(*argv, cwd=world, timeout=45)
+        ended = commands.run(*argv, cwd=world)
         assert ended.code == 0 and not ended.fault, ended

@@ -16,6 +16,7 @@ from kgbias.errors import KgbiasError
 from tests.attack.commands import ROOT, Commands
 from tests.attack.inputs import fuzz
 from tests.attack.readers import DIGITS, TOML_SEEDS, TOML_TESTS, VECTORS
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.attack
 FIRST = "group,predicate,object\nwomen,like,music\n"
@@ -43,10 +44,10 @@ def test_a_fifo_is_imported_whole_and_known_by_its_content(
     os.mkfifo(pipe)
     for text, run in ((FIRST, "one"), (SECOND, "two")):
         _through(pipe, text)
-        ended = commands.run("import", pipe, "--run", run, cwd=tmp_path, timeout=10)
+        ended = commands.run("import", pipe, "--run", run, cwd=tmp_path)
         assert ended.code == 0, ended
     _through(pipe, SECOND)
-    again = commands.run("import", pipe, "--run", "one", cwd=tmp_path, timeout=10)
+    again = commands.run("import", pipe, "--run", "one", cwd=tmp_path)
     assert again.code == 2, "another file may not join the run of the first"
     with closing(sqlite3.connect(tmp_path / "kgbias.db")) as db:
         assert db.execute("SELECT count(*) FROM generation").fetchone() == (3,)
@@ -70,7 +71,7 @@ def test_standard_input_is_imported(tmp_path: Path) -> None:
             input=text.encode(),
             capture_output=True,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            timeout=60,
+            timeout=DEADLINE,
             check=False,
         )
         assert done.returncode == code, done.stderr
@@ -158,7 +159,7 @@ def test_vectors_that_unpack_to_gigabytes_are_refused(commands: Commands, tmp_pa
             file.write(b"0" * (1 << 20))
     (tmp_path / "t.toml").write_text(TOML_TESTS)
     ended = commands.run(
-        "associate", "--vectors", "v.txt.gz", "--tests-file", "t.toml", cwd=tmp_path, timeout=30
+        "associate", "--vectors", "v.txt.gz", "--tests-file", "t.toml", cwd=tmp_path
     )
     assert ended.code == 2 and not ended.fault, ended
     assert ended.peak < 1 << 30
@@ -282,7 +283,7 @@ ODD = {
 def test_odd_options_are_taken_or_refused_in_a_line(
     commands: Commands, world: Path, name: str
 ) -> None:
-    ended = commands.run(*ODD[name], cwd=world, timeout=40)
+    ended = commands.run(*ODD[name], cwd=world)
     assert not ended.fault, ended
 
 

@@ -20,6 +20,7 @@ from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS, measuring
 from tests.conftest import lacking
 from tests.hostile import CORPUS
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.attack
 
@@ -35,8 +36,8 @@ def test_what_is_no_file_is_written_to_and_stays(
     got: list[bytes] = []
     thread = threading.Thread(target=lambda: got.append(pipe.read_bytes()), daemon=True)
     thread.start()
-    ended = commands.run(*argv, "-o", pipe, cwd=world, timeout=15)
-    thread.join(timeout=5)
+    ended = commands.run(*argv, "-o", pipe, cwd=world)
+    thread.join(timeout=DEADLINE)
     assert ended.code == 0, ended
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert got and len(got[0]) > 100
@@ -112,7 +113,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly(world: Path) -> None:
         assert command.stdout and command.stderr
         command.stdout.close()
         error = command.stderr.read().decode()
-        command.wait(timeout=30)
+        command.wait(timeout=DEADLINE)
         command.stderr.close()
         assert "Traceback" not in error and "Exception ignored" not in error, (argv, error)
 
@@ -166,7 +167,7 @@ def _seen(commands: Commands, argv: list[str], cwd: Path) -> str:
     reader = threading.Thread(target=read)
     reader.start()
     terminal, env = os.ttyname(side), {"TERM": "xterm", "NO_COLOR": "1"}
-    ended = commands.run(*argv, cwd=cwd, out=terminal, err=terminal, env=env, timeout=30)
+    ended = commands.run(*argv, cwd=cwd, out=terminal, err=terminal, env=env)
     os.close(side)
     reader.join()
     os.close(main)
@@ -306,7 +307,7 @@ def _compiles(program: str, file: Path) -> None:
         capture_output=True,
         text=True,
         errors="replace",
-        timeout=200,
+        timeout=DEADLINE,
     )
     problems = [line for line in done.stdout.splitlines() if line.startswith("!")]
     assert done.returncode == 0 and not problems, done.stdout[-2000:]

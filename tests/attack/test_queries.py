@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.attack.commands import Commands
+from tests.waiting import until
 
 pytestmark = pytest.mark.attack
 OUTSIDE = {
@@ -57,24 +58,18 @@ def _engines(session: int) -> list[int]:
 def test_the_engine_dies_with_the_command(commands: Commands, world: Path, how: int) -> None:
     started = commands.start("query", "--cypher", ENDLESS, cwd=world)
     try:
-        until = time.monotonic() + 15
-        while len(_engines(started.pid)) < 2 and time.monotonic() < until:
-            time.sleep(0.05)
-        assert len(_engines(started.pid)) >= 2, "the engine did not start"
+        until(lambda: len(_engines(started.pid)) >= 2)  # the command and its engine
         time.sleep(1)
         os.kill(started.pid, how)
-        started.ended(timeout=10)
-        until = time.monotonic() + 5
-        while _engines(started.pid) and time.monotonic() < until:
-            time.sleep(0.05)
-        assert not _engines(started.pid)
+        started.ended()
+        until(lambda: not _engines(started.pid))
     finally:
         for pid in _engines(started.pid):
             os.kill(pid, signal.SIGKILL)
 
 
 def test_a_query_ends_at_its_time_limit(commands: Commands, world: Path) -> None:
-    ended = commands.run("query", "--cypher", ENDLESS, "--timeout", "2", cwd=world, timeout=30)
+    ended = commands.run("query", "--cypher", ENDLESS, "--timeout", "2", cwd=world)
     assert ended.code == 2 and "--timeout" in ended.err and not ended.fault, ended
     for odd in ("nan", "-1", "0", "inf", "x", "1e400"):
         ended = commands.run("query", "--cypher", "RETURN 1", "--timeout", odd, cwd=world)
@@ -82,7 +77,7 @@ def test_a_query_ends_at_its_time_limit(commands: Commands, world: Path) -> None
 
 
 def test_a_query_that_wants_all_memory_is_stopped(commands: Commands, world: Path) -> None:
-    ended = commands.run("query", "--cypher", GREEDY, "--timeout", "60", cwd=world, timeout=70)
+    ended = commands.run("query", "--cypher", GREEDY, "--timeout", "60", cwd=world)
     assert ended.code == 2 and not ended.fault, ended
 
 

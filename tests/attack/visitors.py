@@ -5,7 +5,6 @@ import random
 import signal
 import socket
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -13,6 +12,7 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
 from tests.attack.commands import Commands
+from tests.waiting import DEADLINE, until
 
 TOKEN = "a token of the attacks"
 HEAD = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -52,7 +52,7 @@ def visitors(
             yield what, f"{len(wrong)} of {HONEST}: {wrong[0]}" if wrong else ""
         finally:
             os.kill(started.pid, signal.SIGINT)
-            done = started.ended(timeout=30)
+            done = started.ended()
     yield f"{what}, at its end", done.fault
 
 
@@ -63,7 +63,7 @@ def _free() -> int:
 
 
 def _connected(port: int) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", port), timeout=10)
+    return socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
 
 
 def _dripping(staying: Sequence[socket.socket]) -> threading.Event:
@@ -82,7 +82,7 @@ def _dripping(staying: Sequence[socket.socket]) -> threading.Event:
 
 def _asked(port: int, token: int) -> str:
     """The status of an answer, read whole, or what happened instead."""
-    client = HTTPConnection("127.0.0.1", port, timeout=30)
+    client = HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
     try:
         client.request(
             "GET", "/data/core", headers={"Authorization": f"Bearer {TOKEN}"} if token else {}
@@ -98,8 +98,13 @@ def _asked(port: int, token: int) -> str:
 
 def _answers(port: int, token: int) -> int:
     """The status once there is something to show, or after a while."""
-    until, status = time.monotonic() + 60, "nothing"
-    while time.monotonic() < until and status != "200":
-        time.sleep(0.1)
+    status = "nothing"
+
+    def answers() -> bool:
+        nonlocal status
         status = _asked(port, token)
+        return status == "200"
+
+    with suppress(TimeoutError):
+        until(answers, every=0.1)
     return int(status) if status.isdigit() else 0

@@ -39,6 +39,7 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from tests.hostile import HOSTILE
+from tests.waiting import DEADLINE
 
 MODEL = ModelInfo("test", "r1")
 GROUPS = (Group("Women", "gender"), Group("Men", "gender", ("Males", "Guys")))
@@ -473,7 +474,7 @@ def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "new.db")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    assert [process.communicate(timeout=60)[0] for process in running] == ["0\n"] * 4
+    assert [process.communicate(timeout=DEADLINE)[0] for process in running] == ["0\n"] * 4
 
 
 def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:

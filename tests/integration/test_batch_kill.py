@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from kgbias.cli import cli
 from kgbias.graph.sqlite import SQLiteStore
 from tests.conftest import needs
+from tests.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.integration
 needs("openai", "anthropic")
@@ -37,7 +38,7 @@ def server(kind: str) -> Iterator[str]:
 
 
 def control(url: str, release: bool = False) -> dict[str, Any]:
-    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=30) as found:
+    with urlopen(f"{url}/control", data=b"now" if release else None, timeout=DEADLINE) as found:
         state: dict[str, Any] = json.load(found)
     return state
 
@@ -70,12 +71,10 @@ def test_a_batch_outlives_the_crawl_that_made_it(
             [sys.executable, "-m", "kgbias", *crawl(kind, url, tmp_path / "a.db", "--batch")],
             env=os.environ | KEYS, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
-        until = time.monotonic() + 60
-        while not control(url)["made"] and time.monotonic() < until:
-            time.sleep(0.05)
+        until(lambda: control(url)["made"])
         time.sleep(0.5)  # it looks at the batch, which does not end
         first.send_signal(how)
-        _, said = first.communicate(timeout=30)
+        _, said = first.communicate(timeout=DEADLINE)
         assert first.returncode == (130 if how == signal.SIGINT else -signal.SIGKILL), said
         assert "Ctrl-C leaves the batch with the provider" in " ".join(said.split())
         assert control(url)["made"] == 1

@@ -15,6 +15,7 @@ import pytest
 
 from kgbias.graph.neo4j import Neo4jSession
 from tests.conftest import lacking
+from tests.waiting import DEADLINE
 
 yaml = pytest.importorskip("yaml")
 pytestmark = pytest.mark.integration
@@ -56,7 +57,7 @@ def healthy(service: str, port: int, published: int) -> bool:
     url = f"http://localhost:{published}"
     assert command[-1].startswith(url)
     command[-1] = command[-1].replace(url, f"http://127.0.0.1:{port}")
-    return subprocess.run(command, capture_output=True, timeout=20).returncode == 0
+    return subprocess.run(command, capture_output=True, timeout=DEADLINE).returncode == 0
 
 
 def test_neo4j_as_composed(neo4j_server: dict[str, str], empty_neo4j: str) -> None:

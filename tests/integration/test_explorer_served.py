@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.meaning import SHIPPED, texts_of
+from tests import waiting
 from tests.fault_server import FaultServer
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -48,21 +48,21 @@ def serving(url: str, *options: str, **environment: str) -> Iterator[str]:
         yield address
     finally:
         server.send_signal(signal.SIGINT)
-        _, errors = server.communicate(timeout=30)
+        _, errors = server.communicate(timeout=waiting.DEADLINE)
     assert server.returncode == 0 and "Traceback" not in errors, errors
 
 
 def read_at(address: str, token: str) -> int:
     """What the server answers when it has read the statements."""
     request = Request(address, headers={"Authorization": f"Bearer {token}"})
-    for _ in range(600):
+
+    def answer() -> int:
         try:
             return int(urlopen(request).status)
         except HTTPError as error:
-            if error.code != 503:
-                return error.code
-            time.sleep(0.05)
-    return 503
+            return error.code if error.code != 503 else 0
+
+    return waiting.until(answer)
 
 
 @contextmanager
@@ -88,15 +88,16 @@ def until(page: Any, condition: str) -> None:
     """Wait for a condition in the page (its policy lets no text become code, so it is asked)."""
     from playwright.sync_api import Error
 
-    for _ in range(200):
+    def met() -> bool:
+        page.wait_for_timeout(1)  # the page's own events
         try:
-            if page.evaluate(condition):
-                return
+            return bool(page.evaluate(condition))
         except Error as error:  # it is being loaded again
             if "context was destroyed" not in str(error):
                 raise
-        page.wait_for_timeout(50)
-    raise AssertionError(condition)
+            return False
+
+    waiting.until(met)
 
 
 def walked(page: Any) -> list[Any]:

@@ -35,6 +35,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
 from tests.conftest import NEO4J, lacking, needs, start_neo4j
 from tests.export_data import TEXTS, hostile_run
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.integration
 
@@ -94,7 +95,9 @@ def test_rdflib(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
 def test_graphviz(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
     dot = tool("dot")
     path = _written(store, hostile, tmp_path / "g.dot", Filters(limit=1000))
-    done = subprocess.run([dot, "-Tplain", str(path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [dot, "-Tplain", str(path)], capture_output=True, text=True, timeout=DEADLINE
+    )
     assert (done.returncode, done.stderr) == (0, "")
     edges = [line for line in done.stdout.splitlines() if line.startswith("edge ")]
     assert len(edges) == len(store.triples(hostile.id))
@@ -110,7 +113,7 @@ def test_pdflatex(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
         drawn += write_export(StoredRun(store, hostile), path, filters=filters)
         done = subprocess.run(
             [pdflatex, "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape", path.name],
-            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=120,
+            cwd=tmp_path, capture_output=True, text=True, errors="replace", timeout=DEADLINE,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout[-2000:]
         assert "Missing character" not in done.stdout
@@ -233,7 +236,7 @@ def test_neo4j_admin_imports_a_whole_store(
     # It clears a buffer for each of 77 files, of four megabytes if nothing is said.
     done = subprocess.run(
         [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
-        cwd=folder, capture_output=True, text=True, timeout=300,
+        cwd=folder, capture_output=True, text=True, timeout=DEADLINE,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     start_neo4j(home)

@@ -1,7 +1,10 @@
 """The sampling engine, on tiny random models of several architectures."""
 
 from collections import Counter
+from inspect import signature
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -53,6 +56,32 @@ def test_company_changes_nothing(architecture: str) -> None:
     assert texts(Sampler(model, tokenizer, 3), asked[:12]) == alone[:12]
     backwards = texts(together, asked[::-1])[::-1]
     assert backwards == alone
+
+
+class Renamed:
+    """A model as transformers 5.24 has it: what it has read is its `cache`."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+    def forward(self, cache: Any = None, position_ids: Any = None, **named: Any) -> Any:
+        found = self._model(past_key_values=cache, position_ids=position_ids, **named)
+        return SimpleNamespace(logits=found.logits, cache=found.past_key_values)
+
+    __call__ = forward
+
+
+def test_what_was_read_goes_by_either_name() -> None:
+    model, tokenizer = tiny.model("gpt2"), tiny.tokenizer()
+    if "cache" in signature(model.forward).parameters:
+        pytest.skip("it is called so by these transformers")
+    asked = requests(8, max_tokens=8)
+    renamed = Sampler(Renamed(model), tokenizer, 4)
+    assert renamed._batch_size == 4  # it is passed on from token to token
+    assert texts(renamed, asked) == texts(Sampler(model, tokenizer, 4), asked)
 
 
 def test_a_recurrent_model_falls_back_to_rows_of_their_own() -> None:

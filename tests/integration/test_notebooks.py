@@ -13,6 +13,7 @@ from kgbias.errors import ModelError
 from kgbias.models.gguf import smollm2_file
 from kgbias.reference import path as reference
 from tests.conftest import ROOT, lacking, needs
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.integration
 FOLDER = ROOT / "notebooks"
@@ -32,7 +33,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         (folder / "data" / table.name).write_text("".join([header, *rows[::5]]), "utf-8")
     python_path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     client = NotebookClient(
-        nbformat.v4.new_notebook(), timeout=900, resources={"metadata": {"path": str(folder)}}
+        nbformat.v4.new_notebook(), timeout=DEADLINE, resources={"metadata": {"path": str(folder)}}
     )
     with client.setup_kernel(env=os.environ | {"PYTHONPATH": python_path}):
         yield client

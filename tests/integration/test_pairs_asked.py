@@ -4,7 +4,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests import letterwriter
 from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.scripted import ScriptedModel
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 REQUESTS = ("pay", "loan", "neighbour")
@@ -159,9 +159,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(letterwriter.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        deadline = time.monotonic() + 60
-        while len(server.bodies) < 30 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len(server.bodies) >= 30)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:

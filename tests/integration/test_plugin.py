@@ -43,7 +43,7 @@ def calls(commands: Commands) -> Kgbias:
     """Runs a command and checks how it ended: an error is one line."""
 
     def kgbias(*arguments: str, code: int = 0) -> Ended:
-        done = commands.run(*arguments, timeout=300)
+        done = commands.run(*arguments)
         assert done.code == code, done.err
         assert code == 0 or len(done.err.strip().splitlines()) == 1, done.err
         return done

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from tests.conftest import needs
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 needs("torch")
@@ -32,9 +32,8 @@ def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> Non
         [sys.executable, "-m", "kgbias", *asked(killed)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    index, deadline = killed / "table.perplexities.chunks", time.monotonic() + 120
-    while not index.exists() and time.monotonic() < deadline and first.poll() is None:
-        time.sleep(0.01)
+    index = killed / "table.perplexities.chunks"
+    until(lambda: index.exists() or first.poll() is not None)
     first.send_signal(signal.SIGKILL)
     assert first.wait() == -signal.SIGKILL, "it ended before it was killed"
     assert not (killed / "table.csv").exists()

@@ -5,7 +5,6 @@ import json
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +15,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from tests.conftest import needs
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 needs("torch")
@@ -62,9 +62,7 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
         [sys.executable, "-m", "kgbias", *COMMAND, "--store", str(killed)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and process.poll() is None and answered(killed) < 30:
-        time.sleep(0.01)
+    until(lambda: answered(killed) >= 30 or process.poll() is not None)
     process.kill()
     process.wait()
     before = answered(killed)

@@ -2,7 +2,6 @@
 the command is stopped."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
@@ -22,6 +21,7 @@ from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
 from tests.conftest import needs
 from tests.integration.test_parallel import CALLED, WORDS, Still, everything
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 needs("torch", "ray")
@@ -123,10 +123,7 @@ def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="what was finished is kept"):
         measured(one, progress=Meanwhile(stop))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
-    until = time.monotonic() + 20  # Ray ends one that was just being started as soon as it is there
-    while (left := workers()) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left
+    until(lambda: not workers())  # Ray ends one that was just being started as soon as it is there
     assert measured(one, "local") == measured(other, "local")
 
 

@@ -33,6 +33,7 @@ from tests.integration.test_ray import (  # noqa: F401
     stored,
     twins,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 needs("torch", "ray")
@@ -79,10 +80,7 @@ def _nothing_is_left() -> Iterator[None]:
                 theirs.update(process.children(recursive=True))
         return set(started()) - theirs
 
-    until = time.monotonic() + 20
-    while left() and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not left()
+    until(lambda: not left())
 
 
 def test_a_graph_is_finished_after_its_ray_was_lost(
@@ -143,9 +141,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
         start_new_session=True,
     ) as running:
         try:
-            until = time.monotonic() + 60
-            while socket().connect_ex(("127.0.0.1", port)) and time.monotonic() < until:
-                time.sleep(0.2)
+            until(lambda: socket().connect_ex(("127.0.0.1", port)) == 0)
             yield f"127.0.0.1:{port}", psutil.Process(running.pid)
         finally:
             left = psutil.Process(running.pid).children(recursive=True)

@@ -12,6 +12,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, Probing, node_id
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_report
+from tests import waiting
 from tests.conftest import needs
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
@@ -46,11 +47,12 @@ class Window:
 
 def until(page: Any, expression: str) -> Any:
     """The value of a JavaScript expression as soon as it is true."""
-    for _ in range(100):
-        if value := page.evaluate(expression):
-            return value
-        page.wait_for_timeout(50)
-    raise AssertionError(f"never: {expression}")
+
+    def found() -> Any:
+        page.wait_for_timeout(1)  # the page's own events
+        return page.evaluate(expression)
+
+    return waiting.until(found)
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ import select
 import subprocess
 import sys
 import termios
-import time
 
 import pytest
 
 import kgbias
 from tests.unit.test_review import run, said, study  # noqa: F401
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -28,46 +28,45 @@ def test_keys_in_a_terminal(run: kgbias.Run) -> None:  # noqa: F811
     os.close(theirs)
     shown = ""
 
-    def until(text: str) -> None:
+    def read(text: str) -> str:
         nonlocal shown
-        deadline = time.monotonic() + 30
-        while text not in shown:
-            assert time.monotonic() < deadline, shown
-            if select.select([ours], [], [], 0.1)[0]:
-                shown += os.read(ours, 4096).decode()
+        if text not in shown and select.select([ours], [], [], 0.1)[0]:
+            shown += os.read(ours, 4096).decode()
+        return text if text in shown else ""
+
+    def see(text: str) -> None:
+        nonlocal shown
+        until(lambda: read(text))
         shown = shown.partition(text)[2]
 
     def press(keys: str) -> None:
         """Type, once the program waits for a key: what was typed before is thrown away."""
-        until("[q] quit")
-        deadline = time.monotonic() + 30
-        while termios.tcgetattr(ours)[3] & termios.ICANON:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        see("[q] quit")
+        until(lambda: not termios.tcgetattr(ours)[3] & termios.ICANON)
         os.write(ours, keys.encode())
 
     def enter(line: str) -> None:
         os.write(ours, f"{line}\n".encode())
 
-    until("1 of 6")
-    until("said   This weather.  (2 times)")
-    until("read as  hate | This weather")
+    see("1 of 6")
+    see("said   This weather.  (2 times)")
+    see("read as  hate | This weather")
     press("?r")
-    until("2 of 6")
+    see("2 of 6")
     press("e")
-    until("predicate [hate]")
+    see("predicate [hate]")
     enter("fear")
-    until("object [This weather]")
+    see("object [This weather]")
     enter("")
-    until("3 of 6")
+    see("3 of 6")
     press("b")
-    until("2 of 6")
+    see("2 of 6")
     press("x")
     press("s")
-    until("4 of 6")
-    until("no statement found")
+    see("4 of 6")
+    see("no statement found")
     press("rq")  # there is nothing to restore as read
-    until("run mine: 2 restored, 2 rejected; kgbias measure mine")
+    see("run mine: 2 restored, 2 rejected; kgbias measure mine")
     assert process.wait(30) == 0
     os.close(ours)
     assert said(run) == [("Men", "This weather", 2)] and said(run, "fear") == []

@@ -12,6 +12,7 @@ from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import converted, smollm2_file
 from tests.conftest import lacking, needs
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.integration
 needs("torch")
@@ -88,7 +89,7 @@ def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> No
                          env=environment)
         for _ in range(3)
     ]  # fmt: skip
-    assert [p.communicate(timeout=60)[0] for p in running] == ["whole\n"] * 3
+    assert [p.communicate(timeout=DEADLINE)[0] for p in running] == ["whole\n"] * 3
     assert [f.name for f in tmp_path.iterdir()] == ["m-1"]
 
 

@@ -5,7 +5,6 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from tests.conftest import needs
 from tests.fault_server import FaultServer
 from tests.labelled_stories import Labelled, labelled, scored
 from tests.scripted import ScriptedModel
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 needs("spacy")
@@ -414,9 +414,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(storyteller.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        deadline = time.monotonic() + 60
-        while len(server.bodies) < 24 and time.monotonic() < deadline:
-            time.sleep(0.01)
+        until(lambda: len(server.bodies) >= 24)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:

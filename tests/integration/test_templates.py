@@ -1,7 +1,6 @@
 """Templates of strangers, rendered in a separate process."""
 
 import os
-import time
 
 import pytest
 
@@ -45,11 +44,9 @@ def test_a_template_takes_no_more_than_its_size(name: str, monkeypatch: pytest.M
     """Each of these took gigabytes, or did not end, when a pack was only priced."""
     monkeypatch.setattr(templates, "_renderer", Aside("kgbias.io.templates", 1))
     values = {"group": "Women" * 20, "examples": ["a", "b"]}
-    began = time.monotonic()
     with pytest.raises(DataError, match="cannot be rendered"):
         render(GREEDY[name], values)
     assert render("{{ group }}", {"group": "Men"}) == "Men"  # and the next one is
-    assert time.monotonic() - began < 30
 
 
 def test_a_process_that_was_forked_does_not_read_its_parents_replies() -> None:

@@ -6,7 +6,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
@@ -23,6 +22,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.reference import load_truth, path
 from kgbias.reference.world import INITIAL
 from tests.conftest import lacking, needs
+from tests.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.integration
 needs("openai", "torch")
@@ -58,19 +58,21 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]
         )  # fmt: skip
     url = f"http://127.0.0.1:{port}"
     try:
-        deadline = time.monotonic() + 240
-        while time.monotonic() < deadline:
-            if server.poll() is not None:
-                lacking(f"transformers serve ended: {log.read_text()[-300:]}")
-            try:
-                urllib.request.urlopen(f"{url}/health", timeout=2).close()
-                break
-            except OSError:
-                time.sleep(0.5)
+        until(lambda: _healthy(url) or server.poll() is not None, every=0.5)
+        if server.poll() is not None:
+            lacking(f"transformers serve ended: {log.read_text()[-300:]}")
         yield f"{url}/v1", str(folder)
     finally:
         server.terminate()
-        server.wait(timeout=20)
+        server.wait(timeout=DEADLINE)
+
+
+def _healthy(url: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{url}/health", timeout=2).close()
+    except OSError:
+        return False
+    return True
 
 
 def crawl(store: Path, model: str, *more: str) -> dict[str, object]:

@@ -14,6 +14,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.reference import path
 from tests.conftest import needs
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -73,5 +74,5 @@ def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     if shutil.which("pdflatex"):
         subprocess.run(
             ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"],
-            check=True, capture_output=True, timeout=120,
+            check=True, capture_output=True, timeout=DEADLINE,
         )  # fmt: skip

@@ -14,6 +14,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
+from tests.waiting import DEADLINE
 
 pytestmark = [
     pytest.mark.integration,
@@ -187,6 +188,6 @@ def test_processes_make_a_view_at_once(filled: SQLiteStore, tmp_path: Path) -> N
         )
         for _ in range(3)
     ]
-    said = {process.communicate(timeout=120)[0] for process in running}
+    said = {process.communicate(timeout=DEADLINE)[0] for process in running}
     assert said == {"['song 0', 'song 1', 'song 2']\n"}
     assert len(list((tmp_path / "cache" / "views").iterdir())) == 1

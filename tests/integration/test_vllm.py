@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.reference import path
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.integration,
@@ -121,10 +121,8 @@ def test_killed_and_continued(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kgbias", "crawl", "--model", SPEC, "--category", "gender",
                "--samples", "40", "--iterations", "2", "--store", str(store), "--json"]  # fmt: skip
     first = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 240
-    while answers(store) < 40:
-        assert first.poll() is None and time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: answers(store) >= 40 or first.poll() is not None)
+    assert first.poll() is None
     first.send_signal(signal.SIGKILL)
     first.wait()
     kept = answers(store)

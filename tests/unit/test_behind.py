@@ -5,11 +5,12 @@ import threading
 import pytest
 
 from kgbias.graph.neo4j.crawls import AT_ONCE, Behind, Claims
+from tests.waiting import DEADLINE
 
 
 def test_so_many_at_once_and_no_more() -> None:
     behind, going, most = Behind(), 0, 0
-    lock, together = threading.Lock(), threading.Barrier(AT_ONCE, timeout=10)
+    lock, together = threading.Lock(), threading.Barrier(AT_ONCE, timeout=DEADLINE)
 
     def work() -> None:
         nonlocal going, most

@@ -32,6 +32,7 @@ from kgbias.measure.meaning import texts_of
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE
 from tests.report_data import measured_run
+from tests.waiting import DEADLINE
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script>", "religion"))
 TOKEN = "0123456789abcdef"
@@ -316,10 +317,10 @@ def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
     held = []
     try:
         for number in range(60):
-            held.append(socket.create_connection(listening, timeout=5))
+            held.append(socket.create_connection(listening, timeout=DEADLINE))
             if number % 2:
                 held[-1].sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
-        asking = [HTTPConnection(*listening, timeout=10) for _ in range(15)]
+        asking = [HTTPConnection(*listening, timeout=DEADLINE) for _ in range(15)]
         for client in asking:
             client.request("GET", "/data/core")
         assert {client.getresponse().status for client in asking} == {200}
@@ -332,10 +333,10 @@ def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
 
 def test_a_connection_has_a_time_for_its_request(listening: tuple[str, int]) -> None:
     for begun in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
-        with socket.create_connection(listening, timeout=5) as held:
+        with socket.create_connection(listening, timeout=DEADLINE) as held:
             held.sendall(begun)
             assert held.recv(1000) == b""
-    client = HTTPConnection(*listening, timeout=5)
+    client = HTTPConnection(*listening, timeout=DEADLINE)
     for _ in range(3):  # one that asks keeps its connection
         client.request("GET", "/statement/9999")
         assert client.getresponse().read() == b"Not Found" and client.sock is not None
@@ -355,7 +356,7 @@ def test_an_answer_leaves_at_once(
         opened(self, connection)
 
     monkeypatch.setattr(server._Connections, "opened", seen)
-    client = HTTPConnection(*listening, timeout=5)
+    client = HTTPConnection(*listening, timeout=DEADLINE)
     client.request("GET", "/data/core")
     assert client.getresponse().status == 200 and len(delayed) == 1 and delayed[0]
     client.close()

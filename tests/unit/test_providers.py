@@ -22,6 +22,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.models.wire import withheld
 from tests.conftest import needs
 from tests.fault_server import AnthropicServer, Fault, FaultServer, GoogleServer, Plan
+from tests.waiting import DEADLINE
 
 needs("anthropic", "google.genai")
 
@@ -60,7 +61,7 @@ def ask(
         f"{kind}:m",
         base_url=server.url,
         notify=(notes if notes is not None else []).append,
-        **{"concurrency": 8, "timeout": 30} | options,
+        **{"concurrency": 8, "timeout": DEADLINE} | options,
     )
     found: dict[int, Completion] = {}
     for batch in model.complete(requests):
@@ -164,8 +165,8 @@ def test_passing_faults_are_asked_again(kind: str) -> None:
 
 @both
 def test_an_answer_that_takes_too_long_is_asked_for_again(kind: str) -> None:
-    with PROVIDERS[kind](once(("hang", 0.6))) as server:
-        (found,) = ask(kind, server, some(1), timeout=0.3)
+    with PROVIDERS[kind](once(("hang", DEADLINE))) as server:
+        (found,) = ask(kind, server, some(1), timeout=1)
         assert found.text == " food." and len(server.bodies) >= 2
 
 
@@ -405,7 +406,7 @@ def test_a_redirect_takes_no_key_elsewhere(kind: str, monkeypatch: pytest.Monkey
         path = theirs.url.replace("127.0.0.1", "localhost")
         away = ("raw", (307, {"location": f"{path}/elsewhere"}, b""))
         with kinds[kind](lambda *_: away) as first:
-            model = open_model(f"{kind}:m", base_url=first.url, notify=print, timeout=2)
+            model = open_model(f"{kind}:m", base_url=first.url, notify=print)
             list(model.complete(some(1)))
             model.close()
         sent = " ".join(str(headers) for headers in theirs.headers)

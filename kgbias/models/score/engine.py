@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.models.load import float64
+from kgbias.models.load import cache_in, cache_name, float64
 
 if TYPE_CHECKING:
     import torch
@@ -349,7 +349,7 @@ class Engine:
             for length, equal in groupby(members, key=lambda n: len(sequences[n])):
                 step = max(1, self._batch // length)
                 while batch := list(islice(equal, step)):
-                    yield from self._continue(batch, sequences, stem, after, out.past_key_values)
+                    yield from self._continue(batch, sequences, stem, after, cache_in(out))
 
     def _continue(
         self, batch: list[int], sequences: Sequence[Ids], stem: Ids, after: Any, cache: Any
@@ -363,7 +363,9 @@ class Engine:
         if body.shape[1]:
             own = deepcopy(cache)
             own.batch_repeat_interleave(len(batch))
-            read = self._model.base_model(input_ids=body, past_key_values=own, use_cache=True)
+            read = self._model.base_model(
+                input_ids=body, use_cache=True, **{cache_name(self._model.base_model): own}
+            )
             states = torch.cat([states, read.last_hidden_state], dim=1)
         yield from self._dense(batch, sequences, states)
 
