@@ -250,7 +250,9 @@ def _table(
 ) -> FeatureTable:
     """The prompts with their features; `without` a wording: what is left of them."""
     number = {feature: n for n, feature in enumerate(features)}
-    kept, rows, columns = [], [], []
+    kept: list[int] = []
+    rows: list[int] = []
+    columns: list[int] = []
     for n, of_wordings in enumerate(prompts.wordings):
         left = [own for wording, own in of_wordings.items() if wording != without]
         if not left:

@@ -135,6 +135,7 @@ class AnthropicModel(ServerModel):
             written,
             told or (written if thinks and not blocks else 0),
             details,
+            "\n".join(str(block.get("thinking") or "") for block in data["content"]).strip(),
         )
 
 

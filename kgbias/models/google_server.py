@@ -159,4 +159,5 @@ class GoogleModel(ServerModel):
             count(usage.get("candidatesTokenCount")) + thought,
             thought,
             details,
+            "\n".join(part["text"] for part in parts if part.get("thought")),
         )

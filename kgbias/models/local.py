@@ -10,6 +10,7 @@ from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, Spec, resolve
+from kgbias.models.thoughts import without_thoughts
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
@@ -68,14 +69,20 @@ class LocalModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError if the model cannot be
         loaded, or is asked in the chat form and has no chat template."""
-        tokenizer, name = self.loaded.tokenizer, self.info.name
+        name = self.info.name
         try:
-            prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
-            yield from self._sampler.complete(requests, prompts)
+            yield from without_thoughts(self._complete, requests, name, self._notify)
         except KgbiasError:
             raise
         except Exception as error:  # anyone's model may raise anything
             raise ModelError(f"{name} cannot complete the prompts: {first_line(error)}") from error
+
+    def _complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        tokenizer, name = self.loaded.tokenizer, self.info.name
+        prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
+        yield from self._sampler.complete(requests, prompts)
 
     def close(self) -> None:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
@@ -120,13 +127,17 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
 
 def _answer(question: Mapping[str, Any]) -> str:
     """The messages in a chat template, up to where the answer begins, as transformers renders it:
-    a model reads what it would read from there."""
+    a model reads what it would read from there. A template that can ask for an answer without
+    thoughts, by one of the names for it, does."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     found: Any = render_jinja_template(
         conversations=[question["messages"]],
         chat_template=question["template"],
         add_generation_prompt=True,
+        enable_thinking=False,
+        thinking=False,
+        reasoning_effort="low",
         **question["tokens"],
     )
     return str(found[0][0])

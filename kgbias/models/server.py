@@ -25,7 +25,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.io.text import duration
 from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
 from kgbias.models.spec import Spec
-from kgbias.models.thoughts import split_thought
+from kgbias.models.thoughts import split_thought, thought_tokens
 from kgbias.models.wire import (
     MAX_WAIT,
     Api,
@@ -172,12 +172,6 @@ def _first(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _share(thought: str, text: str, tokens: int) -> int:
-    """How many of the tokens of an output were thoughts, by their share of its characters, where
-    the server does not say."""
-    return round(tokens * len(thought) / (len(thought) + len(text))) if thought else 0
 
 
 MAX_TEXT = 65_536  # characters kept of one answer
@@ -479,7 +473,8 @@ class ServerModel:
     def _thought_it_away(self, completion: Completion, room: int) -> bool:
         """Whether a model spent an answer's whole limit on thinking, and should be asked again with
         more room."""
-        thought = completion.details.get("thought_tokens") or completion.details.get("thought")
+        said = completion.details
+        thought = said.get("thought_tokens") or said.get("thought") or said.get("unfinished")
         if completion.finish != "length" or completion.text.strip() or not thought:
             return False
         first, most = _ROOM
@@ -515,11 +510,13 @@ class ServerModel:
         thought = self._secrets.clean("\n".join(filter(None, (said.thoughts, thought))))
         self._thinks |= bool(thought) and chat
         ended = "length" if unfinished and said.ended == "stop" else said.ended
+        text = text.lstrip("\n") if thought else text  # what a template puts after a thought
         stops = () if "response_format" in sent else request.stop
         cuts = [text.index(stop) for stop in stops if stop in text]
         details: dict[str, Any] = {
             **{name: self._short(value) for name, value in said.details.items()},
-            "thought_tokens": said.thought or _share(thought, text, said.completion_tokens),
+            "thought_tokens": said.thought or thought_tokens(thought, text, said.completion_tokens),
+            "unfinished": unfinished,
             "thought": thought[:MAX_TEXT],
             "stop_in_text": bool(cuts),
             "response_format": "json_schema" if "response_format" in sent else "",

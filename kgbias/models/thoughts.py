@@ -8,8 +8,11 @@ text: the role on its first line, or the tokens that end a turn.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+from kgbias.models.base import Completion, Notify, Request
 
 _NAMES = r"(?:seed:)?(?:think|thinking|thoughts?|reason|reasoning|reflection|analysis)"
 _OPENS = re.compile(
@@ -152,7 +155,7 @@ def message_parts(message: Mapping[str, Any]) -> tuple[str, str]:
     if content is None:
         content = ""
     elif isinstance(content, list):
-        texts = []
+        texts: list[str] = []
         for part in content:
             kind = part.get("type", "text") if isinstance(part, Mapping) else "text"
             (thoughts if re.search("think|reason", str(kind)) else texts).append(_flat(part))
@@ -172,3 +175,53 @@ def _flat(value: Any) -> str:
         named = (value.get(n) for n in ("text", "thinking", "reasoning", "content", "summary"))
         return next((found for v in named if (found := _flat(v))), "")
     return ""
+
+
+def thought_tokens(thought: str, text: str, tokens: int) -> int:
+    """How many of the tokens of an output were thoughts, by their share of its characters, where
+    nobody says."""
+    return round(tokens * len(thought) / (len(thought) + len(text))) if thought else 0
+
+
+Complete = Callable[[Sequence[Request]], Generator[list[tuple[int, Completion]], None, None]]
+ROOM = 2_048  # tokens for a thought, beyond the limit of an answer
+
+
+def without_thoughts(
+    complete: Complete, requests: Sequence[Request], model: str, notify: Notify
+) -> Generator[list[tuple[int, Completion]], None, None]:
+    """What `complete` yields for a model on this machine, with the thoughts beside the answers.
+    Where only a thought came, it is asked again with room for one, and without stop strings, which
+    would end it; they are cut off here."""
+    again: list[int] = []
+    for batch in complete(requests):
+        done = [(n, _apart(found, requests[n])) for n, found in batch]
+        again += [n for n, found in done if found.details.get("unfinished")]
+        if kept := [(n, found) for n, found in done if not found.details.get("unfinished")]:
+            yield kept
+    if not again:
+        return
+    notify(f"{model} thinks before it answers: each answer may take {ROOM} tokens more")
+    roomy = [replace(requests[n], max_tokens=requests[n].max_tokens + ROOM, stop=()) for n in again]
+    for batch in complete(roomy):
+        yield [(again[k], _apart(found, requests[again[k]])) for k, found in batch]
+
+
+def _apart(found: Completion, request: Request) -> Completion:
+    """A completion with its thought in the details."""
+    chat = request.form == "chat"
+    text, thought, unfinished = split_thought(found.text, cut=chat and found.finish == "length")
+    if not thought and not unfinished and text == found.text:
+        return found
+    details = {
+        "thought": thought,
+        "thought_tokens": thought_tokens(thought, text, found.completion_tokens),
+        "unfinished": unfinished,
+    }
+    told = {name: value for name, value in details.items() if value}
+    text = text.lstrip("\n") if thought else text
+    cuts = [text.index(stop) for stop in request.stop if stop in text]
+    finish = "length" if unfinished else "stop" if cuts else found.finish
+    return replace(
+        found, text=text[: min([*cuts, len(text)])], finish=finish, details=found.details | told
+    )

@@ -8,6 +8,7 @@ from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
 from kgbias.models.generate import answer_without
 from kgbias.models.local import prompt_tokens
 from kgbias.models.spec import Files, Spec, resolve
+from kgbias.models.thoughts import without_thoughts
 from kgbias.models.vllm_engine import engine_settings, open_engine
 
 
@@ -48,6 +49,11 @@ class VLLMModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError if vLLM cannot open the
         model, or the model is asked in the chat form and has no chat template."""
+        yield from without_thoughts(self._complete, requests, self.info.name, self._notify)
+
+    def _complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
         engine = open_engine(self._files, self._dtype, self._notify)
         from vllm.inputs import tokens_input
 

@@ -34,6 +34,7 @@ from kgbias.stats.inference import holm
 FEWEST = 20  # statements; differences are not reported for groups with fewer
 SHOWN = 4
 OF_A_KIND = 3
+NOTHING_SHOWN = "Nothing was shown."
 MAX_GROUPS = 12  # whose statements stand in the place of findings
 
 
@@ -97,7 +98,7 @@ class Screen:
     not_shown: str = ""
     kinds: int = 0
     remarks: Sequence[str] = field(default=())
-    none: str = "Nothing was shown."
+    none: str = NOTHING_SHOWN
     frequent: Sequence[tuple[str, Sequence[str]]] = ()
 
 
@@ -135,7 +136,7 @@ def screen(kinds: Sequence[Kind]) -> Screen:
     found.sort(key=lambda f: f.order)
     said = "; ".join(filter(None, missing))
     looked_at = "; ".join(kind.looked_at for kind in kinds if kind.looked_at)
-    none = f"Nothing was shown. Looked at: {looked_at}." if looked_at else Screen.none
+    none = f"Nothing was shown. Looked at: {looked_at}." if looked_at else NOTHING_SHOWN
     return Screen(
         found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks), none
     )

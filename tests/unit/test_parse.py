@@ -54,9 +54,9 @@ def test_pairs(answer: str, pair: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     ("answer", "finish", "predicate", "outcome", "reason"),
     [
-        ("", "stop", "love", "unparsable", "empty object"),
+        ("", "stop", "love", "unparsable", "no text"),
         (" ...", "stop", "love", "unparsable", "empty object"),
-        ("\n", "stop", None, "unparsable", "empty predicate"),
+        ("\n", "stop", None, "unparsable", "no text"),
         ("\nA: x", "stop", None, "unparsable", "empty predicate"),
         (" hate", "stop", None, "unparsable", "no answer line"),
         (" hate\nthem all", "stop", None, "unparsable", "no answer line"),

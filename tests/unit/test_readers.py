@@ -132,7 +132,7 @@ def test_what_chat_models_put_around_an_answer_is_taken_off(reader: str) -> None
 @pytest.mark.parametrize(
     ("text", "predicate", "finish", "reason"),
     [
-        ("", "love", "stop", "empty object"),
+        ("", "love", "stop", "no text"),
         (" ...", None, "stop", "empty answer"),
         ("Sure! Here is one:", "love", "stop", "empty object"),
         (" to go on and on", "love", "length", "unfinished"),
