@@ -11,11 +11,13 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
+    HOW,
     WHOM,
     WRITERS,
     as_option,
     asked_for,
     asking_options,
+    form_option,
     json_option,
     model_settings,
     print_price,
@@ -34,7 +36,6 @@ OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _HEADS = {"echo": "echoes"}
 
 RUN = "The run"
-HOW = "How and how long to ask"
 
 
 def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
@@ -190,13 +191,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
     f"(default: {','.join(CrawlConfig.arms)}).",
 )
-@_option(
-    HOW,
-    "--form",
-    type=click.Choice(["completion", "chat"]),
-    help="Whether the model completes a text or answers in a chat (default: "
-    f"{CrawlConfig.form}; chat for models that only chat).",
-)
+@form_option
 @setting(
     "structured",
     type=bool,

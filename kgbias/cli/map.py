@@ -16,6 +16,7 @@ from kgbias.cli.options import (
     as_option,
     base_url_option,
     dry_run_option,
+    form_option,
     limits_options,
     said,
     store_option,
@@ -60,6 +61,7 @@ _ASKING = ("probes", "executor", "processes")
     show_default=True,
     help="The folder for report.html and explorer.html.",
 )
+@form_option
 @setting(
     "probes",
     type=click.IntRange(1),

@@ -157,6 +157,18 @@ def model_option(f: F) -> F:
     return click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")(f)
 
 
+def form_option(f: F) -> F:
+    """In which form a crawl asks."""
+    return click.option(
+        "--form",
+        cls=Section,
+        section=HOW,
+        type=click.Choice(["completion", "chat"]),
+        help="Whether the model completes a text or answers in a chat (default: found out by a "
+        "trial for a server, completion for a local model).",
+    )(f)
+
+
 def as_option(f: F) -> F:
     """A person's own name for the model: the parameter `called`."""
     return click.option(
@@ -202,6 +214,7 @@ def whom_options(f: F) -> F:
 
 
 WHOM = "The model and the groups"
+HOW = "How and how long to ask"
 LIMITS = "Limits and cost"
 
 

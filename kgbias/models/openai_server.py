@@ -7,11 +7,12 @@ metadata, by which it is found again.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
-from kgbias.models.base import Abilities, Notify, Request
+from kgbias.errors import ModelError
+from kgbias.models.base import Abilities, Form, Notify, Request
 from kgbias.models.batches import Batches, Listed, State, field
 from kgbias.models.server import ServerModel
 from kgbias.models.thoughts import message_parts
@@ -56,7 +57,26 @@ _NO_SYSTEM = re.compile(
     r"|developer instruction is not",
     re.IGNORECASE,
 )
+_NO_SUCH_FORM = frozenset((400, 404, 405, 410, 415, 422, 500, 501))
+# Texts that stop in the middle of a sentence, and a message: to see what a server does with them.
+_CUT_OFF = (
+    "He opened the door and saw that the room was full of",
+    "In the morning she drank a cup of tea and then went to the",
+    "The old bridge over the river was closed because the",
+)
+_GREETING = (("user", "Say hello."),)
+_TRIAL_TOKENS = 16
 _BROKEN_OFF = frozenset("error failed abort aborted network_error cancelled canceled".split())
+
+
+def replies(text: str) -> bool:
+    """Whether this stands as a reply and not as the continuation of a text in the middle of a
+    sentence: it begins like a sentence of its own."""
+    return (
+        bool(re.match(r"[\"“'*#]*[^\W\d_]", text))
+        and text.lstrip("\"“'*#")[:1].isupper()
+        and (len(text.split()) > 2)
+    )
 
 
 class OpenAIModel(ServerModel):
@@ -77,6 +97,46 @@ class OpenAIModel(ServerModel):
         super().__init__(model, url, concurrency, timeout, notify)
         self._refused_efforts: set[str] = set()
         self._takes_system = True
+
+    def find_form(self) -> tuple[Form, str]:
+        """The form in which to ask this model, by trial: completion if text is continued, chat if
+        there is no such endpoint, or if it answers through a chat template, as Ollama's does.
+
+        Raises ModelError, with the reasons, if neither form is answered."""
+        completed, refused = self._tried(
+            [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _CUT_OFF]
+        )
+        if completed and sum(map(replies, completed)) <= len(completed) / 2:
+            return "completion", ""
+        why = (
+            "text is not continued there, but answered through its chat template"
+            if completed
+            else f"text is not continued there ({refused})"
+        )
+        chatted, refused_too = self._tried([Request(_GREETING, 0, 0.0, _TRIAL_TOKENS)])
+        if chatted:
+            return "chat", f"{self.info.title} is asked in messages: {why}"
+        if completed:
+            return "completion", ""
+        if refused == refused_too:
+            raise ModelError(refused)
+        raise ModelError(f"neither form is answered: completion: {refused}; chat: {refused_too}")
+
+    def _tried(self, requests: Sequence[Request]) -> tuple[list[str], str]:
+        """The texts of the answers, or why there are none. Raises ModelError where no other form
+        would be answered either: out of reach, or without a key or money."""
+        found = []
+        try:
+            for batch in self.complete(requests):
+                for _, answer in batch:
+                    if answer.finish == "error":
+                        return [], answer.error
+                    found.append(answer.text)
+        except ModelError as error:
+            if self._last_code not in _NO_SUCH_FORM:
+                raise
+            return [], str(error).partition("; is ")[0]
+        return found, ""
 
     def batches(self) -> "OpenAIBatches":
         """Batches at the server."""

@@ -23,7 +23,15 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.text import duration
-from kgbias.models.base import Abilities, Completion, ModelInfo, Notify, Request, Settings
+from kgbias.models.base import (
+    Abilities,
+    Completion,
+    Form,
+    ModelInfo,
+    Notify,
+    Request,
+    Settings,
+)
 from kgbias.models.spec import Spec
 from kgbias.models.thoughts import split_thought, thought_tokens
 from kgbias.models.wire import (
@@ -243,6 +251,7 @@ class ServerModel:
         self._speaks_at_once = False  # what looked like a thought without an end was none
         self._answered = False
         self._takes_format = False
+        self._last_code = 0  # of a failure
         self._last_failure = ""
         self._failed_alike = 0
 
@@ -293,6 +302,11 @@ class ServerModel:
 
     async def _close(self) -> None:
         await self._client.close()
+
+    def find_form(self) -> tuple[Form, str]:
+        """The form in which to ask this model, and a line that says why if it is not the first that
+        its provider has. May ask; nothing of it is kept."""
+        return self.abilities.forms[0], ""
 
     # Batches
 
@@ -395,6 +409,7 @@ class ServerModel:
                 failure = self.failure(error) or unforeseen(error)
             if failure is not None:
                 why, code = self.told(failure), failure.code
+                self._last_code = code
                 if failure.withheld:
                     seconds = time.perf_counter() - began
                     return Completion("", "refused", seconds=seconds, details={"refusal": why})

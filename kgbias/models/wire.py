@@ -381,6 +381,7 @@ def message(error: Any) -> str:
     return error_message(body) or str(getattr(error, "message", error))
 
 
+MAX_DEPTH = 6  # of a message in an error's body
 _MESSAGES = ("error", "message", "detail", "details", "errors", "msg", "title", "description")
 
 
@@ -390,12 +391,13 @@ def error_message(body: Any, depth: int = 0) -> str:
     about. "" if it says nothing."""
     if isinstance(body, str):
         return body
-    if depth > 6:
-        return ""
-    if isinstance(body, list):
+    if isinstance(body, list) and depth <= MAX_DEPTH:
         return "; ".join(filter(None, (error_message(part, depth + 1) for part in body[:10])))
     found = table(body)
-    said = next(filter(None, (error_message(found.get(n), depth + 1) for n in _MESSAGES)), "")
+    if not found or depth > MAX_DEPTH:
+        return ""
+    there = (found[name] for name in _MESSAGES if name in found)
+    said = next(filter(None, (error_message(part, depth + 1) for part in there)), "")
     place = found.get("loc") or found.get("param")
     if said and place:
         named = ".".join(map(str, place)) if isinstance(place, list) else str(place)

@@ -342,6 +342,9 @@ class Study(Compared, Tested, Checked):
         gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             self._call(asked, called)
+            if asking.get("form") is None and (form := self._form_of(asked, progress)):
+                asking["form"] = form
+                config = configure(spec, **asking)
             results = crawl_repeatedly(
                 config,
                 asked,
@@ -355,6 +358,23 @@ class Study(Compared, Tested, Checked):
             )
             runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
+
+    def _form_of(self, asked: Completer, progress: Progress) -> AsText | None:
+        """The form in which a crawl asks a model on a server: that of an earlier one in the store,
+        or what a trial finds; None for other models."""
+        find: Callable[[], tuple[AsText, str]] | None = getattr(asked, "find_form", None)
+        if find is None:
+            return None
+        store = self._context.there
+        for summary in () if store is None else store.summaries():
+            run = summary.run
+            if (run.kind, run.model, run.settings) == ("crawl", asked.info, asked.settings):
+                kept: AsText = run.config["form"]
+                return kept
+        form, why = find()
+        if why:
+            progress.note(why)
+        return form
 
     def _call(self, asked: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""
@@ -453,6 +473,9 @@ class Study(Compared, Tested, Checked):
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             self._call(asked, called)
+            if rest.get("form") is None and (form := self._form_of(asked, progress)):
+                rest["form"] = form
+                config = configure(model, **budgeted(rest, model)[1])
             name = name or name_for(config, asked, minutes)
             if kept := kept_sizes(self._context.there, name, minutes):
                 return name, dict(kept)
@@ -467,7 +490,7 @@ class Study(Compared, Tested, Checked):
                 f"predicate, {found['iterations']} rounds of expansion"
                 + ("" if probe is None else f", {found['sized'].get('probes')} probes")
             )
-        return name, found
+        return name, {**found, "form": config.form}
 
     def map_price(
         self,
