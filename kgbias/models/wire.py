@@ -381,7 +381,7 @@ def message(error: Any) -> str:
     return error_message(body) or str(getattr(error, "message", error))
 
 
-MAX_DEPTH = 6  # of a message in an error's body
+MAX_DEPTH = 4  # of a message in an error's body
 _MESSAGES = ("error", "message", "detail", "details", "errors", "msg", "title", "description")
 
 
