@@ -52,14 +52,27 @@ _TURN_BEGINS = re.compile(
     r"|<\|START_RESPONSE\|>|<\|begin_of_solution\|>)?\s*"
 )
 # A role alone on the first line, or before a colon there.
-_ROLE = re.compile(r"\A\s*(?:assistant|model|ai|bot)(?:\s*:[ \t]*|[ \t]*\n)\s*", re.IGNORECASE)
+_ROLE = re.compile(
+    r"\A\s*\*{0,2}(?:assistant|model|ai|bot)(?:\s*:\*{0,2}[ \t]*|\*{0,2}[ \t]*\n)\s*", re.IGNORECASE
+)
+# What stands around the whole of an answer: a fence, with a word for its language, or tags.
+_WRAPPED = re.compile(
+    r"\A\s*(?:```[ \t]*(?:text|txt|plaintext|markdown|md)?[ \t]*\n(?P<fenced>[^`]*?)\s*```"
+    r"|<(?P<tag>answer|response|output)>(?P<tagged>[^<]*)</(?P=tag)>)\s*\Z",
+    re.IGNORECASE,
+)
 
 # How thoughts begin that nothing marks, if an answer was cut off before the mark that ends them.
+_NAMES_TASK = r"(?=[^.?!]*\b(?:list|sentence|prompt|task|user|instructions?|examples?)\b)"
 _DELIBERATES = re.compile(
-    r"\A\s*(?:(?:Okay|OK|Alright|Hmm|Well|So|First|Right|Good)\b[,.]?\s+"
-    r"(?:so\s+|let\b|let's\b|I\b|the user\b|we\b|this\b|first\b)"
-    r"|Let me\b|Let's (?:think|see|break|analy)|I (?:need|have|should) to?\b"
-    r"|I'm (?:supposed|asked)\b|(?:The|This) (?:user|question|prompt|task|request)\b"
+    r"\A\s*(?:(?:Okay|OK|Alright|Hmm|Well|So|First|Right|Good|Now|Wait)\b(?:[,.]|\.\.\.)?\s+"
+    r"(?:so\s+|let\b|let's\b|I\b|we\b|this\b|first\b|what\b|the (?:user|list|task|next|last)\b)"
+    r"|(?:Hmm|Okay|Alright|Wait)\b[.,]|Let me\b|Let's (?:think|see|break|analy)"
+    r"|I (?:need|have|should) to?\b|I(?:'m| am) (?:supposed|asked)\b"
+    # A story may begin so, too: what is written must be named.
+    rf"|(?:I (?:will|could|might|must)|I'll|I'd|Looking at)\b{_NAMES_TASK}"
+    r"|(?:To|In order to) (?:complete|continue|finish|answer) (?:the|this)\b"
+    r"|(?:The|This) (?:user|question|prompt|task|request|instruction|list|last line|next line)\b"
     r"|We (?:need|are asked|have|must|should)\b|(?:The )?[Uu]ser (?:wants|asks|is asking)\b"
     r"|Thinking\b|Here's a thinking process\b)",
 )
@@ -136,7 +149,9 @@ def without_turn(text: str) -> str:
     ends = _TURN_ENDS.search(rest)
     rest = rest[: ends.start()] if ends else rest
     role = _ROLE.match(rest)
-    return rest[role.end() :] if role else rest
+    rest = rest[role.end() :] if role else rest
+    wrapped = _WRAPPED.match(rest)
+    return (wrapped["fenced"] or wrapped["tagged"] or "") if wrapped else rest
 
 
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
