@@ -132,7 +132,7 @@ def read_answer(
 _FENCED = re.compile(r"\A\s*```[\w-]*[^\S\n]*\n?(.*?)\s*(?:```.*)?\Z", re.DOTALL)
 _BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
 _TAG = re.compile(
-    r"</?(?:p|b|i|u|em|strong|div|span|s|q|li|ul|ol|answer|final_answer|response|output|sentence|text)"
+    r"</?(?:p|div|span|answer|final_answer|response|output|sentence|text)"
     r"(?:\s[^<>]{0,80})?/?>",
     re.IGNORECASE,
 )

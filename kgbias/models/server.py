@@ -450,7 +450,8 @@ class ServerModel:
                     self._gate.grow()
                     read += completion.prompt_tokens
                     written += completion.completion_tokens
-                    if attempt + 1 < TRIES and self._thought_it_away(completion, room):
+                    chat = request.form == "chat"
+                    if chat and attempt + 1 < TRIES and self._thought_it_away(completion, room):
                         continue
                     return replace(completion, prompt_tokens=read, completion_tokens=written)
                 why = completion.error
