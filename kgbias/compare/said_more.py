@@ -21,6 +21,7 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.keyness import DEALS, LEVEL, FeatureTable, Keyness, measure_keyness
 from kgbias.stats.standardised import CHOSEN, Asked
 
+MAX_COUNTED = 100_000  # statements of a group that come as counts, and are dealt one by one
 MIN_PROMPTS = 3  # of all groups, that led to a feature, for it to be tested
 Feature = tuple[str, str]  # "word" or "topic", and which
 
@@ -93,7 +94,8 @@ def content_tests(
     named: Sequence[Group] = (),
     deals: int = DEALS,
 ) -> list[ContentTest]:
-    """Test every category with two groups that have statements.
+    """Test every category with two groups that have statements. One in which a group's statements
+    come as counts that are too large to deal is left out.
 
     Args:
         groups: of the run.
@@ -112,8 +114,11 @@ def content_tests(
         )
         names = {t.id: t.name for t in topics[category].topics} if category in topics else {}
         named_topics = {id: names[topic] for id, topic in about.items() if topic in names}
-        if len(own) > 1 and (
-            test := _tested(category, own, by_group, draws, content, named_topics, deals)
+        dealt = all(_dealt(by_group[g.id], draws) for g in own)
+        if (
+            dealt
+            and len(own) > 1
+            and (test := _tested(category, own, by_group, draws, content, named_topics, deals))
         ):
             found.append(test)
     return found
@@ -220,6 +225,11 @@ def _prompts(
             for feature in features:
                 having[g, feature][triple.id] += 1
     return prompts, having
+
+
+def _dealt(triples: Sequence[TripleView], draws: Draws) -> bool:
+    sample = draws.numbered(triples).sample
+    return sample.places is not None or sample.n <= MAX_COUNTED
 
 
 def _said(

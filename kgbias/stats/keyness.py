@@ -17,7 +17,7 @@ against that of whole tables dealt anew.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import comb, sqrt
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,11 +196,12 @@ def _p_of_counts(blocks: Sequence[tuple[int, ...]]) -> Floats:
 
 @cache
 def _hypergeometric(size: int, having: int, own: int) -> Floats:
-    """The chances of 0 ... `having` among `own` of `size`."""
-    every = comb(size, own)
-    return np.array(
-        [
-            comb(having, k) * comb(size - having, own - k) / every if k <= own else 0.0
-            for k in range(having + 1)
-        ]
-    )
+    """The chances of 0 ... `having` among `own` of `size`, by their ratios."""
+    low, high = max(0, having + own - size), min(having, own)
+    k = np.arange(low, high, dtype=np.float64)
+    ratios = np.log((having - k) * (own - k)) - np.log((k + 1) * (size - having - own + k + 1))
+    logs = np.concatenate([[0.0], np.cumsum(ratios)])
+    chances = np.exp(logs - logs.max())
+    found = np.zeros(having + 1)
+    found[low : high + 1] = chances / chances.sum()
+    return found
