@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -92,6 +92,18 @@ def pytest_collection_finish() -> None:
     """Spare the collector what was imported to read the tests, most of which stays: a tenth of the
     processor time that tests take."""
     gc.freeze()
+
+
+def one_in(every: int, values: Iterable[Any]) -> list[Any]:
+    """The parameters of a sweep: `make test` takes one in so many, `make test-all` each."""
+    return [
+        value if n % every == 0 else _slow(*(value if isinstance(value, tuple) else (value,)))
+        for n, value in enumerate(values)
+    ]
+
+
+def _slow(*values: Any) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def lacking(what: str) -> None:

@@ -55,12 +55,6 @@ _TURN_BEGINS = re.compile(
 _ROLE = re.compile(
     r"\A\s*\*{0,2}(?:assistant|model|ai|bot)(?:\s*:\*{0,2}[ \t]*|\*{0,2}[ \t]*\n)\s*", re.IGNORECASE
 )
-# What stands around the whole of an answer: a fence, with a word for its language, or tags.
-_WRAPPED = re.compile(
-    r"\A\s*(?:```[ \t]*(?:text|txt|plaintext|markdown|md)?[ \t]*\n(?P<fenced>[^`]*?)\s*```"
-    r"|<(?P<tag>answer|response|output)>(?P<tagged>[^<]*)</(?P=tag)>)\s*\Z",
-    re.IGNORECASE,
-)
 
 # How thoughts begin that nothing marks, if an answer was cut off before the mark that ends them.
 _NAMES_TASK = r"(?=[^.?!]*\b(?:list|sentence|prompt|task|user|instructions?|examples?)\b)"
@@ -91,7 +85,7 @@ def split_thought(text: str, *, cut: bool = False) -> Parts:
     """Tell thoughts from the answer in a model's output. `cut` is whether the output reached its
     token limit: then what deliberates without any mark is taken for a thought whose end is
     missing."""
-    found = _harmony(text) or _tagged(text) or _headed(text)
+    found = _harmony(text) or _tagged(text) or _headed(text, cut=cut)
     if found is None:
         if cut and _DELIBERATES.match(text):
             return Parts("", text.strip(), True)
@@ -117,13 +111,18 @@ def _harmony(text: str) -> Parts | None:
     return None
 
 
-def _headed(text: str) -> Parts | None:
+def _headed(text: str, *, cut: bool) -> Parts | None:
     """What follows the line "thought": the answer, where a template closed the thought before it
     began, or a thought without a mark that would end it."""
     if (heading := _HEADING.match(text)) is None:
         return None
-    rest = text[heading.end() :]
-    return Parts("", rest.strip(), True) if _DELIBERATES.match(rest) else Parts(rest)
+    rest = text[heading.end() :].strip()
+    if cut:
+        return Parts("", rest, True)
+    before, line, last = rest.rpartition("\n")
+    if line and before.strip():
+        return Parts(last, before.strip())
+    return Parts("", rest, True) if _DELIBERATES.match(rest) else Parts(rest)
 
 
 def _tagged(text: str) -> Parts | None:
@@ -149,9 +148,7 @@ def without_turn(text: str) -> str:
     ends = _TURN_ENDS.search(rest)
     rest = rest[: ends.start()] if ends else rest
     role = _ROLE.match(rest)
-    rest = rest[role.end() :] if role else rest
-    wrapped = _WRAPPED.match(rest)
-    return (wrapped["fenced"] or wrapped["tagged"] or "") if wrapped else rest
+    return rest[role.end() :] if role else rest
 
 
 _THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")

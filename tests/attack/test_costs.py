@@ -167,6 +167,7 @@ def test_tests_of_counts_are_those_of_scipy() -> None:
         assert math.isclose(found.u_p, mw.pvalue, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_many_groups(commands: Commands, world: Path) -> None:
     """300 groups and 6,000 rows: whatever is drawn of them is drawn in little time."""
     with (world / "many.csv").open("w", newline="") as file:

@@ -21,6 +21,7 @@ from tests.attack.servers import (
     concerns,
     right,
 )
+from tests.conftest import one_in
 from tests.fault_server import Fault, FaultServer, Plan
 
 pytestmark = pytest.mark.attack
@@ -49,7 +50,7 @@ CHOSEN = [
 ]
 
 
-@pytest.mark.parametrize(("client", "name"), CHOSEN)
+@pytest.mark.parametrize(("client", "name"), one_in(4, CHOSEN))
 def test_a_server_that_answers(commands: Commands, world: Path, client: str, name: str) -> None:
     ended, faults = attack(commands, world, client, SCENARIOS[name], after=AFTER)
     assert not faults, ended

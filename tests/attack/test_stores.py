@@ -10,6 +10,7 @@ import pytest
 from tests.attack.commands import Commands
 from tests.attack.disturbed import WRITERS, Disturber, damaged
 from tests.attack.worlds import TRIPLES, World
+from tests.conftest import one_in
 
 pytestmark = pytest.mark.attack
 NOBODY = 65534
@@ -100,7 +101,7 @@ def test_a_wrong_value_that_is_only_shown_is_put_down_to_the_store(
 QUICK = ("import", "measure", "structure", "export csv-pair", "export neo4j-admin")
 
 
-@pytest.mark.parametrize("name", [*QUICK, "report"])
+@pytest.mark.parametrize("name", one_in(5, [*QUICK, "report"]))
 def test_a_full_disk(commands: Commands, whole_world: World, tmp_path: Path, name: str) -> None:
     disturber = Disturber(commands, whole_world, tmp_path, 16)
     tally = disturber.full(name, WRITERS[name], 4 if name != "report" else 1)

@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import needs
 from tests.unit.test_associate import LONG, check_against_golden, word2vec  # noqa: F401
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 needs("gensim")
 
 

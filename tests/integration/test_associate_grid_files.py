@@ -15,6 +15,7 @@ from tests.integration.test_associate_grid import NAMES, TERMS, gpt2, grid  # no
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow
 def test_tables_and_figures(
     grid: Grid,  # noqa: F811
     store: SQLiteStore,

@@ -24,6 +24,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"hf:{tiny.saved(tmp_path_factory.mktemp('gpt2'))}"
 
 
+@pytest.mark.slow
 def test_a_parameter_reaches_the_methods_that_take_it(gpt2: str) -> None:
     found = associate(
         [TEST], ["weat", "s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs"], models=[gpt2],

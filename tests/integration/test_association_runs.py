@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from kgbias.cli import cli
 from tests.conftest import lacking
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def rows(*arguments: str) -> dict[tuple[str, str], dict[str, object]]:

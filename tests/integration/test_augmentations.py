@@ -23,7 +23,7 @@ from kgbias.reference import Truth, load_truth
 from kgbias.stats.inference import Values
 from tests.conftest import lacking, needs
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 needs("torch", "scipy")
 
 # (measure, strategy, arm); of the strategies those that leave the model its choice of topic.

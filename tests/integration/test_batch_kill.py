@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from kgbias.graph.sqlite import SQLiteStore
-from tests.conftest import needs
+from tests.conftest import needs, one_in
 from tests.waiting import DEADLINE, until
 
 pytestmark = pytest.mark.integration
@@ -61,7 +61,7 @@ def rows(store: Path) -> list[Any]:
         return list(opened.generations(opened.find_run().id))
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT], ids=["kill", "ctrl-c"])
+@pytest.mark.parametrize("how", one_in(2, [signal.SIGINT, signal.SIGKILL]), ids=["ctrl-c", "kill"])
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_batch_outlives_the_crawl_that_made_it(
     kind: str, how: signal.Signals, tmp_path: Path

@@ -54,6 +54,7 @@ class TruthScorer:
         return found
 
 
+@pytest.mark.slow
 def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """Faiths only, the paper's parameters, the real model; scored by the world."""
     needs("torch")

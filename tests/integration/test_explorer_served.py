@@ -156,6 +156,7 @@ def test_the_server_shows_what_the_file_shows(
         assert walked(page) == of_file
 
 
+@pytest.mark.slow
 def test_a_neo4j_store_is_served_as_a_file_is(
     chromium: Any, run: StoredRun, of_file: list[Any], empty_neo4j: str
 ) -> None:

@@ -67,6 +67,7 @@ def hell(body: dict[str, Any], number: int) -> Fault:
     return f" fear\nA: {thing}\n" if str(body["prompt"]).endswith("#") else f" {thing}.\n"
 
 
+@pytest.mark.slow
 def test_every_prompt_is_accounted_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda s: real(min(s, 0.002)))

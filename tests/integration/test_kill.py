@@ -29,6 +29,7 @@ pytestmark = pytest.mark.integration
 needs("openai")
 
 
+@pytest.mark.slow
 def test_killed_at_random_moments_the_graph_is_the_same(tmp_path: Path) -> None:
     tally = run_rounds(3, seed=int(time.time()), folder=tmp_path)
     assert tally.rounds == 3 and tally.kills >= 2, tally

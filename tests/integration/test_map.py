@@ -82,6 +82,7 @@ def test_nothing_is_done_again(
                 study.map("reference", folder=tmp_path, **ASKED)
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
     """Stopped in the crawl, then killed once it probes: in the end, all is as in a map that nobody
     stopped."""
@@ -124,6 +125,7 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mapping, "seconds_per_probe", lambda scorer: 0.02)
 
 
+@pytest.mark.slow
 def test_sizes_are_fixed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     slow(monkeypatch)
     with kgbias.open(tmp_path / "s.db") as study:

@@ -19,6 +19,7 @@ from tests.tiny import classifier
 TELLTALE = "telltale"
 
 
+@pytest.mark.slow
 def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = tmp_path / f"{TELLTALE}-home"
     shutil.copytree(path("causal"), home / "mine")

@@ -39,6 +39,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
     import nbformat

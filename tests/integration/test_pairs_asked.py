@@ -141,6 +141,7 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
     assert run.cost()[-1].answers == 216
 
 
+@pytest.mark.slow
 def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
     needs("openai")
 

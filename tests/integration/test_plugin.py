@@ -131,6 +131,7 @@ def without(folder: Path) -> Iterator[Kgbias]:
         yield calls(commands)
 
 
+@pytest.mark.slow
 def test_a_graph_outlives_the_package(kgbias: Kgbias, without: Kgbias) -> None:
     assert without("plugins").out == "no installed package adds anything to kgbias\n"
     assert "said" in without("runs").out

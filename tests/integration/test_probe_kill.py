@@ -16,6 +16,7 @@ pytestmark = pytest.mark.integration
 needs("torch")
 
 
+@pytest.mark.slow
 def test_killed_in_the_middle_it_ends_with_the_same_bytes(tmp_path: Path) -> None:
     """A chunk of sentences for each template; the first process is killed when one is kept."""
     names, descriptors = tmp_path / "n.csv", tmp_path / "d.csv"

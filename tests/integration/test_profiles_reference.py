@@ -54,6 +54,7 @@ def profiles(store: Path) -> list[object]:
         return [(p.path, p.labels, p.said()) for p in run.profiles()]
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> None:
     whole, killed = tmp_path / "w.db", tmp_path / "k.db"
     with kgbias.open(whole, progress=False) as study:

@@ -13,7 +13,7 @@ from kgbias.profiles.classify import KERNELS, splits, trials
 from kgbias.profiles.words import shifts, top_words
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 FOLDER = Path(os.environ.get("KGBIAS_GLOBALBIAS", ROOT.parent / "shared" / "data" / "globalbias"))
 PUBLISHED = {"llama3": (0.183, 0.306, 0.833), "gpt4o": (0.333, 0.386, 0.942)}  # Table 6
 RELIGIONS = {  # Table 7

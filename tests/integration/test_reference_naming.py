@@ -12,7 +12,7 @@ from kgbias.reference.named import load_names
 from tests.conftest import needs
 from training.reference.naming import CARRIERS, Rows, Tree, loaded, started, stem, teach, tokenizers
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 needs("torch", "transformers")
 

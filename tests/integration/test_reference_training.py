@@ -11,7 +11,7 @@ from kgbias.reference import load_truth
 from training.reference.text import Author, build_tokenizer, vocabulary
 from training.reference.train import BATCH, train
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 TRUTH = load_truth()
 

@@ -44,6 +44,7 @@ def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
     assert answers(5, requests[::-1])[::-1] == together
 
 
+@pytest.mark.slow
 def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
     """A crawl of sentences, with min-p, several answers to a prompt and echoes drawn again."""
     graphs = []

@@ -394,6 +394,7 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path) -> None:
         assert list(study.write_stories(model(), name="s", **how).stories()) == list(stopped)
 
 
+@pytest.mark.slow
 def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
     needs("openai")
 

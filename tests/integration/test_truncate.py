@@ -51,6 +51,7 @@ def test_apply_is_what_generate_does() -> None:
             assert torch.equal(rule.apply(row), theirs(None, row)), rule
 
 
+@pytest.mark.slow
 def test_bounds_hold_under_any_rounding() -> None:
     """Whatever moves scores by half of the slack, so differences by no more than all of it, what is
     certain is kept and what is impossible is cut; and it is rare that a token is neither."""

@@ -46,6 +46,7 @@ def _run(command: str) -> None:
         assert result.exit_code == 0, f"{command}: {result.output}"
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_the_tutorial_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs("matplotlib", "pandas")
