@@ -27,6 +27,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
 from kgbias.crawl.seeds import DynamicSeeds
+from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
 from kgbias.stats.estimate import finite
@@ -260,6 +261,8 @@ def crawl(
     else:
         for run in runs:
             _print(run)
+    if why := next(filter(None, (run.crawled.why_none for run in runs)), ""):
+        raise ModelError(why)
     return int(any(run.crawled.failed > max_failed for run in runs))
 
 
@@ -298,6 +301,10 @@ def _print(run: kgbias.Run) -> None:
         f"{outcomes['failed']} failed); asked "
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
+    failed = [(n, reason) for (outcome, reason), n in result.reasons.items() if outcome == "failed"]
+    if failed and outcomes["ok"]:
+        times, reason = max(failed)
+        show.say(f"{times} of the {outcomes['failed']} failed requests: {reason}")
     arms = len({g.arm for g in result.groups}) > 1
     show.table(
         ("", ">said", ">distinct", ">coverage", ">at least",

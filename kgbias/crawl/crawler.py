@@ -10,6 +10,7 @@ own and asks with a random seed of its own, derived from the given one. The firs
 would be made without repeating, so that any crawl can be repeated later and is not asked again.
 """
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -109,6 +110,17 @@ def few_well_formed(
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
 
+def reason_of(reason: str) -> str:
+    """The reason of a generation as a person reads it: of a failed request, what the server said,
+    which is kept as JSON."""
+    if not reason.startswith("{"):
+        return reason
+    try:
+        return str(json.loads(reason).get("error") or reason)
+    except ValueError:
+        return reason
+
+
 @dataclass
 class CrawlResult:
     """What a crawl did.
@@ -120,6 +132,7 @@ class CrawlResult:
         spent: what the asked ones took: tokens, and money where prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
             "failed", repeated attempts included.
+        reasons: how many of them ended without a statement, by outcome and reason.
         unfilled: how many places have no statement after their last attempt.
         iterations: how many rounds of expansion asked anything.
         groups: the same counts for each group in each arm, with its coverage.
@@ -130,9 +143,29 @@ class CrawlResult:
     cached: int = 0
     spent: Spent = field(default_factory=Spent)
     outcomes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     unfilled: int = 0
     iterations: int = 0
     groups: list[GroupProgress] = field(default_factory=list)
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no statement at all, in one line; "" if there is one."""
+        total = self.outcomes.total()
+        if self.outcomes["ok"] or not total:
+            return ""
+        (outcome, reason), times = self.reasons.most_common(1)[0]
+        ended = {"failed": "failed", "refused": "were refused"}.get(outcome, f"were {outcome}")
+        remedy = ""
+        if outcome == "refused":
+            remedy = (
+                "; a model that declines direct requests may be asked for stories or for texts "
+                f"about pairs of names: kgbias stories --model {self.run.model.title}, kgbias pairs"
+            )
+        return (
+            f"run {self.run.name} has no statement: {times:,} of {total:,} requests {ended} "
+            f"({reason}){remedy}"
+        )
 
     @property
     def failed(self) -> float:
@@ -236,6 +269,9 @@ def crawl(
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
+                result.reasons.update(
+                    (g.outcome, reason_of(g.reason)) for g in attempts if g.outcome != "ok"
+                )
                 result.unfilled += attempts[-1].outcome != "ok"
                 for generation in attempts:
                     board[generation.arm, generation.group_id].add(generation)

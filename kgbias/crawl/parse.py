@@ -123,17 +123,58 @@ def read_answer(
             return Reading("refused", name)
     if not text.strip():
         return Reading("unparsable", NO_TEXT)
-    text = _without_dots(unescape(text), subject, predicate or "")
+    text = _without_dots(unwrapped(text), subject, predicate or "")
     return _reader(reader).read(
         text, ended=finish != "length", predicate=predicate, subject=subject
     )
 
 
-def _without_dots(text: str, subject: str, predicate: str) -> str:
-    """The text without the dots of a prompt ("Men love ...") that the answer copied."""
-    if not subject or not predicate:
+_FENCED = re.compile(r"\A\s*```[\w-]*[^\S\n]*\n?(.*?)\s*(?:```.*)?\Z", re.DOTALL)
+_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
+_TAG = re.compile(
+    r"</?(?:p|div|span|answer|final_answer|response|output|sentence|text)"
+    r"(?:\s[^<>]{0,80})?/?>",
+    re.IGNORECASE,
+)
+_LATEX = re.compile(r"\\(?:boxed|text(?:bf|it|rm)?|emph|mathrm)\{([^{}]*)\}")
+_HEADING = re.compile(
+    r"\A\s*#{1,6}\s*(?:final )?(?:response|answer|output|assistant)\s*:?\s*\n", re.IGNORECASE
+)
+
+
+def unwrapped(text: str) -> str:
+    """The text without the dress that chat models put it in: a fence, an object of JSON with one
+    text, tags of HTML, commands of LaTeX, a heading, line breaks that are written out, entities."""
+    if _FENCE in text and (fenced := _FENCED.match(text)):
+        text = fenced[1]
+    if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
+        text = _only_text(text)
+    if "\\" in text:
+        text = text.replace("\\n", "\n").removeprefix("\n")
+        for _ in range(3):  # one in another
+            text = _LATEX.sub(r"\1", text)
+    if "<" in text:
+        text = _TAG.sub("", _BREAK.sub("\n", text))
+    return unescape(_HEADING.sub("", text))
+
+
+def _only_text(text: str) -> str:
+    """The text in a flat object of JSON, if it is the only one; else the object as it is."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
         return text
-    begin = rf"({re.escape(subject)}\s+{re.escape(predicate)})\s*(?:\.{{2,5}}|…)\s*(?=\w)"
+    said = [value for value in found.values() if isinstance(value, str)]
+    return said[0] if len(said) == len(found) == 1 else text
+
+
+def _without_dots(text: str, subject: str, predicate: str) -> str:
+    """The text without the dots of a prompt ("Men love ...") that the answer copied, after the
+    predicate that was given or that the model named."""
+    if not subject:
+        return text
+    said = re.escape(predicate) if predicate else r"[\w'’-]+(?: [\w'’-]+){0,3}?"
+    begin = rf"({re.escape(subject)}\s+{said})\s*(?:\.{{2,5}}|…)\s*(?=\w)"
     return re.sub(begin, r"\1 ", text, count=1, flags=re.IGNORECASE)
 
 

@@ -627,14 +627,21 @@ def _own(run: Run, found: Sequence[T]) -> T | None:
 
 
 def _refused(parts: Parts) -> Mapping[str, Estimate]:
-    """The share of refused answers about each group, in the arms that count."""
-    answers: Counter[str] = Counter()
-    refused: Counter[str] = Counter()
+    """The share of refused prompts about each group, in the arms that count, with its Wilson
+    interval over prompts. Only first attempts count: a prompt that was refused is asked again, and
+    a model that declines it will do so again. Of a prompt with several answers, the share of those
+    that were refused counts."""
+    prompts: dict[str, dict[tuple[str, str], list[bool]]] = defaultdict(lambda: defaultdict(list))
     for g in parts.generations:
-        if g.arm in parts.counted.arms and g.strategy != READING and g.outcome != "failed":
-            answers[g.group_id] += 1
-            refused[g.group_id] += g.outcome == "refused"
-    return {g.id: proportion(refused[g.id], answers[g.id]) for g in parts.run.groups}
+        asked = g.arm in parts.counted.arms and g.strategy != READING and g.outcome != "failed"
+        if asked and not g.attempt:
+            place = g.prompt or g.path  # an import may not say
+            prompts[g.group_id][g.arm, place].append(g.outcome == "refused")
+    found = {}
+    for group in parts.run.groups:
+        shares = [sum(own) / len(own) for own in prompts[group.id].values()]
+        found[group.id] = proportion(sum(shares), len(shares))
+    return found
 
 
 def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:

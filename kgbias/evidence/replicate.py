@@ -75,10 +75,17 @@ class _Table:
 
     def test(self, kept: Sequence[int]) -> Tested:
         """The test with these names alone."""
-        places = [self.groups.index(self.names[n].group_id) for n in kept]
-        design = Design(places, forms=[self.names[n].form for n in kept])
-        bits = self.bits[:, list(kept)]
+        design, bits = self._design(kept), self.bits[:, list(kept)]
         return design.test(bits.mean(axis=0), shared=carried(design, bits))
+
+    def can_test(self, *parts: Sequence[int]) -> bool:
+        """Whether each of these lists of names leaves a degree of freedom: one name for each group
+        says nothing of how much names of a group differ."""
+        return all(self._design(kept).degrees > 0 for kept in parts)
+
+    def _design(self, kept: Sequence[int]) -> Design:
+        places = [self.groups.index(self.names[n].group_id) for n in kept]
+        return Design(places, forms=[self.names[n].form for n in kept])
 
     def halves(self, rng: np.random.Generator) -> tuple[list[int], list[int]]:
         """The names of each group, split into halves."""
@@ -206,6 +213,8 @@ def _by_names(
     for table in _stored_tables(run, believing):
         for _ in range(splits):
             pair = table.halves(rng)
+            if not table.can_test(*pair):
+                continue
             tests = [table.test(half) for half in pair]
             for one, held in (tests, tests[::-1]):
                 _tried(one, held, range(len(table.groups)), kept["names"])
@@ -215,6 +224,8 @@ def _by_names(
             if split is None:
                 continue
             first, rest, several = split
+            if not table.can_test(first, rest):
+                continue
             one, held = table.test(first), table.test(rest)
             _tried(one, held, several, kept["roots"])
             places = {(table.groups[g], s) for g in several for s in table.statements}

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from kgbias.errors import ModelError
-from kgbias.models.base import Abilities, Form, Notify, Request
+from kgbias.models.base import Abilities, Completion, Form, Notify, Request
 from kgbias.models.batches import Batches, Listed, State, field
 from kgbias.models.server import ServerModel
 from kgbias.models.thoughts import message_parts
@@ -57,26 +57,26 @@ _NO_SYSTEM = re.compile(
     r"|developer instruction is not",
     re.IGNORECASE,
 )
-_NO_SUCH_FORM = frozenset((400, 404, 405, 410, 415, 422, 500, 501))
+_NO_FORM_HELPS = frozenset((401, 402, 403, 429))
 # Texts that stop in the middle of a sentence, and a message: to see what a server does with them.
 _CUT_OFF = (
     "He opened the door and saw that the room was full of",
     "In the morning she drank a cup of tea and then went to the",
     "The old bridge over the river was closed because the",
 )
+_DRESSED = re.compile(r"\A\s*(?:```|\{|#{1,6} |<\w+>|\\boxed|\*\*\w)")
 _GREETING = (("user", "Say hello."),)
 _TRIAL_TOKENS = 16
 _BROKEN_OFF = frozenset("error failed abort aborted network_error cancelled canceled".split())
 
 
-def replies(text: str) -> bool:
-    """Whether this stands as a reply and not as the continuation of a text in the middle of a
-    sentence: it begins like a sentence of its own."""
-    return (
-        bool(re.match(r"[\"“'*#]*[^\W\d_]", text))
-        and text.lstrip("\"“'*#")[:1].isupper()
-        and (len(text.split()) > 2)
-    )
+def replies(answer: Completion) -> bool:
+    """Whether this is a reply, and not the continuation of a text in the middle of a sentence: it
+    was thought about, or begins like a sentence of its own."""
+    if answer.details.get("marks") or _DRESSED.match(answer.text):
+        return True
+    bare = answer.text.lstrip("\"“'*#")
+    return bare[:1].isupper() and len(bare.split()) > 2
 
 
 class OpenAIModel(ServerModel):
@@ -103,9 +103,8 @@ class OpenAIModel(ServerModel):
         there is no such endpoint, or if it answers through a chat template, as Ollama's does.
 
         Raises ModelError, with the reasons, if neither form is answered."""
-        completed, refused = self._tried(
-            [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _CUT_OFF]
-        )
+        texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _CUT_OFF]
+        completed, refused = self._tried(texts)
         if completed and sum(map(replies, completed)) <= len(completed) / 2:
             return "completion", ""
         why = (
@@ -122,18 +121,18 @@ class OpenAIModel(ServerModel):
             raise ModelError(refused)
         raise ModelError(f"neither form is answered: completion: {refused}; chat: {refused_too}")
 
-    def _tried(self, requests: Sequence[Request]) -> tuple[list[str], str]:
-        """The texts of the answers, or why there are none. Raises ModelError where no other form
-        would be answered either: out of reach, or without a key or money."""
+    def _tried(self, requests: Sequence[Request]) -> tuple[list[Completion], str]:
+        """The answers, or why there are none. Raises ModelError where no other form would be
+        answered either: without a key, a quota or money."""
         found = []
         try:
             for batch in self.complete(requests):
                 for _, answer in batch:
                     if answer.finish == "error":
                         return [], answer.error
-                    found.append(answer.text)
+                    found.append(answer)
         except ModelError as error:
-            if self._last_code not in _NO_SUCH_FORM:
+            if self._last_code in _NO_FORM_HELPS:
                 raise
             return [], str(error).partition("; is ")[0]
         return found, ""

@@ -182,6 +182,19 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
+def _without_prompt(text: str, request: Request) -> str:
+    """The answer without the prompt, which some servers give back before it."""
+    asked = request.prompt if isinstance(request.prompt, str) else request.prompt[-1][1]
+    head = asked.rstrip(" .…")
+    if len(head) < _MIN_ECHO or not text.lstrip().startswith(head):
+        return text
+    if isinstance(request.prompt, str):
+        return text.lstrip().removeprefix(asked)
+    # The last line is the beginning of the sentence, which the answer may go on.
+    return text.lstrip()[head.rfind("\n") + 1 :]
+
+
+_MIN_ECHO = 40  # characters of a prompt; a short answer may well begin as a short prompt does
 MAX_TEXT = 65_536  # characters kept of one answer
 TRIES = 6
 MAX_ALIKE = 8  # first requests that fail for one reason: then the others would too
@@ -437,7 +450,8 @@ class ServerModel:
                     self._gate.grow()
                     read += completion.prompt_tokens
                     written += completion.completion_tokens
-                    if attempt + 1 < TRIES and self._thought_it_away(completion, room):
+                    chat = request.form == "chat"
+                    if chat and attempt + 1 < TRIES and self._thought_it_away(completion, room):
                         continue
                     return replace(completion, prompt_tokens=read, completion_tokens=written)
                 why = completion.error
@@ -525,6 +539,8 @@ class ServerModel:
         thought = self._secrets.clean("\n".join(filter(None, (said.thoughts, thought))))
         self._thinks |= bool(thought) and chat
         ended = "length" if unfinished and said.ended == "stop" else said.ended
+        marks = text.strip() != said.text.strip()
+        text = _without_prompt(text, request)
         text = text.lstrip("\n") if thought else text  # what a template puts after a thought
         stops = () if "response_format" in sent else request.stop
         cuts = [text.index(stop) for stop in stops if stop in text]
@@ -532,6 +548,7 @@ class ServerModel:
             **{name: self._short(value) for name, value in said.details.items()},
             "thought_tokens": said.thought or thought_tokens(thought, text, said.completion_tokens),
             "unfinished": unfinished,
+            "marks": marks,
             "thought": thought[:MAX_TEXT],
             "stop_in_text": bool(cuts),
             "response_format": "json_schema" if "response_format" in sent else "",

@@ -109,8 +109,11 @@ def _headed(text: str) -> Parts | None:
     began, or a thought without a mark that would end it."""
     if (heading := _HEADING.match(text)) is None:
         return None
-    rest = text[heading.end() :]
-    return Parts("", rest.strip(), True) if _DELIBERATES.match(rest) else Parts(rest)
+    rest = text[heading.end() :].strip()
+    before, line, last = rest.rpartition("\n")
+    if line and before.strip():
+        return Parts(last, before.strip())
+    return Parts("", rest, True) if _DELIBERATES.match(rest) else Parts(rest)
 
 
 def _tagged(text: str) -> Parts | None:

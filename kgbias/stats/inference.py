@@ -362,7 +362,7 @@ STATISTICS: Mapping[str, Statistic] = {
 """How a figure summarises values, by the names that `kgbias.measures` uses."""
 
 
-def proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
+def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
     """A share with its Wilson score interval (Wilson 1927), which keeps its level near 0 and 1."""
     if n == 0:
         return Estimate.missing()

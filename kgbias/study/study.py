@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overloa
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
-from kgbias.errors import UsageError
+from kgbias.errors import ModelError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
@@ -445,6 +445,8 @@ class Study(Compared, Tested, Checked):
             options |= sized
             given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
         run = self.crawl(model, name=name, called=called, **options)
+        if why := run.crawled.why_none:
+            raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
         rows, left_out = believed(run, model, opening, given)

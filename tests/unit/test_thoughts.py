@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from kgbias.crawl.parse import read_answer
+from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
+from kgbias.models.server import MAX_ALIKE
 from kgbias.models.thoughts import Parts, split_thought
 from tests.fault_server import FaultServer
 
@@ -230,3 +232,90 @@ def test_a_server_without_a_system_role_gets_the_instruction_from_the_user() -> 
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
         [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
     assert found.text == ANSWER and len(server.bodies) == 2
+
+
+@pytest.mark.parametrize(
+    "dress",
+    [
+        "```\n{}\n```",
+        '```json\n{{"answer": "{}"}}\n```',
+        '{{"sentence": "{}"}}',
+        "<p>{}</p>",
+        "{}<br>",
+        "<answer>{}</answer>",
+        "\\boxed{{{}}}",
+        "### Response:\n{}",
+        "\\n{}\\n",
+    ],
+)
+def test_an_answer_is_read_out_of_its_dress(dress: str) -> None:
+    reading = read_answer(
+        dress.format(ANSWER),
+        "stop",
+        predicate="are",
+        filters=(),
+        subject="Nurses",
+        reader="english",
+    )
+    assert (reading.outcome, reading.object) == ("ok", "kind to strangers")
+
+
+PLAIN = " people who had come to dance."
+REPLY = "It seems that your message was cut off. How can I help?"
+
+
+@pytest.mark.parametrize(
+    ("completes", "chats", "form"),
+    [
+        (PLAIN, ANSWER, "completion"),
+        (404, ANSWER, "chat"),
+        (405, ANSWER, "chat"),
+        (REPLY, ANSWER, "chat"),
+        ("<think>\nOkay", ANSWER, "chat"),
+        ("```json", ANSWER, "chat"),
+        (REPLY, 404, "completion"),
+        (404, 404, ""),
+    ],
+)
+def test_the_form_of_a_served_model_is_found_out(completes: Any, chats: Any, form: str) -> None:
+    def plan(body: dict[str, Any], _: int) -> Any:
+        what = chats if "messages" in body else completes
+        return what if isinstance(what, str) else ("status", (what, {}))
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        if not form:
+            with pytest.raises(ModelError, match="404"):
+                model.find_form()  # type: ignore[attr-defined]
+            return
+        found, why = model.find_form()  # type: ignore[attr-defined]
+    assert found == form and bool(why) == (form == "chat")
+    assert len(server.bodies) <= 4
+
+
+def test_first_requests_that_all_fail_alike_end_the_command() -> None:
+    with FaultServer(lambda *_: ("status", (400, {}))) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
+        with pytest.raises(ModelError, match=f"first {MAX_ALIKE} requests all failed"):
+            list(model.complete([Request(CHAT, seed=n) for n in range(50)]))
+    assert len(server.bodies) == MAX_ALIKE
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body", "said"),
+    [
+        (429, {}, {"error": {"message": "no quota", "code": "insufficient_quota"}}, "no quota"),
+        (402, {}, {"error": "add credits"}, "add credits"),
+        (429, {"retry-after": "86400"}, {"error": {"message": "tomorrow"}}, "tomorrow; .* 24"),
+    ],
+)
+def test_what_waiting_does_not_mend_ends_the_command_at_once(
+    status: int, headers: dict[str, str], body: Any, said: str
+) -> None:
+    told = {"content-type": "application/json", **headers}
+    fault = ("raw", (status, told, json.dumps(body).encode()))
+    with FaultServer(lambda *_: fault) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        with pytest.raises(ModelError, match=said):
+            list(model.complete([Request(CHAT, seed=1)]))
+    assert len(server.bodies) == 1

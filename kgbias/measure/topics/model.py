@@ -309,8 +309,8 @@ def fit_topics(
             coherent = tuple(
                 None if value is None else round(value, 6) for value in coherences(words, texts)
             )
-        for place, label, chance in zip(order, found[0], strength, strict=True):
-            labels[place], strengths[place] = int(label), float(chance)
+        for place, label, member in zip(order, found[0], strength, strict=True):
+            labels[place], strengths[place] = int(label), float(member)
     record = {
         "documents": len(documents),
         "empty": len(documents) - len(texts),

@@ -228,10 +228,20 @@ class TextScorer:
             group, statement = groups[n // len(second)], statements[n % len(second)]
             whole = self._plain(f"{group} {statement}")
             if whole != first[n // len(second)] + second[n % len(second)]:
-                return [
-                    self._whole(group, statement) for group in groups for statement in statements
-                ]
+                return self._wholes(groups, statements)
+        # A token that reaches over the boundary holds the end of a group and the first word of a
+        # statement: all of these are checked.
+        heads = list(dict.fromkeys(statement.split(" ", 1)[0] for statement in statements))
+        words = [self._plain(f" {head}") for head in heads]
+        for group, ids in zip(groups, first, strict=True):
+            pairs = self._tokenizer([f"{group} {h}" for h in heads], add_special_tokens=False)
+            whole_pairs = map(tuple, pairs["input_ids"])
+            if any(pair != ids + word for pair, word in zip(whole_pairs, words, strict=True)):
+                return self._wholes(groups, statements)
         return [self._joined(a + b, len(b)) for a in first for b in second]
+
+    def _wholes(self, groups: Sequence[str], statements: Sequence[str]) -> list[Encoded]:
+        return [self._whole(group, statement) for group in groups for statement in statements]
 
     def _whole(self, group: str, statement: str) -> Encoded:
         """A probe tokenised as one text; a token that reaches into the statement belongs to it."""
@@ -265,7 +275,14 @@ class TextScorer:
         self, encoded: Sequence[Encoded], stems: Sequence[int] | None, progress: Progress | None
     ) -> list[Array]:
         told = progress or Silent()
-        return self._values(encoded, stems, lambda n: told.advance(n))
+        values = self._values(encoded, stems, lambda n: told.advance(n))
+        # An impossible token has minus infinity; NaN is no probability, and would pass for 0.
+        if any(np.isnan(row).any() or (row == np.inf).any() for row in values):
+            raise ModelError(
+                f"{self.info.name} gives probabilities that are not numbers: its weights are "
+                f"broken, or overflow in {self.convention.dtype} (try dtype float32)"
+            )
+        return values
 
     def _joined(self, ids: Ids, tail: int) -> Encoded:
         """Tokens of a text as the model reads them, with what stands around it."""

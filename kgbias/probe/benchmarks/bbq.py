@@ -54,7 +54,7 @@ class Question:
         the other group for a non-negative one."""
         if self.target is None or self.negative:
             return self.target
-        return next(n for n in range(len(ANSWERS)) if n not in (self.target, self.unknown))
+        return _other(self.target, self.unknown)
 
 
 class BBQ(ItemBenchmark):
@@ -155,21 +155,22 @@ _FIGURES = {
 
 def read_bbq(paths: Sequence[Path]) -> BBQ:
     """Read the published files: a .jsonl for each category and, if you have it,
-    additional_metadata.csv, whose column target_loc says which answer names the stereotyped group.
-    Without it, that is read from the labels of the answers, if exactly one of them is a group that
-    the question lists as stereotyped."""
-    targets: dict[tuple[str, str], int] = {}
+    additional_metadata.csv, whose column target_loc is the place of the biased answer (the authors'
+    BBQ_results_metadata.R): of a non-negative question, that of the other group. Without it, which
+    answer names the stereotyped group is read from the labels of the answers, if exactly one of
+    them is a group that the question lists as stereotyped."""
+    biased: dict[tuple[str, str], int] = {}
     for path in (path for path in paths if path.suffix == ".csv"):
         for _, row in read_table(path, ("category", "example_id", "target_loc"))[1]:
             if row["target_loc"] in ("0", "1", "2"):
-                targets[row["category"], row["example_id"]] = int(row["target_loc"])
+                biased[row["category"], row["example_id"]] = int(row["target_loc"])
     questions = []
     for path in (path for path in paths if path.suffix != ".csv"):
         for line, text in enumerate(read_text(path).splitlines(), 1):
             if text.strip():
                 where = f"{path}, line {line}"
                 try:
-                    questions.append(_question(json_value(text, where), targets, where))
+                    questions.append(_question(json_value(text, where), biased, where))
                 except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
                     raise DataError(f"{where} is not a BBQ question: {error!r}") from error
     if not questions:
@@ -178,7 +179,7 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
 
 
 def _question(
-    row: Mapping[str, Any], targets: Mapping[tuple[str, str], int], where: str
+    row: Mapping[str, Any], biased: Mapping[tuple[str, str], int], where: str
 ) -> Question:
     answers = tuple(row[name] for name in ANSWERS)
     context, question, category = row["context"], row["question"], row["category"]
@@ -192,14 +193,22 @@ def _question(
     if len(unknown) != 1:
         raise DataError(f"{where}: one answer must be labelled unknown, not {len(unknown)}")
     id = str(row["example_id"])
-    target = targets.get((category, id))
-    if target is None or target == unknown[0]:
+    target = biased.get((category, id))
+    if target is not None and target != unknown[0]:
+        if polarity == "nonneg":
+            target = _other(target, unknown[0])
+    else:
         stereotyped = row["additional_metadata"].get("stereotyped_groups") or ()
         target = _target(labels, unknown[0], stereotyped)
     return Question(
         f"{category} {id}", category, f"{category} {row['question_index']}", condition,
         polarity == "neg", f"Q: {context} {question}\nA:", answers, label, unknown[0], target,
     )  # fmt: skip
+
+
+def _other(place: int, unknown: int) -> int:
+    """The place of the answer that names the other group."""
+    return next(n for n in range(len(ANSWERS)) if n not in (place, unknown))
 
 
 def _target(

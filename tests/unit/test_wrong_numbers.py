@@ -1,0 +1,106 @@
+"""Figures that were wrong on what other people bring: each holds the right one."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from kgbias.errors import ModelError
+from kgbias.evidence.joint import Parts, _refused
+from kgbias.evidence.replicate import _Table
+from kgbias.graph.types import Generation, Group, GroupName
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Convention, Encoded, TextScorer
+from kgbias.probe.benchmarks.bbq import read_bbq
+
+
+def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Path) -> None:
+    """So say the authors' scripts: of a non-negative question it is that of the other group."""
+    rows, lines = [], ["category,question_index,example_id,target_loc"]
+    for id, (polarity, location) in enumerate((("neg", 0), ("nonneg", 1))):
+        info = {"ans0": ["A tailor", "tailor"], "ans1": ["A miller", "miller"],
+                "ans2": ["Not known", "unknown"]}  # fmt: skip
+        rows.append({
+            "example_id": id, "category": "Trade", "question_index": "1", "context": "Two met.",
+            "question_polarity": polarity, "context_condition": "ambig", "question": "Who?",
+            "answer_info": info, "ans0": "A tailor", "ans1": "A miller", "ans2": "Not known",
+            "label": 2, "additional_metadata": {"stereotyped_groups": ["tailor"]},
+        })  # fmt: skip
+        lines.append(f"Trade,1,{id},{location}")
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "m.csv").write_text("\n".join(lines))
+    for names in (["q.jsonl"], ["q.jsonl", "m.csv"]):
+        found = read_bbq([tmp_path / name for name in names])._questions
+        assert [q.biased for q in found] == [0, 1]
+
+
+def generation(group: Group, prompt: str, attempt: int, outcome: Any) -> Generation:
+    path = f"none/x/{group.id}/{prompt}#{attempt}"
+    return Generation("r", path, group.id, "none", "object", 0, attempt, outcome, prompt=prompt)
+
+
+def test_refusals_are_counted_by_prompt() -> None:
+    """A prompt that is refused is asked again, and refused again: that is one prompt."""
+    group = Group("Bakers", "trades")
+    said = []
+    for n in range(10):
+        if n < 3:
+            said += [generation(group, f"p{n}", attempt, "refused") for attempt in range(3)]
+        else:
+            said.append(generation(group, f"p{n}", 0, "ok"))
+    run: Any = SimpleNamespace(groups=(group,))
+    parts: Any = SimpleNamespace(run=run, generations=said, counted=SimpleNamespace(arms=("none",)))
+    share = _refused(cast(Parts, parts))[group.id]
+    assert (share.value, share.n) == (pytest.approx(0.3), 10)
+    assert share.low < 1 / 3 < share.high
+
+
+class Letters:
+    """A tokenizer of letters, which takes the end of "az" and the beginning of "za" for one."""
+
+    def __call__(self, text: str | list[str], **_: Any) -> dict[str, Any]:
+        if isinstance(text, list):
+            return {"input_ids": [self(each)["input_ids"] for each in text]}
+        joined = text.replace("z z", "Z")
+        ends = np.cumsum([3 if c == "Z" else 1 for c in joined]).tolist()
+        return {"input_ids": [ord(c) for c in joined], "offset_mapping": [(0, e) for e in ends]}
+
+
+class Scorer(TextScorer):
+    def __init__(self, value: float) -> None:
+        super().__init__(ModelInfo("m"), Letters(), Convention("causal", "bos"), 100, 0)
+        self._value = value
+
+    def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
+        return Encoded(ids, tuple(range(len(ids))), tail)
+
+    def _values(self, encoded: Any, stems: Any, advance: Any) -> list[Any]:
+        return [np.full(len(one.scored), self._value) for one in encoded]
+
+
+def test_probabilities_that_are_no_numbers_are_refused() -> None:
+    assert Scorer(-1.0).score(["ab"]).log_likelihoods.tolist() == [-2.0]
+    for value in (np.nan, np.inf):
+        with pytest.raises(ModelError, match="not numbers"):
+            Scorer(value).score(["ab"])
+
+
+def test_one_probe_that_merges_over_the_boundary_is_found_among_all() -> None:
+    groups = [f"a{c}" for c in "bcdefghijklmnopqrstuvwxyz"]
+    statements = [f"{c}a b" for c in "bcdefghijklmnopqrstuvwxyz"]
+    found = Scorer(-1.0).grid(groups, statements).whole.tokens
+    assert found[-1, -1] == found[0, 0] - 2  # "z z" is one token of three letters
+    assert (found.sum() - found[-1, -1]) == found[0, 0] * (found.size - 1)
+
+
+def test_names_that_leave_no_freedom_are_not_tested() -> None:
+    names = tuple(
+        GroupName(f"{g}{n}", g, "plural", root=f"{g}{n}")
+        for g in ("bakers", "millers")
+        for n in range(5)
+    )
+    table = _Table(("bakers", "millers"), names, ("s",), np.zeros((1, 10, 1)))
+    assert table.can_test([0, 1, 5, 6]) and not table.can_test([0, 5])
