@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
+from tests.waiting import DEADLINE
 
 # No test may reach a hub; set before anything reads it.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -168,6 +169,17 @@ def empty_neo4j(neo4j_server: dict[str, str], monkeypatch: pytest.MonkeyPatch) -
     return neo4j_server["NEO4J_URI"]
 
 
+def _patient(opened: Callable[..., Any]) -> Callable[..., Any]:
+    """What it opens waits for as long as any test does, not for Playwright's 30 seconds."""
+
+    def patient(*values: Any, **named: Any) -> Any:
+        page = opened(*values, **named)
+        page.set_default_timeout(DEADLINE * 1000)
+        return page
+
+    return patient
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """A real headless Chromium, driven by playwright."""
@@ -182,5 +194,7 @@ def chromium() -> Iterator[object]:
     ]  # fmt: skip
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=found, args=options)
+        for name in ("new_page", "new_context"):
+            setattr(browser, name, _patient(getattr(browser, name)))
         yield browser
         browser.close()

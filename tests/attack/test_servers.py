@@ -134,7 +134,8 @@ def test_a_crawl_waits_no_longer_than_its_time_limit(
 ) -> None:
     env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": dripping}
     ended = commands.run(*CLIENTS["crawl"].argv, "--set", "timeout=1", env=env, cwd=world)
-    assert ended.code == 1 and not ended.fault, ended  # it ends, and counts what failed
+    assert ended.code == 2 and not ended.fault, ended  # it ends, and says what failed
+    assert "within 1 s" in ended.err, ended
 
 
 def test_a_probe_and_moderation_have_such_a_limit_too(
