@@ -7,7 +7,7 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo install test test-all costs unit lint docs clean
+.PHONY: demo install test test-all test-peers costs unit lint docs clean
 
 # kgbias and SmolLM2 in .venv, for `source .venv/bin/activate`.
 install: .venv/.install
@@ -35,6 +35,19 @@ test-all: .venv/.test
 # All of them, noting how long each file takes, by which they are ordered.
 costs: .venv/.test
 	$(SUITE) --record-costs
+
+# Other people's readers of what kgbias writes, which the tests cannot have beside each other: each in
+# an environment of its own, which is thrown away (ragas imports what a newer langchain-community no
+# longer has). vLLM, which needs a GPU, has docs/how-to/vllm.md.
+ALONE := $(BIN)/uv run --quiet --isolated --no-project --with-editable '.[parquet,frames]' --with pytest \
+    --with hypothesis
+PEERS := RAGAS_DO_NOT_TRACK=true HF_HUB_OFFLINE=1
+READ := | tee /dev/stderr | grep -q '^1 passed' # a skip is a failure here
+
+test-peers: .venv/bin/uv
+	$(PEERS) $(ALONE) --with ragas --with 'langchain-community<0.4' python -m pytest -q tests/unit/test_corpora.py -k ragas_reads $(READ)
+	$(PEERS) $(ALONE) --with datasets python -m pytest -q tests/unit/test_publish.py -k other_tools $(READ)
+	$(PEERS) $(ALONE) --with mlcroissant python -m pytest -q tests/unit/test_publish.py -k mlcroissant $(READ)
 
 # What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
 unit: .venv/.test

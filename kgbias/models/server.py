@@ -32,6 +32,7 @@ from kgbias.models.base import (
     Request,
     Settings,
 )
+from kgbias.models.budget import about_tokens
 from kgbias.models.spec import Spec
 from kgbias.models.thoughts import split_thought, thought_tokens
 from kgbias.models.wire import (
@@ -261,7 +262,7 @@ class ServerModel:
         self._limit_name = "max_tokens"
         self._room = 0  # tokens for thinking, beyond the limit of an answer
         self._thinks = False  # seen to think: then it is asked not to
-        self._speaks_at_once = False  # what looked like a thought without an end was none
+        self._estimates = False  # counts tokens by their length, since the server does not
         self._answered = False
         self._takes_format = False
         self._last_code = 0  # of a failure
@@ -534,7 +535,7 @@ class ServerModel:
             why = f"the server's answer is not a completion: {start!r}"
             return Completion("", "error", seconds=seconds, error=why)
         chat = request.form == "chat"
-        cut = said.ended == "length" and chat and not self._speaks_at_once
+        cut = said.ended == "length" and chat
         text, thought, unfinished = split_thought(self._secrets.clean(said.text), cut=cut)
         thought = self._secrets.clean("\n".join(filter(None, (said.thoughts, thought))))
         self._thinks |= bool(thought) and chat
@@ -544,9 +545,18 @@ class ServerModel:
         text = text.lstrip("\n") if thought else text  # what a template puts after a thought
         stops = () if "response_format" in sent else request.stop
         cuts = [text.index(stop) for stop in stops if stop in text]
+        # Budgets hold where a server counts no tokens.
+        read = said.prompt_tokens or about_tokens(request.prompt)
+        written = said.completion_tokens or about_tokens(said.text + said.thoughts)
+        estimated = (read, written) != (said.prompt_tokens, said.completion_tokens)
+        counted = said.prompt_tokens or said.completion_tokens or said.ended == "error"
+        if not counted and not self._estimates:
+            self._estimates = True
+            self._notify(f"{self._shown_url} does not count tokens: they are estimated by length")
         details: dict[str, Any] = {
             **{name: self._short(value) for name, value in said.details.items()},
-            "thought_tokens": said.thought or thought_tokens(thought, text, said.completion_tokens),
+            "thought_tokens": said.thought or thought_tokens(thought, text, written),
+            "tokens_estimated": estimated,
             "unfinished": unfinished,
             "marks": marks,
             "thought": thought[:MAX_TEXT],
@@ -563,8 +573,8 @@ class ServerModel:
         return Completion(
             text[: min([*cuts, MAX_TEXT])],
             "stop" if ended == "length" and cuts else ended,
-            said.prompt_tokens,
-            said.completion_tokens,
+            read,
+            written,
             seconds,
             details={k: v for k, v in details.items() if v not in ("", [], False, 0)},
         )

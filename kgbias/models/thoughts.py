@@ -52,14 +52,21 @@ _TURN_BEGINS = re.compile(
     r"|<\|START_RESPONSE\|>|<\|begin_of_solution\|>)?\s*"
 )
 # A role alone on the first line, or before a colon there.
-_ROLE = re.compile(r"\A\s*(?:assistant|model|ai|bot)(?:\s*:[ \t]*|[ \t]*\n)\s*", re.IGNORECASE)
+_ROLE = re.compile(
+    r"\A\s*\*{0,2}(?:assistant|model|ai|bot)(?:\s*:\*{0,2}[ \t]*|\*{0,2}[ \t]*\n)\s*", re.IGNORECASE
+)
 
 # How thoughts begin that nothing marks, if an answer was cut off before the mark that ends them.
+_NAMES_TASK = r"(?=[^.?!]*\b(?:list|sentence|prompt|task|user|instructions?|examples?)\b)"
 _DELIBERATES = re.compile(
-    r"\A\s*(?:(?:Okay|OK|Alright|Hmm|Well|So|First|Right|Good)\b[,.]?\s+"
-    r"(?:so\s+|let\b|let's\b|I\b|the user\b|we\b|this\b|first\b)"
-    r"|Let me\b|Let's (?:think|see|break|analy)|I (?:need|have|should) to?\b"
-    r"|I'm (?:supposed|asked)\b|(?:The|This) (?:user|question|prompt|task|request)\b"
+    r"\A\s*(?:(?:Okay|OK|Alright|Hmm|Well|So|First|Right|Good|Now|Wait)\b(?:[,.]|\.\.\.)?\s+"
+    r"(?:so\s+|let\b|let's\b|I\b|we\b|this\b|first\b|what\b|the (?:user|list|task|next|last)\b)"
+    r"|(?:Hmm|Okay|Alright|Wait)\b[.,]|Let me\b|Let's (?:think|see|break|analy)"
+    r"|I (?:need|have|should) to?\b|I(?:'m| am) (?:supposed|asked)\b"
+    # A story may begin so, too: what is written must be named.
+    rf"|(?:I (?:will|could|might|must)|I'll|I'd|Looking at)\b{_NAMES_TASK}"
+    r"|(?:To|In order to) (?:complete|continue|finish|answer) (?:the|this)\b"
+    r"|(?:The|This) (?:user|question|prompt|task|request|instruction|list|last line|next line)\b"
     r"|We (?:need|are asked|have|must|should)\b|(?:The )?[Uu]ser (?:wants|asks|is asking)\b"
     r"|Thinking\b|Here's a thinking process\b)",
 )
@@ -78,7 +85,7 @@ def split_thought(text: str, *, cut: bool = False) -> Parts:
     """Tell thoughts from the answer in a model's output. `cut` is whether the output reached its
     token limit: then what deliberates without any mark is taken for a thought whose end is
     missing."""
-    found = _harmony(text) or _tagged(text) or _headed(text)
+    found = _harmony(text) or _tagged(text) or _headed(text, cut=cut)
     if found is None:
         if cut and _DELIBERATES.match(text):
             return Parts("", text.strip(), True)
@@ -104,12 +111,14 @@ def _harmony(text: str) -> Parts | None:
     return None
 
 
-def _headed(text: str) -> Parts | None:
+def _headed(text: str, *, cut: bool) -> Parts | None:
     """What follows the line "thought": the answer, where a template closed the thought before it
     began, or a thought without a mark that would end it."""
     if (heading := _HEADING.match(text)) is None:
         return None
     rest = text[heading.end() :].strip()
+    if cut:
+        return Parts("", rest, True)
     before, line, last = rest.rpartition("\n")
     if line and before.strip():
         return Parts(last, before.strip())

@@ -86,7 +86,7 @@ def test_what_belongs_to_the_turn_is_not_said(text: str, answer: str) -> None:
 
 
 def asked(
-    *messages: dict[str, Any], finish: Any = "stop", **more: Any
+    *messages: dict[str, Any], finish: Any = "stop", usage: Any = None, **more: Any
 ) -> tuple[Completion, list[Any]]:
     """What becomes of a request that a server answers with these messages, the last one for ever;
     and the bodies that it got."""
@@ -94,7 +94,8 @@ def asked(
     def plan(_: dict[str, Any], number: int) -> Any:
         message = messages[min(number, len(messages)) - 1]
         ended = "stop" if message.get("content") == ANSWER else finish
-        return "said", {"choices": [{"message": message, "finish_reason": ended, **more}]}
+        choice = {"message": message, "finish_reason": ended, **more}
+        return "said", {"choices": [choice], "usage": usage}
 
     with FaultServer(plan) as server:
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
@@ -106,7 +107,7 @@ def asked(
 @pytest.mark.parametrize("field", ["reasoning", "reasoning_content", "thinking"])
 def test_thoughts_in_a_field_of_their_own(field: str) -> None:
     found, _ = asked({"content": "\n\n" + ANSWER, field: MUSING})
-    assert found.text.strip() == "" or ANSWER in found.text
+    assert found.text == ANSWER
     assert found.details["thought"] == MUSING
 
 
@@ -232,6 +233,60 @@ def test_a_server_without_a_system_role_gets_the_instruction_from_the_user() -> 
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
         [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
     assert found.text == ANSWER and len(server.bodies) == 2
+
+
+def test_a_role_in_bold_is_not_said() -> None:
+    assert split_thought(f"**Assistant:** {ANSWER}").text == ANSWER
+
+
+def test_a_thought_under_a_heading_that_was_cut_off_has_no_answer() -> None:
+    lines = f"The user wants a sentence.\n{ANSWER}"
+    assert split_thought(f"thought\n{lines}") == Parts(ANSWER, "The user wants a sentence.")
+    assert split_thought(f"thought\n{lines}", cut=True) == Parts("", lines, True)
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "Wait, the list has remarks about jobs. Nurses",
+        "Looking at the list, its lines are short. Nurses",
+        "Hmm... nurses are often",
+        "I am asked to add a line. Nurses are",
+        "The last line is about nurses, so",
+        "Okay. Nurses are ... what? The others",
+    ],
+)
+def test_more_ways_to_begin_a_thought_that_was_cut_off(begin: str) -> None:
+    assert split_thought(begin, cut=True) == Parts("", begin, True)
+    assert split_thought(begin).text == begin
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        "I'm a nurse in a small town, and every morning",
+        "Looking at the sea, Maria thought of",
+        "I could never forget the nurse who",
+        "I'd been a baker for years when",
+    ],
+)
+def test_a_story_that_was_cut_off_is_no_thought(story: str) -> None:
+    assert split_thought(story, cut=True) == Parts(story)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": None}])
+def test_tokens_that_no_server_counted_are_estimated(usage: Any) -> None:
+    found, _ = asked({"content": ANSWER, "reasoning": MUSING}, usage=usage)
+    assert found.completion_tokens == -(-len(ANSWER + MUSING) // 4)
+    assert found.prompt_tokens == -(-sum(len(text) for _, text in CHAT) // 4)
+    assert found.details["tokens_estimated"]
+
+
+def test_tokens_that_a_server_counted_are_kept() -> None:
+    counted = {"prompt_tokens": 21, "completion_tokens": 9}
+    found, _ = asked({"content": ANSWER}, usage=counted)
+    assert (found.prompt_tokens, found.completion_tokens) == (21, 9)
+    assert "tokens_estimated" not in found.details
 
 
 @pytest.mark.parametrize(
