@@ -10,6 +10,7 @@ from keyword import iskeyword
 
 import click
 
+from kgbias.cli import crash
 from kgbias.cli.command import PAIR
 from kgbias.cli.settings import (
     GIVEN,
@@ -208,10 +209,10 @@ def main() -> None:
         if error.errno == errno.ENAMETOOLONG:
             fail(f"the file name is too long: {shortened(str(error.filename), 60)}", 2)
         fail(f"cannot write the output: {error.strerror or error}", 2)
-    except ValueError as error:
-        if "null byte" not in str(error):
-            raise
-        fail("a file name cannot contain a NUL character", 2)
     except MemoryError:
         fail("not enough memory", 2)
+    except Exception as error:
+        if isinstance(error, ValueError) and "null byte" in str(error):
+            fail("a file name cannot contain a NUL character", 2)
+        fail(crash.report(error), crash.CODE)
     end(code if isinstance(code, int) else 0)

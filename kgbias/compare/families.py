@@ -355,6 +355,9 @@ def compared(
     """A family: named samples, and which are compared with which (`REST`: all others). A single
     requested comparison is its own omnibus test. `detect`: compute the difference that each test
     would find."""
+    if any(a.forms is None for a in sides.values()):
+        # What an import was asked is not known, so all of it is compared with all of the others.
+        sides = {name: a.formless() for name, a in sides.items()}
     mix = Mix.of(list(sides.values()))
     dealt = deal(list(sides.values()), mix)
     forms = list(dict.fromkeys(f for a in sides.values() for f in a.sizes()))

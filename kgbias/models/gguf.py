@@ -27,7 +27,11 @@ def cache_folder() -> Path:
     """KGBIAS_CACHE, or kgbias in XDG_CACHE_HOME or ~/.cache."""
     if own := os.environ.get("KGBIAS_CACHE"):
         return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kgbias"
+    try:
+        home = Path.home()
+    except RuntimeError:  # a container that runs as a number may have none
+        home = Path(tempfile.gettempdir())
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "kgbias"
 
 
 def smollm2_file() -> tuple[Path, str]:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, Literal, NamedTuple
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.io.text import storable
@@ -298,10 +298,12 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
         import openai
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
+    query = dict(parse_qsl(urlsplit(url).query))  # as Azure's api-version
     with opening(without_password(url)):
         return openai.AsyncOpenAI(
             api_key=read_secrets(url).key or "none",  # a server without keys still wants the header
-            base_url=url,
+            base_url=urlunsplit(urlsplit(url)._replace(query="", fragment="")),
+            default_query=query,
             timeout=timeout,
             max_retries=retries,
             http_client=bounded_client(openai.DefaultAsyncHttpxClient, timeout, url),

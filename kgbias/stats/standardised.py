@@ -89,6 +89,13 @@ class Asked:
         """The same for crawls that repeat each other (`kgbias.stats.inference.repeated`)."""
         return replace(cls.pooled(parts), sample=repeated([a.sample for a in parts]))
 
+    def formless(self) -> "Asked":
+        """The same as if its prompts had supplied nothing; they stay what was drawn."""
+        if self.forms is None:
+            return self
+        none = np.full(len(self.forms), "", dtype=object)
+        return replace(self, forms=none, blocks=none)
+
     @property
     def n(self) -> int:
         return self.sample.n

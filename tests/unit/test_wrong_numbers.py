@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from kgbias.compare.families import compared
 from kgbias.errors import ModelError
 from kgbias.evidence.joint import Parts, _refused
 from kgbias.evidence.replicate import _Table
@@ -15,6 +16,9 @@ from kgbias.graph.types import Generation, Group, GroupName
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Encoded, TextScorer
 from kgbias.probe.benchmarks.bbq import read_bbq
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import Sample
+from kgbias.stats.standardised import Asked
 
 
 def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Path) -> None:
@@ -104,3 +108,16 @@ def test_names_that_leave_no_freedom_are_not_tested() -> None:
     )
     table = _Table(("bakers", "millers"), names, ("s",), np.zeros((1, 10, 1)))
     assert table.can_test([0, 1, 5, 6]) and not table.can_test([0, 5])
+
+
+def test_an_import_is_compared_with_a_crawl() -> None:
+    """Of the one nobody knows what was asked; the other was asked in two ways."""
+    values = np.array([0.0, 0.2, 0.4, 0.6, 0.5, 0.1])
+    forms = np.array(["given love", "given love", "given hate"] * 2, dtype=object)
+    design = Design(np.arange(6), np.zeros(6, dtype=np.int64))
+    ones = np.ones(6, dtype=np.int64)
+    crawl = Asked(Sample(values, ones, design, np.arange(6)), forms, forms)
+    imported = Asked(Sample(values + 1.0, ones))
+    (test,) = compared("regard", "x", {"a": imported, "b": crawl}, [("a", "b")]).tests
+    assert test.difference.value == pytest.approx(1.0) and test.p < 0.05
+    assert test.difference.low < 1.0 < test.difference.high
