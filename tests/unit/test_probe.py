@@ -409,6 +409,56 @@ def test_a_server_that_echoes_log_probabilities() -> None:
             scorer.score(["men love food"])
 
 
+@pytest.mark.parametrize(
+    ("tokens", "places"),
+    [
+        (["old", " men", " sing", " more"], [(0, 0), (1, 3), (2, 7)]),
+        (["<s>", "old", " men", " sing"], [(1, 0), (2, 3), (3, 7)]),
+        (["<|begin_of_text|>", "old", " men", " sing", "x"], [(1, 0), (2, 3), (3, 7)]),
+        (["", "\u2581old", "\u2581men", "\u2581sing"], [(1, 0), (2, 3), (3, 7)]),
+        (["old", "men", "sing"], [(0, 0), (1, 4), (2, 8)]),  # spaces are left out
+        ([" the"], None),  # echo is ignored
+        (["old", " men", " sang"], None),
+        (["old", " men"], None),
+    ],
+)
+def test_echoed_tokens_are_placed_by_what_they_spell(
+    tokens: list[str], places: list[tuple[int, int]] | None
+) -> None:
+    from kgbias.models.score.server import _spelled
+
+    assert _spelled("old men sing", tokens) == places
+
+
+def test_echoed_tokens_may_be_parts_of_characters() -> None:
+    from kgbias.models.score.server import _spelled
+
+    parts = ["mag", " \ufffd", "\ufffd", "\ufffd", "\ufffd", " so", "."]
+    found = _spelled("mag 自転 so", parts)
+    assert found is not None and [n for n, _ in found] == [0, 1, 2, 3, 4, 5]
+    assert _spelled("mag 自転", [*parts[:5], ","]) == found[:5]
+
+
+def test_tokens_that_are_shown_by_their_numbers() -> None:
+    """vLLM's --return-tokens-as-token-ids: the statement's follow what both prompts begin with."""
+    needs("openai")
+    from kgbias.models.score.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    def by_number(body: Any, n: int) -> Any:
+        _, text = echo(body, n)
+        answer = json.loads(text)
+        for choice in answer["choices"]:
+            words = choice["logprobs"]["tokens"]
+            choice["logprobs"]["tokens"] = [f"token_id:{len(w) * 100 + ord(w[-1])}" for w in words]
+        return "body", json.dumps(answer)
+
+    with FaultServer(by_number) as server:
+        grid = open_scorer("openai:m", base_url=server.url).grid(["tall men"], ["love food"])
+    assert grid.whole.log_likelihoods.tolist() == [[-3]]
+    assert grid.statement.tokens.tolist() == [[2]] and grid.group.tokens.tolist() == [1]
+
+
 # large jobs
 
 

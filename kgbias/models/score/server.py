@@ -1,6 +1,7 @@
 """Scores from an OpenAI-compatible completions server that returns prompt log-probabilities (vLLM,
 llama.cpp): the prompt is echoed with the log-probability of each of its tokens."""
 
+import re
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
@@ -32,7 +33,6 @@ from kgbias.models.wire import (
 _BATCH = 32  # prompts of one request
 _WORKERS = 4
 _RETRIES = 2
-_FAR = 1 << 40  # beyond any place of a text
 _LOWEST, _ROUNDING = -1e6, 1e-4  # of a log-probability: -inf is none, and 0 may be a little more
 
 Token = tuple[str, int, float | None]  # text, where it begins, log-probability
@@ -66,10 +66,10 @@ class ServerScorer(TextScorer):
         probes = [f"{group} {statement}" for group in groups for statement in statements]
         rows = self._ask([*groups, *probes], progress)
         alone, whole = rows[: len(groups)], rows[len(groups) :]
-        lengths = [len(group) for group in groups for _ in statements]
         ends = [
-            [token for token in tokens if token[1] + len(token[0]) > length]
-            for tokens, length in zip(whole, lengths, strict=True)
+            _after(own, len(group), whole[g * len(statements) + s])
+            for g, (group, own) in enumerate(zip(groups, alone, strict=True))
+            for s in range(len(statements))
         ]
         shape = len(groups), len(statements)
         return Grid(
@@ -129,33 +129,49 @@ class ServerScorer(TextScorer):
         """The tokens of one text. Raises ModelError if a part is missing or invalid: an invalid
         log-probability would end up in every figure."""
         parts = choice.get("logprobs")
-        names = ("tokens", "text_offset", "token_logprobs")
+        names = ("tokens", "token_logprobs")
         lists: list[Any] = [parts.get(name) for name in names] if isinstance(parts, dict) else []
         if not lists or not all(isinstance(values, list) and values for values in lists):
             raise ModelError(
                 f"{self.info.name} does not return the log-probabilities of a prompt "
                 "(echo with logprobs); vLLM does"
             )
-        tokens, offsets, logs = lists
+        tokens, logs = lists
         sound = (
-            len(tokens) == len(offsets) == len(logs)
+            len(tokens) == len(logs)
             and all(isinstance(token, str) for token in tokens)
-            and all(number(at, 0, _FAR) is not None for at in offsets)
             and all(p is None or number(p, _LOWEST, _ROUNDING) is not None for p in logs)
         )
         if not sound:
             raise ModelError(
                 f"{self.info.name} answers with invalid log-probabilities: not numbers up to 0, "
-                "one for each token, with the token's text and place"
+                "one for each token, with the token's text"
             )
-        start = offsets[0]
-        rows = [
-            (self._server.secrets.clean(token), int(at - start), None if p is None else float(p))
-            for token, at, p in zip(tokens, offsets, logs, strict=True)
+        written = choice.get("text")
+        if isinstance(written, str) and written.startswith(text) and len(written) > len(text):
+            places = _spelled(text, tokens[:-1])  # without the one token that was written
+        else:
+            places = _spelled(text, tokens)
+        if (numbered := _numbered(tokens)) is not None:
+            places = numbered
+        if places is None:
+            raise ModelError(
+                f"{self.info.name} does not give back the text that it was sent (echo with "
+                f"logprobs; vLLM does): of {text[:60]!r} it gives {' '.join(tokens[:4])[:60]!r}"
+            )
+        found = [
+            (
+                self._server.secrets.clean(tokens[n]),
+                at,
+                None if (p := logs[n]) is None else float(p),
+            )
+            for n, at in places
         ]
-        found = [row for row in rows if row[1] < len(text)]
         if not any(p is not None for _, _, p in found):
-            raise DataError(f"{self.info.name} scored no token of {text[:60]!r}")
+            raise DataError(
+                f"{self.info.name} scored no token of {text[:60]!r}: it is a single token, and the "
+                "server puts none before it"
+            )
         return found
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
@@ -169,6 +185,67 @@ def open_server_scorer(
     if revision:
         raise UsageError(f"{spec} is on a server, which does not say its model's revision")
     return ServerScorer(spec.name, base_url)
+
+
+_ID = re.compile(r"token_id:\d+\Z")
+_SPECIAL = re.compile(r"\A(?:<[^<>\s]{1,40}>|\[[A-Z]{2,8}\]|<｜[^｜]{1,40}｜>|)\Z")
+_BYTES = re.compile(r"\Abytes:((?:\\x[0-9a-f]{2})+)\Z")
+_MAX_UNSEEN = 4  # tokens of which one character may consist
+
+
+def _numbered(tokens: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Tokens that are shown by their numbers (vLLM's --return-tokens-as-token-ids): all but the one
+    that was written, each at its own place in the list. None if they are shown as text."""
+    if not all(map(_ID.match, tokens)):
+        return None
+    return [(n, n) for n in range(len(tokens) - 1)]
+
+
+def _spelled(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | None:
+    """Which tokens spell the text, and where each begins; None if they do not.
+
+    What the server says of their places is not relied on: one that puts a token before a text
+    counts its name in. A special token at the beginning spells nothing; a token that is a part of a
+    character is shown as one that is none, or by its bytes.
+    """
+    found: list[tuple[int, int]] = []
+    at, unseen = 0, 0
+    for n, shown in enumerate(tokens):
+        token = shown.replace("\u2581", " ")
+        if at >= len(text):
+            break
+        if "\ufffd" in token or _BYTES.match(token):
+            unseen += 1
+            found.append((n, at))
+            continue
+        if not found and _SPECIAL.match(token) and not text.startswith(token or "\0"):
+            continue
+        if unseen:
+            ahead = text.find(token, at, at + unseen * _MAX_UNSEEN + len(token))
+            if ahead < 0:
+                break  # the token that was written, if what is left could be the unseen ones
+            at, unseen = ahead, 0
+        elif text.startswith(" ", at) and not text.startswith(token, at):
+            at += 1  # decoders of single tokens leave out the space before a word
+        elif not found and token.startswith(" ") and text.startswith(token[1:]):
+            token = token[1:]  # put before a text by some tokenizers
+        if not token or not text.startswith(token, at):
+            return None
+        found.append((n, at))
+        at += len(token)
+    rest = len(text) - at
+    return found if rest <= 0 or rest <= unseen * _MAX_UNSEEN else None
+
+
+def _after(group: Sequence[Token], length: int, probe: Sequence[Token]) -> Sequence[Token]:
+    """The tokens of a probe that fall on its statement: those that end after the group's text or,
+    if they are shown by their numbers, those after what the probe shares with the group alone."""
+    if probe and _ID.match(probe[0][0]):
+        same = 0
+        while same < min(len(group), len(probe)) and group[same][0] == probe[same][0]:
+            same += 1
+        return probe[same:]
+    return [token for token in probe if token[1] + len(token[0]) > length]
 
 
 def _whole(choice: Mapping[str, Any], name: str) -> bool:
