@@ -129,8 +129,7 @@ def read_answer(
     )
 
 
-_FENCED = re.compile(r"\A\s*```[\w-]*[^\S\n]*\n?(.*?)\s*(?:```.*)?\Z", re.DOTALL)
-_BREAK = re.compile(r"\s*<br\s*/?>\s*", re.IGNORECASE)
+_BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
 _TAG = re.compile(
     r"</?(?:p|div|span|answer|final_answer|response|output|sentence|text)"
     r"(?:\s[^<>]{0,80})?/?>",
@@ -145,8 +144,7 @@ _HEADING = re.compile(
 def unwrapped(text: str) -> str:
     """The text without the dress that chat models put it in: a fence, an object of JSON with one
     text, tags of HTML, commands of LaTeX, a heading, line breaks that are written out, entities."""
-    if _FENCE in text and (fenced := _FENCED.match(text)):
-        text = fenced[1]
+    text = _without_fence(text)
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
         text = _only_text(text)
     if "\\" in text:
@@ -156,6 +154,17 @@ def unwrapped(text: str) -> str:
     if "<" in text:
         text = _TAG.sub("", _BREAK.sub("\n", text))
     return unescape(_HEADING.sub("", text))
+
+
+def _without_fence(text: str) -> str:
+    """What stands in the fence (```) that a text begins with; the text as it is without one."""
+    if not text.lstrip().startswith(_FENCE):
+        return text
+    inner = text.lstrip().removeprefix(_FENCE)
+    line, end, rest = inner.partition("\n")
+    if (end and line.strip().replace("-", "").isalnum()) or not line.strip():
+        inner = rest  # the name of a language, or nothing
+    return inner.partition(_FENCE)[0].strip()
 
 
 def _only_text(text: str) -> str:

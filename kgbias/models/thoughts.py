@@ -33,7 +33,7 @@ _HEADING = re.compile(
 # The harmony format of gpt-oss: <|channel|>NAME<|message|>TEXT<|end|>; the answer is in "final".
 _CHANNEL = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?"
-    r"<\|channel\|>\s*(\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
+    r"<\|channel\|>\s*(\w{1,20})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
 )
 # The same with the marks stripped off, as decoders that skip special tokens leave it.
 _BARE_THOUGHT = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z\"'“])")

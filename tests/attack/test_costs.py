@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from kgbias.crawl import parse
+from kgbias.models.thoughts import split_thought
 from tests.attack.commands import Commands
 from tests.attack.worlds import MEASURE, ROWS, measuring
 from tests.waiting import hangs_end
@@ -79,6 +80,25 @@ def test_parsing_is_linear(name: str) -> None:
     """Half a second's work, which would be hours' if it grew with the square of the length."""
     with hangs_end():
         _read(SHAPES[name](LONG))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<|channel|>" + "a" * LONG,
+        "<|channel|>a" * (LONG // 12),
+        "<think>" * (LONG // 7),
+        "</think>" * (LONG // 8),
+        " " * LONG,
+        "assistant " * (LONG // 10),
+        "thought\n" + "a\n" * (LONG // 2),
+        "analysis" + "assistant" * (LONG // 9),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_thoughts_are_told_apart_in_linear_time(text: str) -> None:
+    with hangs_end():
+        split_thought(text, cut=True)
 
 
 def test_parsing_of_mixtures_is_linear() -> None:
