@@ -10,14 +10,13 @@ own and asks with a random seed of its own, derived from the given one. The firs
 would be made without repeating, so that any crawl can be repeated later and is not asked again.
 """
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
-from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, schema
+from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, reason_of, schema
 from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
@@ -108,17 +107,6 @@ def few_well_formed(
 
 
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
-
-
-def reason_of(reason: str) -> str:
-    """The reason of a generation as a person reads it: of a failed request, what the server said,
-    which is kept as JSON."""
-    if not reason.startswith("{"):
-        return reason
-    try:
-        return str(json.loads(reason).get("error") or reason)
-    except ValueError:
-        return reason
 
 
 @dataclass

@@ -97,7 +97,7 @@ def test_rejected_answers_by_reason(run: kgbias.Run) -> None:
         "salinas-2023", "hate", "This weather",
     )  # fmt: skip
     assert not first.accepted and not answers[-1].object
-    assert len(review.answers(reason="refused")) == len(review.answers(reason="Empty object")) == 6
+    assert len(review.answers(reason="refused")) == len(review.answers(reason="No text")) == 6
     assert {a.group for a in review.answers(group=["women"])} == {"Women"}
     assert len(review.answers(search="WEATHER")) == 6
     accepted = review.answers(accepted=True)

@@ -86,7 +86,7 @@ def test_the_admin_export_holds_all_of_a_run(store: SQLiteStore, tmp_path: Path)
         assert header[0] == f"{node.key}:ID({node.label})" and found, node.label
         names = {node.key} | {name.partition(":")[0] for name in header[1:]}
         assert names == {p.name for p in node.properties}
-        assert f"--nodes={node.label}=nodes-{node.label}.csv" in readme
+        assert f"--nodes={node.label}=./nodes-{node.label}.csv" in readme
     ids = {
         label: {row[0] for row in cells(tmp_path / "import" / f"nodes-{label}.csv")[1:]}
         for label in LABELS.keys() - set(OF_NO_RUN)
