@@ -209,6 +209,7 @@ class LoggedModel:
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
         self.spent = Spent(prices=self._budget.spent.prices)
         self.asked = self.cached = self.failed = 0
+        self._uncounted: set[str] = set()  # requests being put to the model, by key
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
@@ -232,14 +233,21 @@ class LoggedModel:
 
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
         answers: dict[str, Answer] = {}
-        while missing:
-            self._budget.check()
-            allowed = missing[: self._allowed([request for _, request in missing])]
-            with closing(self._model.complete([request for _, request in allowed])) as batches:
-                for batch in batches:
-                    answers |= self._keep([(allowed[index][0], c) for index, c in batch])
-                    self._budget.check()
-            missing = missing[len(allowed) :]
+        self._uncounted = {key for key, _ in missing}
+        try:
+            while missing:
+                self._budget.check()
+                allowed = missing[: self._allowed([request for _, request in missing])]
+                with closing(self._model.complete([request for _, request in allowed])) as batches:
+                    for batch in batches:
+                        answers |= self._keep([(allowed[index][0], c) for index, c in batch])
+                        self._budget.check()
+                missing = missing[len(allowed) :]
+        except KeyboardInterrupt:
+            # It may have come between the commit of answers and their count.
+            for answer in self._store.answers(list(self._uncounted)).values():
+                self._count(answer)
+            raise
         return answers
 
     def _allowed(self, requests: Sequence[Request]) -> int:
@@ -263,15 +271,19 @@ class LoggedModel:
         answers = {key: self._answer(key, completion) for key, completion in batch}
         self._store.keep_answers([a for a in answers.values() if a.finish != "error"])
         for answer in answers.values():
-            failed = answer.finish == "error"
-            self.asked += 1
-            self.failed += failed
-            self._budget.spend(answer.prompt_tokens, answer.completion_tokens)
-            self.spent.prompt_tokens += answer.prompt_tokens
-            self.spent.completion_tokens += answer.completion_tokens
-            counts = {"failed": int(failed), "tokens": answer.completion_tokens}
+            self._count(answer)
+            failed = int(answer.finish == "error")
+            counts = {"failed": failed, "tokens": answer.completion_tokens}
             self._progress.advance(1, **counts, **self._money(answer))
         return answers
+
+    def _count(self, answer: Answer) -> None:
+        self._uncounted.discard(answer.key)
+        self.asked += 1
+        self.failed += answer.finish == "error"
+        self._budget.spend(answer.prompt_tokens, answer.completion_tokens)
+        self.spent.prompt_tokens += answer.prompt_tokens
+        self.spent.completion_tokens += answer.completion_tokens
 
     def _money(self, answer: Answer) -> dict[str, float]:
         """The cost of an answer, under the name of the currency."""

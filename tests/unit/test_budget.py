@@ -1,6 +1,7 @@
 """What asking may take: requests, tokens and money."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
+from kgbias.graph.answers import LoggedModel
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.types import Answer
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget, Prices, Spent, about_tokens, budgeted, read_prices
 from tests.scripted import ScriptedModel
@@ -149,3 +153,19 @@ def test_a_dry_run_says_the_money(tmp_path: Path) -> None:
     ran = CliRunner().invoke(cli, [*argv, "--set", "price-in=1", "--set", "price-out=2", "--json"])
     data = json.loads(ran.output)
     assert 0 < data["cost"] < data["cost_at_most"]
+
+
+def test_answers_that_were_committed_as_ctrl_c_came_are_counted(tmp_path: Path) -> None:
+    class StoppedStore(SQLiteStore):
+        def keep_answers(self, answers: Sequence[Answer]) -> None:
+            super().keep_answers(answers)
+            raise KeyboardInterrupt
+
+    requests = [Request(f"They {number}", number) for number in range(10)]
+    with SQLiteStore(str(tmp_path / "s.db")) as store:
+        store.__class__ = StoppedStore
+        asker = LoggedModel(ScriptedModel(lambda _: "work hard", batch=4), store)
+        with pytest.raises(KeyboardInterrupt):
+            asker.ask(requests)
+        assert asker.asked == 4
+        assert asker.spent.completion_tokens == 8
