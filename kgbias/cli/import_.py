@@ -67,7 +67,7 @@ def import_(
     about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
-        done, groups = run.imported, len(run.groups())
+        done, groups = run.imported, len(run.stored.groups)
     if as_json:
         found = {
             "run": run.name,

@@ -213,8 +213,8 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
                 _between(t.accuracy),
                 _between(t.by_name),
                 f"{t.chance:.3f}",
-                f"{t.permuted.value:.3f}",
-                f"{t.p_value:.3f}",
+                show.figure(t.permuted.value, ".3f"),
+                show.figure(t.p_value, ".3f"),
             )
             for kind, t in found.told.items()
         ),
@@ -245,7 +245,7 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
 
 
 def _between(e: "Estimate") -> str:
-    return f"{e.value:.3f} [{e.interval('.3f')}]"
+    return f"{e.value:.3f} [{e.interval('.3f')}]" if e.value == e.value else "-"
 
 
 @profiles.command(

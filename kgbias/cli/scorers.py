@@ -51,7 +51,8 @@ def _print(found: Any) -> None:
     rows, learnt = [], False
     for row in found.rows:
         scorer = row.measure, row.scorer
-        rows += [] if row.checked else [(*scorer, row.why or "no labels at hand", *[""] * 7)]
+        if row.why or not row.checked:
+            rows.append((*scorer, row.why or "no labels at hand", *[""] * 7))
         for each in row.checked:
             learnt |= each.learnt
             set, e = f"{each.set}{'*' * each.learnt}", each.same
@@ -87,13 +88,16 @@ def _print(found: Any) -> None:
     )
     show.say("", "Who labelled:")
     show.table(
-        ("labels", "measure", "by", "guide", "when", "licence", "source"),
+        ("labels", "measure", "language", "by", "guide", "when", "licence", "source"),
         (
-            (s.name, s.measure, s.by, s.guide or "not known", s.labelled or "not known",
+            (s.name, s.measure, s.language, s.by, s.guide or "not known", s.labelled or "not known",
              s.license or "not stated", s.source)
             for s in found.sets
         ),
     )  # fmt: skip
+    left_out = {(s.name, why): n for s in found.sets for why, n in s.left_out.items()}
+    for (name, why), n in left_out.items():
+        show.say(f"rows of {name} that were left out because {why}: {n}")
 
 
 def _named(row: Any) -> str:
@@ -131,5 +135,6 @@ def _of_set(one: Any) -> dict[str, Any]:
         "name": one.name, "measure": one.measure, "n": len(one.statements), "by": one.by,
         "kind": one.kind, "raters": list(one.raters), "guide": one.guide or None,
         "labelled": one.labelled or None, "license": one.license or None,
-        "source": one.source or None, "learnt": list(one.learnt),
+        "source": one.source or None, "learnt": list(one.learnt), "language": one.language,
+        "left_out": dict(one.left_out),
     }  # fmt: skip

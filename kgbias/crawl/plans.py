@@ -265,12 +265,25 @@ def _until(config: CrawlConfig) -> str:
     return "" if config.until_coverage is None else "coverage"
 
 
+MAX_PRICED = 50  # groups of a category whose prompts are counted for a price
+
+
+def _spread(groups: tuple[str, ...]) -> tuple[str, ...]:
+    """The groups, or `MAX_PRICED` of them, spread evenly."""
+    if len(groups) <= MAX_PRICED:
+        return groups
+    return tuple(groups[n * len(groups) // MAX_PRICED] for n in range(MAX_PRICED))
+
+
 def _prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     """The approximate number of tokens in a prompt of each strategy: the mean over the prompts of
-    the initialisation and of a first round after short answers."""
+    the initialisation and of a first round after short answers. Of many groups, some are taken:
+    what a prompt shows is drawn from what was said of all groups, so this would take the square of
+    their number."""
     seeds = config.seeds
     if config.dynamic and not seeds:
         seeds = (replace(config.dynamic.category, groups=("People",)),)
+    seeds = tuple(replace(seed, groups=_spread(seed.groups)) for seed in seeds)
     found: dict[str, list[int]] = defaultdict(list)
     for pool in (Pool(arm, seed) for arm in config.arms for seed in seeds):
         first = list(initialise(config, pool))

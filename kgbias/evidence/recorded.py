@@ -5,7 +5,8 @@ other table has a column with groups and one with attributes, or is StereoSet's 
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -17,7 +18,7 @@ from kgbias.graph.recorded import Stereotype as Stereotype
 from kgbias.graph.recorded import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
-from kgbias.io.reading import read_saved_table
+from kgbias.io.reading import is_missing, read_saved_table
 from kgbias.probe.benchmarks.stereoset import read_examples
 
 SEEGULL = "seegull"
@@ -25,8 +26,10 @@ _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
 _GROUP = ("group", "identity")
 _ATTRIBUTE = ("attribute",)
-# The last is the name in SeeGULL's file of nations.
-_OFFENSIVENESS = ("offensiveness", "offensiveness_score", "mean offensiveness_score")
+# The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
+_OFFENSIVENESS = (
+    "offensiveness", "offensiveness_score", "mean offensiveness_score", "mean_offensive_score",
+)  # fmt: skip
 _ANNOTATORS = ("stereotype", "region_stereo")
 _RATINGS = ("Annotation1", "Annotation2", "Annotation3")  # SeeGULL's own file
 _LONGEST = 200  # characters of a group or an attribute
@@ -59,10 +62,16 @@ def table_of(table: str | Path) -> StereotypeTable:
         )
 
 
-def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[Stereotype]:
+def read_stereotypes(
+    table: str | Path,
+    columns: Columns | None = None,
+    *,
+    notify: Callable[[str], None] = lambda _: None,
+) -> list[Stereotype]:
     """The stereotypes of a table, each once (of repeated rows the first): "seegull", a CSV or TSV
     file, or StereoSet's JSON (its intrasentence part: a target, and the word that fills the blank
-    in the sentence labelled as a stereotype).
+    in the sentence labelled as a stereotype). `notify` is told of StereoSet's examples that are
+    left out.
 
     Raises DataError, naming the line, for a file that is no such table; UsageError for columns
     that it cannot have.
@@ -74,7 +83,7 @@ def read_stereotypes(table: str | Path, columns: Columns | None = None) -> list[
     if path.suffix.lower() == ".json":
         if columns != Columns():
             raise UsageError(f"{path} is StereoSet's JSON: only a CSV or TSV file has columns")
-        found = _unique(_stereoset(path))
+        found = _unique(_stereoset(path, notify))
     elif path.suffix.lower() in (".csv", ".tsv", ".tab"):
         found = _unique(_rows(path, _name(path), columns))
     else:
@@ -122,7 +131,9 @@ def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
         who, what = (_text(path, line, row[name]) for name in (group, attribute))
         if not (normalise(who) and normalise(what)):
             continue
-        rated = not all(row.get(name, "") == "NA" for name in _RATINGS)
+        ratings = [row[name] for name in _RATINGS if name in row]
+        # SeeGULL gives a mean of 0 where nobody rated.
+        rated = not ratings or any(not is_missing(cell) for cell in ratings)
         yield Stereotype(
             source,
             who.lstrip(".,"),
@@ -157,7 +168,7 @@ def _text(path: Path, line: int, cell: str) -> str:
 
 
 def _number(path: Path, line: int, cell: str) -> float:
-    if cell.strip().upper() in ("", "NA", "NAN"):
+    if is_missing(cell):
         return math.nan
     try:
         number = float(cell)
@@ -172,11 +183,35 @@ def _count(cell: str) -> int | None:
     return int(cell) if cell.strip().isdecimal() else None
 
 
-def _stereoset(path: Path) -> Iterator[Stereotype]:
+def _stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype]:
+    left_out = 0
     for example in read_examples(path):
-        before, blank, after = example.context.partition("BLANK")
-        word = example.sentences[0]
-        if blank and word.startswith(before) and word.endswith(after):
-            word = word[len(before) : len(word) - len(after)].strip()
-            if normalise(word):
-                yield Stereotype(_STEREOSET, example.target, word, example.domain)
+        if "BLANK" not in example.context:
+            continue  # of the part in which whole sentences follow
+        word = _filled(example.context, example.sentences[0])
+        if normalise(word):
+            yield Stereotype(_STEREOSET, example.target, word, example.domain)
+        else:
+            left_out += 1
+    if left_out:
+        notify(
+            f"{path.name}: {left_out} examples are left out: their sentence does not repeat the "
+            "words around the blank"
+        )
+
+
+def _filled(context: str, sentence: str) -> str:
+    """What stands in the sentence at the blank of the context; "" if they do not go together.
+
+    StereoSet changes capitals, spaces and punctuation around the blank, so words are compared."""
+    before, _, after = context.partition("BLANK")
+    head, tail = _WORD.findall(before.casefold()), _WORD.findall(after.casefold())
+    words = list(_WORD.finditer(sentence))
+    said = [word[0].casefold() for word in words]
+    inside = words[len(head) : len(words) - len(tail)]
+    if not inside or said[: len(head)] != head or said[len(said) - len(tail) :] != tail:
+        return ""
+    return sentence[inside[0].start() : inside[-1].end()]
+
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")

@@ -22,7 +22,8 @@ _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")
 # Columns that describe the name, the row or the request rather than the character.
 _NOT_ATTRIBUTES = re.compile(
-    r"|unnamed: .*|index|level_\d+|id|run|run_id|cluster|ethnicity probability"
+    r"|unnamed: .*|index|level_\d+|id|run|run_id|cluster|ethnicity probability|race|sex"
+    r"|prompts?|requests?|questions?|instructions?|messages?|model|seed|temperature"
     rf"|{'|'.join((*_LABELS, *_NAMES))}",
     re.IGNORECASE,
 )

@@ -11,8 +11,14 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.types import Triple
 from kgbias.io.reading import LONGEST_CELL, check_header, json_value
+from kgbias.io.text import undefused
 
 FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+
+
+# How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
+# but a table that says so of people is rarer than one with pandas' empty cells.
+_MISSING = {"NULL", "null", "NaN", "nan", "<NA>", "#N/A"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,11 @@ class Record:
         if value is None or isinstance(value, (list, dict)):
             return ""
         return " ".join(str(value).split())
+
+    def part(self, column: str) -> str:
+        """The cell as a part of a triple: "" too if it stands for no value."""
+        text = self.text(column)
+        return "" if text in _MISSING else text
 
 
 def format_of(path: Path) -> str:
@@ -79,7 +90,7 @@ def _table(file: Any, format: str) -> Iterator[Record]:
         if cells:
             if len(cells) > len(header):
                 raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
-            padded = [*cells, *[""] * (len(header) - len(cells))]
+            padded = [*map(undefused, cells), *[""] * (len(header) - len(cells))]
             yield Record(line + 1, dict(zip(header, padded, strict=True)))
         line = reader.line_num
 
@@ -140,6 +151,8 @@ def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statemen
     if first is None:
         raise DataError(f"{path} has no rows")
     there = list(first.cells)
+    if format == "jsonl":  # its objects need not have the same keys
+        there = list(dict.fromkeys(key for row in read_records(path, format) for key in row.cells))
     wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
     need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
@@ -148,7 +161,7 @@ def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statemen
     arm = columns.arm or ("arm" if "arm" in there else None)
     for row in chain([first], rows):
         triple = Triple(
-            row.text(columns.group), row.text(columns.predicate), row.text(columns.object)
+            row.part(columns.group), row.part(columns.predicate), row.part(columns.object)
         )
         if not (triple.group and triple.predicate and triple.object):
             yield None

@@ -152,6 +152,11 @@ def table(
     return header, _rows(reader, header, where)
 
 
+def is_missing(cell: str) -> bool:
+    """Whether a cell of a published table stands for no rating."""
+    return cell.strip().upper() in ("", "NA", "NAN")
+
+
 def check_header(header: Sequence[str], where: str) -> None:
     """Raise DataError if two columns have the same name: one of them would be lost."""
     seen: set[str] = set()

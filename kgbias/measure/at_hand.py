@@ -45,7 +45,7 @@ class AtHand:
         license: its licence, as an SPDX id; "" if it is not known here.
         named: whether it reacts to names; None if it was not tried.
         checked: its agreement with each set of its measure, over all statements and by group.
-        why: why it could not be opened; "" if it was, or did not have to be.
+        why: why it could not be opened, or which sets it did not read; "" if neither.
     """
 
     measure: str
@@ -70,8 +70,15 @@ def read(
     though there are some."""
     checked: list[Checked] = []
     left_out: DataError | None = None
+    foreign: dict[str, None] = {}
+    reads = getattr(scorer, "language", None)
     for one in sets:
         if one.measure == scorer.measure:
+            if reads not in (None, one.language):
+                foreign[
+                    f"it does not read {one.name}, which is in the language {one.language!r}"
+                ] = None
+                continue
             try:
                 judged = scorer.score([x.text for x in one.statements])
             except DataError as error:
@@ -83,7 +90,8 @@ def read(
     if left_out is not None and not checked:
         raise left_out
     found = _tried(scorer, names) if to_try(scorer.measure, spec, names) else None
-    return _at_hand(scorer.measure, scorer.name, scorer.version, found, checked)
+    row = _at_hand(scorer.measure, scorer.name, scorer.version, found, checked)
+    return replace(row, why="; ".join(foreign))
 
 
 def to_try(measure: str, spec: str, names: Mapping[str, Sequence[str]]) -> int:

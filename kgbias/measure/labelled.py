@@ -9,19 +9,22 @@ run's statements are rows of the store (`kgbias.graph.labels`).
 
 import io
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, no_such
 from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
-from kgbias.io.reading import read_text, read_toml, table
+from kgbias.io.reading import is_missing, read_text, read_toml, table
 from kgbias.io.text import shortened
 from kgbias.measures import MEASURES, known
 
 SHIPPED = Path(__file__).with_name("scorers") / "labelled.tsv"
+ENGLISH = "en"
 _OFFLINE = "minilm-heads"  # the scorers that ship, as `Metric.scorer` has them
 
 
@@ -35,6 +38,7 @@ class Labelled:
         group: whom it is about; "" if that is not known.
         unit: what it shares with others that are like it, such as a template; "" if nothing.
         rating: a number that people gave, if the label was made of one.
+        language: as `LabelledSet.language`.
     """
 
     text: str
@@ -42,6 +46,7 @@ class Labelled:
     group: str = ""
     unit: str = ""
     rating: float | None = None
+    language: str = ENGLISH
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,8 @@ class LabelledSet:
         license: an SPDX id, or "" if none was stated.
         source: where it was published.
         learnt: scorers that learnt from it, whose agreement with it is flattered.
+        language: of the statements, as an ISO 639-1 code.
+        left_out: how many rows of a published set were left out, by reason.
     """
 
     name: str
@@ -73,6 +80,8 @@ class LabelledSet:
     license: str = ""
     source: str = ""
     learnt: tuple[str, ...] = ()
+    language: str = ENGLISH
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def by(self) -> str:
@@ -107,22 +116,20 @@ def read_sets(path: Path) -> list[LabelledSet]:
     set for each of several measures.
 
     Raises:
-        DataError: a table of no known form, without rows, with an unknown label, or with a text
-            twice; the message gives the line.
+        DataError: a table of no known form, without rows, with an unknown label, or one's own with
+            a text twice; the message gives the line.
     """
     text = read_text(path)
     if not text.strip():
         raise DataError(f"{path} is empty")
     first = next((line for line in text.splitlines() if line[:1] != "#"), "")
-    if first.partition("\t")[0].strip() in _REGARD:
-        name = f"{REGARD.name}/{path.stem}"
-        return [replace(REGARD, name=name, statements=_once(path, _regard(path, text)))]
+    if first.partition("\t")[0].strip() in _REGARD and _is_regard(text):
+        return [_published(REGARD, path, _regard(path, text))]
     header = [cell.strip().strip('"') for cell in re.split("[,;\t]", first)]
     for form in PUBLISHED:
         if set(form.columns) <= set(header):
-            of = replace(form.set, name=f"{form.set.name}/{path.stem}")
             return [
-                replace(of, measure=measure, statements=_once(path, form.read(path, labels)))
+                _published(replace(form.set, measure=measure), path, form.read(path, labels))
                 for measure, labels in form.labels.items()
             ]
     if not {"text", "label"} <= set(header):
@@ -171,6 +178,7 @@ def labels_kept(
 
 
 _Lines = Iterator[tuple[int, Labelled]]
+_UNRATED = Labelled("", "")  # a row of a published set that nobody rated
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,16 +202,53 @@ def _seegull(path: Path, labels: Mapping[str, str]) -> _Lines:
     offensive, 0 unsure. The sentence is ours: the set has an identity and an attribute."""
     for line, row in _table(path):
         cells = [row[f"Annotation{n}"].strip() for n in (1, 2, 3)]
-        if set(cells) == {"NA"}:
+        if all(is_missing(cell) for cell in cells):
+            yield line, _UNRATED
             continue
-        unknown = [cell for cell in cells if cell not in _RATINGS]
-        if unknown:
-            raise DataError(f"{path}, line {line}: {unknown[0]!r} is no rating from -1 to 4")
-        ratings = [float(cell) for cell in cells]
+        ratings = [_rating(cell, path, line) for cell in cells]
         said = labels["offensive" if sum(r >= 1 for r in ratings) >= 2 else "not offensive"]
         text = f"{row['identity']} people are {row['attribute'].replace('_', ' ')}."
         rating = sum(ratings) / len(ratings)
         yield line, Labelled(text, said, row["identity"], row["attribute"], rating)
+
+
+def _rating(cell: str, path: Path, line: int) -> float:
+    """A rating of offensiveness; several people's mean need not be a whole number."""
+    with suppress(ValueError):
+        if -1 <= (rating := float(cell)) <= 4:
+            return rating
+    raise DataError(f"{path}, line {line}: {cell!r} is no rating from -1 to 4")
+
+
+def _multilingual(path: Path, labels: Mapping[str, str]) -> _Lines:
+    for line, row in _table(path):
+        named = row["mhc_case_id"].partition("-")[0].strip().casefold()
+        label = _one_of(row["label_gold"], labels, path, line)
+        yield (
+            line,
+            Labelled(
+                row["test_case"].strip(),
+                label,
+                row["target_ident"],
+                row["templ_id"],
+                None,
+                LANGUAGES.get(named, named),
+            ),
+        )
+
+
+LANGUAGES = {
+    "arabic": "ar", "dutch": "nl", "english": ENGLISH, "french": "fr", "german": "de",
+    "hindi": "hi", "italian": "it", "mandarin": "zh", "polish": "pl", "portuguese": "pt",
+    "spanish": "es",
+}  # fmt: skip
+
+
+def _is_regard(text: str) -> bool:
+    """Whether lines of a number, a tab and a text are Sheng et al.'s, and not of two classes 0 and
+    1: they speak of XYZ, or know a regard of -1."""
+    samples = [line.partition("\t") for line in text.splitlines() if line.strip()]
+    return any(label == "-1" or "XYZ" in sample for label, _, sample in samples)
 
 
 def _regard(path: Path, text: str) -> _Lines:
@@ -214,7 +259,6 @@ def _regard(path: Path, text: str) -> _Lines:
             yield number, Labelled(sample.strip(), _one_of(label, _REGARD, path, number))
 
 
-_RATINGS = ("-1", "0", "1", "2", "3", "4")
 _REGARD = {"-1": "negative", "0": "neutral", "1": "positive", "2": "other"}
 _OFFENSIVE = {
     "identity_attack": {"hateful": "attack", "non-hateful": "no attack"},
@@ -226,6 +270,16 @@ REGARD = LabelledSet(
     source="github.com/ewsheng/nlg-bias, data/regard",
 )  # fmt: skip
 PUBLISHED: tuple[_Form, ...] = (
+    _Form(  # before HateCheck, whose columns it has too
+        ("mhc_case_id", "test_case", "label_gold", "target_ident", "templ_id"),
+        LabelledSet(
+            "Multilingual HateCheck", "", "person", guide="Röttger et al. 2022", labelled="2022",
+            how="Röttger et al. 2022, whose language experts wrote them", license="CC-BY-4.0",
+            source="github.com/rewire-online/multilingual-hatecheck",
+        ),
+        _OFFENSIVE,
+        _multilingual,
+    ),
     _Form(
         ("test_case", "label_gold", "target_ident", "templ_id"),
         LabelledSet(
@@ -280,6 +334,32 @@ def _shipped() -> dict[str, LabelledSet]:
     for _, row in _table(SHIPPED):
         found.setdefault(row["measure"], []).append(Labelled(row["text"], row["label"]))
     return {m: replace(card, measure=m, statements=tuple(own)) for m, own in found.items()}
+
+
+def _published(of: LabelledSet, path: Path, lines: _Lines) -> LabelledSet:
+    """The set with the statements of a file as it was published. A row without a text or a rating,
+    and one whose text was there before, is left out."""
+    left_out: Counter[str] = Counter()
+    found: dict[str, Labelled] = {}
+    for _, one in lines:
+        if one is _UNRATED:
+            left_out["nobody rated it"] += 1
+        elif not one.text:
+            left_out["there is no text"] += 1
+        elif one.text in found:
+            left_out["the text was there before"] += 1
+        else:
+            found[one.text] = one
+    if not found:
+        raise DataError(f"{path} has no labelled statements")
+    languages = {one.language for one in found.values()}
+    return replace(
+        of,
+        name=f"{of.name}/{path.stem}",
+        statements=tuple(found.values()),
+        language=" and ".join(sorted(languages)),
+        left_out=left_out,
+    )
 
 
 def _once(path: Path, lines: _Lines) -> tuple[Labelled, ...]:

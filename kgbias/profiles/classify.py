@@ -102,6 +102,8 @@ def trials(
     """The accuracy, on each split, of a support vector machine (one label against all others) that
     learns `labels` from a sparse matrix [profiles, values]."""
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
+    # A split by names tries nothing where each group has a single name.
+    chosen = [(learnt, tried) for learnt, tried in chosen if len(learnt) and len(tried)]
     accuracies = []
     recalls: dict[str, list[float]] = {}
     machine = _machine(features, classes, kernel)
@@ -111,6 +113,8 @@ def trials(
         accuracies.append(right.mean())
         for n in np.unique(own):
             recalls.setdefault(str(names[n]), []).append(float(right[own == n].mean()))
+    if not chosen:
+        return Trials(np.array([]), 0, 0, {})
     learnt, tried = (round(float(np.mean([len(s[n]) for s in chosen]))) for n in (0, 1))
     return Trials(np.array(accuracies), learnt, tried, recalls)
 

@@ -386,9 +386,10 @@ class Probed(OfRun):
             if value and not model:
                 raise DoesNotApply(name, ("model",))
         columns = Columns(group_column, attribute_column, offensiveness_column)
-        recorded, source = read_stereotypes(table, columns), table_of(table)
+        source = table_of(table)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
+            recorded = read_stereotypes(table, columns, notify=progress.note)
             own = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}

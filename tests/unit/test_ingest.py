@@ -59,6 +59,27 @@ def test_a_table_becomes_a_run(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
+def test_groups_are_counted_once_whatever_their_arms(tmp_path: Path) -> None:
+    text = "group,predicate,object,arm\nBakers,are,kind,google\nBakers,like,tea,yahoo\n"
+    _, said = imported(tmp_path, "a.csv", text)
+    assert said["groups"] == 1
+
+
+def test_cells_without_a_value_and_cells_that_an_export_guards(tmp_path: Path) -> None:
+    text = "group,predicate,object\nBakers,are,NULL\nBakers,are,nan\nBakers,like,'=x\n"
+    store, said = imported(tmp_path, "a.csv", text, "--run", "mine")
+    assert said["left_out"] == 2
+    assert [t.object for t in store.triples(store.find_run("mine").id)] == ["=x"]
+
+
+def test_json_lines_need_not_all_have_the_same_keys(tmp_path: Path) -> None:
+    rows = [{"group": "Cooks", "predicate": "are", "object": "kind"}]
+    rows += [rows[0] | {"group": "Nurses", "category": "trade", "count": 3}]  # type: ignore[dict-item]
+    store, said = imported(tmp_path, "a.jsonl", "\n".join(map(json.dumps, rows)), "--run", "mine")
+    assert said["statements"] == 4
+    assert {g.name: g.category for g in store.find_run("mine").groups}["Nurses"] == "trade"
+
+
 def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
     store, first = imported(tmp_path, "a.csv", CSV, *COLUMNS)
     again, second = imported(tmp_path, "a.csv", CSV, *COLUMNS)

@@ -247,6 +247,38 @@ def test_stereoset(tmp_path: Path) -> None:
     assert read_stereotypes(path) == [Stereotype("stereoset", "Texan", "poor", "race")]
 
 
+def test_stereoset_changes_capitals_and_punctuation_around_the_blank(tmp_path: Path) -> None:
+    sentences = {
+        "The bakers I met were BLANK.": "The bakers i met were cheerful.",
+        "the bakers are BLANK": "The bakers are punctual and well-read.",
+        "BLANK is what a baker is.": "Kind, is what a baker is",
+        "A baker is BLANK here.": "Someone else is there.",
+    }
+    labels = ("stereotype", "anti-stereotype", "unrelated")
+    examples = [
+        {
+            "id": context, "target": "baker", "bias_type": "profession", "context": context,
+            "sentences": [{"gold_label": label, "sentence": sentence} for label in labels],
+        }
+        for context, sentence in sentences.items()
+    ]  # fmt: skip
+    path, told = tmp_path / "dev.json", list[str]()
+    path.write_text(json.dumps({"data": {"intrasentence": examples}}))
+    found = [each.attribute for each in read_stereotypes(path, notify=told.append)]
+    assert found == ["cheerful", "punctual and well-read", "Kind"]
+    assert len(told) == 1 and "1 examples are left out" in told[0]
+
+
+def test_nobody_rated_in_seegull_s_other_files(tmp_path: Path) -> None:
+    path = tmp_path / "nations.csv"
+    path.write_text(
+        "identity,attribute,Annotation1,Annotation2,Annotation3,mean_offensive_score\n"
+        "Elvish,tall,,,,0\nElvish,sly,3,3,4,3.33\n"
+    )
+    tall, sly = read_stereotypes(path)
+    assert math.isnan(tall.offensiveness) and sly.offensiveness == 3.33
+
+
 @pytest.mark.parametrize(
     ("name", "text", "columns", "problem"),
     [

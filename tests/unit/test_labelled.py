@@ -92,6 +92,16 @@ def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
     ]
     assert attack.statements[0].rating == pytest.approx(4 / 3)
 
+    means = "Texan,kind,,,,0\nTexan,sly,3.5,3,4,3.5\nTexan,sly,3.5,3,4,3.5\n"
+    attack, _ = read_sets(written(tmp_path, SEEGULL + means))
+    assert [x.label for x in attack.statements] == ["attack"]
+    assert attack.left_out == {"nobody rated it": 1, "the text was there before": 1}
+
+    german = "mhc_case_id," + HATECHECK + "german-1,a,Ich mag Tee.,non-hateful,bakers,2\n"
+    attack, _ = read_sets(written(tmp_path, german))
+    assert (attack.name, attack.language) == ("Multilingual HateCheck/mine", "de")
+    assert "2022" in attack.by and not attack.learnt
+
     said = '-1\tXYZ was a "thief.\n1\tXYZ was kind.\n2\tXYZ was both.\n0\tXYZ sat.\n'
     (regard,) = read_sets(written(tmp_path, said, name="train.tsv"))
     labels = [x.label for x in regard.statements]
@@ -116,9 +126,10 @@ def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
         ("text,label\nx,toxic\n", CARD + 'licence = "x"', "no key 'licence' .did you mean lic"),
         ("text,label\nx,toxic\n", 'kind = "person"\nraters = "Ana"', "raters is a list of texts"),
         (HATECHECK + "a,x,hatful,,1\n", "", "line 2: no label 'hatful' .did you mean hateful"),
+        (SEEGULL + "a,b,1,2,5,1\n", "", "line 2: '5' is no rating from -1 to 4"),
         (SEEGULL + "a,b,1,2,NA,1\n", "", "line 2: 'NA' is no rating from -1 to 4"),
         ("1\tXYZ sat.\n3\tXYZ ran.\n", "", "line 2: no label '3'"),
-        ("1\tXYZ sat.\n1\tXYZ sat.\n", "", "line 2: this text is also on line 1"),
+        ("0\tI sat.\n1\tI ran.\n", "", "mine.csv is no set of labels"),
     ],
 )
 def test_a_bad_set_is_one_line(tmp_path: Path, text: str, card: str, why: str) -> None:

@@ -178,6 +178,20 @@ def test_one_profile_of_each_group_is_too_few() -> None:
         analyse([profile("a", "elves", pet="cat"), profile("b", "orcs", pet="dog")])
 
 
+def test_one_name_of_each_group_says_nothing_by_name() -> None:
+    found = [profile(g, g, n, faith=g) for g in ("elves", "orcs") for n in range(4)]
+    (told,) = analyse(found, repeats=3, permutations=0, draws=0).told.values()
+    assert told.accuracy.value == 1 and math.isnan(told.by_name.value)
+
+
+def test_a_request_is_nothing_that_a_model_said(tmp_path: Path) -> None:
+    text = "name,race,sex,prompts,trait\nAna,Elvish,female,Describe Ana.,kind\n"
+    (tmp_path / "p.csv").write_text(text, encoding="utf-8")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "p.csv", format="profiles")
+        assert [t.predicate for t in run.triples()] == ["trait"]
+
+
 def test_the_command(tmp_path: Path) -> None:
     table = "name,faith,Group\n" + "".join(
         f"{g}{n},{g},\"('{g}', 'F')\"\n" for g in ("elf", "orc") for n in range(8)
