@@ -32,7 +32,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import Values, bootstrap_clusters, proportion
+from kgbias.stats.inference import Values, clustered_mean, clustered_proportion, proportion
 
 KNOWN = 0.86
 """The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
@@ -46,6 +46,7 @@ MARKS: Mapping[str, str] = {
 """Each mark with what it means."""
 
 Embed = Callable[[Sequence[str]], Values]
+_Interval = Callable[[Sequence[str], Sequence[float]], Estimate]
 _FEWEST = 4  # groups, for an interval
 _ROWS = 1024  # claims compared with all attributes at once
 
@@ -107,9 +108,8 @@ class Known:
 
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
-        """Shares, each with the percentile bootstrap interval over groups (none for fewer than
-        four; of a share of 0 or 1 Wilson's, of as many things as there are groups; of differences
-        that are all 0, as far below 0 as above):
+        """Shares, each with its interval over groups (none for fewer than four): Wilson's for as
+        many independent stereotypes as vary alike, and Student's for differences:
 
         - "said": of the recorded stereotypes, those that the run says of their group.
         - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
@@ -121,13 +121,13 @@ class Known:
         """
         found = {"said": self._over_entries(lambda e: float(e.statements > 0))}
         found["elsewhere"] = self._over_entries(lambda e: e.elsewhere)
-        found["beyond"] = _either_way(
-            self._over_entries(lambda e: (e.statements > 0) - e.elsewhere)
+        found["beyond"] = self._over_entries(
+            lambda e: (e.statements > 0) - e.elsewhere, _difference
         )
         found["believed"] = self._over_entries(_believed)
         found["believed_elsewhere"] = self._over_entries(lambda e: e.believed_elsewhere)
-        found["believed_beyond"] = _either_way(
-            self._over_entries(lambda e: _believed(e) - e.believed_elsewhere)
+        found["believed_beyond"] = self._over_entries(
+            lambda e: _believed(e) - e.believed_elsewhere, _difference
         )
         marks = {(row.triple.id): row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
@@ -152,10 +152,14 @@ class Known:
             floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
         )  # fmt: skip
 
-    def _over_entries(self, value: Callable[[Heard], float]) -> Estimate:
+    def _over_entries(
+        self, value: Callable[[Heard], float], interval: _Interval | None = None
+    ) -> Estimate:
         values = [value(entry) for entry in self.entries]
         kept = [n for n, each in enumerate(values) if not math.isnan(each)]
-        return _share([self.entries[n].group for n in kept], [values[n] for n in kept])
+        return (interval or _share)(
+            [self.entries[n].group for n in kept], [values[n] for n in kept]
+        )
 
     def groups(self) -> list[dict[str, Any]]:
         """For each group, its recorded stereotypes, how many of them were said, and its distinct
@@ -179,21 +183,20 @@ def _believed(entry: Heard) -> float:
 
 
 def _share(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
-    of, groups = np.array(values), len(set(clusters))
-    if groups >= _FEWEST and set(values) in ({0.0}, {1.0}):
-        # Resampling would give no width: as if each group were one thing that was or was not so.
-        found = proportion(groups if values[0] else 0, groups)
-        return Estimate(values[0], found.low, found.high, len(values))
-
-    def mean(weights: Values) -> Values:
-        return np.asarray(weights @ of / weights.sum(axis=1))
-
-    return bootstrap_clusters(clusters, mean)
+    found = clustered_proportion(clusters, values)
+    enough = len(set(clusters)) >= _FEWEST
+    return found if enough else Estimate.missing(found.n, found.value)
 
 
-def _either_way(e: Estimate) -> Estimate:
-    """A difference of 0 throughout, whose interval as a share (0 to so much) is only its half."""
-    return replace(e, low=-e.high) if e.value == e.low == 0 < e.high else e
+def _difference(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
+    groups, found = len(set(clusters)), clustered_mean(clusters, values)
+    if groups < _FEWEST:
+        return Estimate.missing(found.n, found.value)
+    if len(set(values)) == 1:
+        # Nothing varies: as if each group were one thing that was so, or else was not.
+        away = proportion(0, groups).high
+        found = replace(found, low=found.value - away, high=found.value + away)
+    return found.within(-1, 1)
 
 
 def known(

@@ -19,7 +19,7 @@ from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 
-_T, _PERCENTILES = "bootstrap-t", "percentile bootstrap"
+_T, _PERCENTILES, _WILSON = "bootstrap-t", "percentile bootstrap", "Wilson's interval"
 _OVER = {
     True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
     False: f"over statements, taken for independent, {DRAWS} draws",
@@ -198,6 +198,8 @@ def _figure(
     kept = sample if figure.counts is None else _equal(sample, figure.counts)
     e = bootstrap(kept, statistic)
     how = _T if studentised(kept, statistic) else _PERCENTILES
+    if figure.counts is not None:
+        how = _WILSON
     return e.divided(crawls) if statistic.adds else e, f"{how} {over}{given}{end}"
 
 
@@ -208,7 +210,11 @@ def how_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
     by_measure: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for s in figures:
         measure = measure_of(s.measure)
-        if measure is not None and s.has_interval and s.method.startswith((_T, _PERCENTILES)):
+        if (
+            measure is not None
+            and s.has_interval
+            and s.method.startswith((_T, _PERCENTILES, _WILSON))
+        ):
             first, *rest = s.method.split("; ")
             method = "; ".join([first, *(part for part in rest if part.startswith(COVERS))])
             by_measure[measure.name][method].add(s.measure)

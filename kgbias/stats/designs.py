@@ -18,6 +18,7 @@ Places = NDArray[np.int64]
 
 _CHUNK = 4_000_000  # weights in memory at once
 _TAKEN_OFF = 0.6  # the share of the sampling variance of a level's units
+NORMAL_95 = 1.959964
 _HARDLY = 1e-6  # the least share of the standard error that a resample may have
 
 
@@ -158,6 +159,12 @@ class Resampled:
         """The ends of its interval, over resamples of the places and of all levels."""
         drawn = self.whole if self.scale is None else self.scale.turned(self.whole)
         return tails(self._with_effects(drawn, rng), level)
+
+    def variance(self, rng: np.random.Generator) -> float:
+        """The variance over resamples of the places, and of all levels: of these, whose plausible
+        effects have heavy tails, that of the normal distribution with the same 95%."""
+        low, high = np.quantile(self._with_effects(np.zeros_like(self.whole), rng), [0.025, 0.975])
+        return float(np.var(self.whole)) + float((high - low) / (2 * NORMAL_95)) ** 2
 
     def _with_effects(self, drawn: Values, rng: np.random.Generator) -> Values:
         for units in self.units.values():

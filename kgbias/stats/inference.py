@@ -186,8 +186,14 @@ def bootstrap(
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
     which has the same distribution and needs a `Statistic`; so does one with a design, whose
     clusters are resampled (`kgbias.stats.designs.effects`).
+
+    A count (`total` of values that are all 0 or 1) gets Wilson's interval instead, for as many
+    independent observations as have its variance over the resamples: percentiles of a few cases
+    end at few cases, and those of none at 0.
     """
     sample = Sample.of(values)
+    if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
+        return _count(sample, draws, level, seed)
     plain = sample.design is None and not studentised(sample, statistic)
     listed = sample.listed() if plain else None
     if listed is None:
@@ -210,6 +216,97 @@ def bootstrap(
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
     return _possible(sample, statistic, Estimate(value, float(low), float(high), n))
+
+
+def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
+    """The number of observations that are 1, with Wilson's interval at the effective sample size
+    (Korn and Graubard 1998; Dean and Pagano 2015)."""
+    found = float(sample.counts @ sample.values)
+    design = sample.design
+    if design is None or sample.places is None:
+        found_share = proportion(found, sample.n, level)
+        return Estimate(found, found_share.low * sample.n, found_share.high * sample.n, sample.n)
+    # A place may yield nothing that counts, which varies too: the share is one of places.
+    places = len(design.clusters)
+    clusters, strata = len(design.strata), len(design.together())
+    if clusters < 2:
+        return Estimate.missing(sample.n, found)
+    rng = np.random.Generator(np.random.PCG64(seed))
+    variance = resampled(sample, total, draws, rng).variance(rng) / places**2
+    share = found / places
+    # Nothing is known of the variance of what never happened: clusters are taken as alike within.
+    if variance > 0:
+        size = min(share * (1 - share) / variance, places)
+        low, high = _effective(share, size, max(1, clusters - strata), level)
+    else:
+        low, high = _wilson(share, clusters, NormalDist().inv_cdf((1 + level) / 2))
+    return Estimate(found, low * places, high * places, sample.n)
+
+
+def clustered_proportion(
+    clusters: Sequence[Hashable], values: Sequence[float], level: float = 0.95
+) -> Estimate:
+    """The mean of values from 0 to 1, such as the share of those that are 1, with Wilson's interval
+    at the effective sample size of its clusters, each drawn with all its values. No interval for
+    fewer than three clusters.
+    """
+    places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+    own, n = np.asarray(values, dtype=np.float64), len(values)
+    if not n:
+        return Estimate.missing()
+    share, k = float(own.mean()), len(places)
+    if k < _FEWEST_CLUSTERS:
+        return Estimate.missing(n, share)
+    variance = _clustered_variance([places[cluster] for cluster in clusters], own)
+    if not variance:  # as if each cluster were one thing that was or was not so
+        return Estimate(share, *_wilson(share, k, NormalDist().inv_cdf((1 + level) / 2)), n)
+    size = share * (1 - share) / variance
+    return Estimate(share, *_effective(share, size, k - 1, level), n)
+
+
+def clustered_mean(
+    clusters: Sequence[Hashable], values: Sequence[float], level: float = 0.95
+) -> Estimate:
+    """The mean of values with Student's interval over clusters, each drawn with all its values. No
+    interval for fewer than three clusters, or if all values are the same."""
+    places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+    own, n, k = np.asarray(values, dtype=np.float64), len(values), len(places)
+    if not n:
+        return Estimate.missing()
+    mean = float(own.mean())
+    variance = _clustered_variance([places[cluster] for cluster in clusters], own)
+    if k < _FEWEST_CLUSTERS or not variance:
+        return Estimate.missing(n, mean)
+    half = student_quantile((1 + level) / 2, k - 1) * math.sqrt(variance)
+    return Estimate(mean, mean - half, mean + half, n)
+
+
+_FEWEST_CLUSTERS = 3
+
+
+def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
+    """The variance of a mean over clusters of several sizes: of the linearised ratio (Taylor)."""
+    apart = np.bincount(clusters, values - values.mean()) / len(values)
+    k = len(apart)
+    return float(apart @ apart) * k / (k - 1) if k > 1 else 0.0
+
+
+def _effective(share: float, size: float, freedom: float, level: float) -> tuple[float, float]:
+    """Wilson's interval of a share that varies as in this many independent cases, where its
+    variance was estimated with so many degrees of freedom."""
+    normal = NormalDist().inv_cdf((1 + level) / 2)
+    size *= (normal / student_quantile((1 + level) / 2, freedom)) ** 2
+    return _wilson(share, size, normal)
+
+
+def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+    """Wilson's score interval of a share of n cases (Wilson 1927)."""
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    # Exactly 0 and 1 where they are so by the formula, which rounding would miss by 1e-18.
+    low = middle - half if share > 0 else 0.0
+    high = middle + half if share < 1 else 1.0
+    return low, high
 
 
 def _possible(
@@ -368,12 +465,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
         return Estimate.missing()
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
-    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    # Exactly 0 and 1 where they are so by the formula, which rounding would miss by 1e-18.
-    low = float(middle - half) if successes else 0.0
-    high = float(middle + half) if successes < n else 1.0
-    return Estimate(share, low, high, n)
+    return Estimate(share, *_wilson(share, n, z), n)
 
 
 def student_quantile(share: float, freedom: float) -> float:

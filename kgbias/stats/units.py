@@ -10,10 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.stats.designs import Places, tails
+from kgbias.stats.designs import NORMAL_95, Places, tails
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import DRAWS, Values
+from kgbias.stats.inference import DRAWS, Values, student_quantile
 
+MAX_FEW = 50
+"""Units up to which an interval is widened; for more, it would be by less than 4%."""
 _CHUNK = 4_000_000
 
 
@@ -26,12 +28,14 @@ class Units:
         columns: [units, k]: what is added up for each unit.
         of: the figure, from the sums of the columns: [..., k] to [...]; NaN if undefined.
         strata: which units are resampled among each other, one number for each; none: all.
+        bounds: the least and greatest value that the figure can have.
     """
 
     names: tuple[str, ...]
     columns: Values
     of: Callable[[Values], Values]
     strata: tuple[int, ...] = ()
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @property
     def value(self) -> float:
@@ -61,14 +65,14 @@ class Units:
         n = len(self.names)
         if n < 2:
             return Estimate.missing(n, self.value if n else math.nan)
-        return interval(self.value, self.replicates(draws, seed), n)
+        return interval(self.value, self.replicates(draws, seed), n).within(*self.bounds)
 
     def only(self, names: Sequence[str]) -> "Units":
         """These units, in this order."""
         place = {name: n for n, name in enumerate(self.names)}
         own = [place[name] for name in names]
         strata = tuple(self.strata[n] for n in own) if self.strata else ()
-        return Units(tuple(names), self.columns[own], self.of, strata)
+        return Units(tuple(names), self.columns[own], self.of, strata, self.bounds)
 
     def _strata(self) -> Iterator[Places]:
         if not self.strata:
@@ -87,11 +91,20 @@ def shared(units: Sequence[Units]) -> list[Units]:
 
 
 def interval(value: float, drawn: Values, n: int) -> Estimate:
-    """A figure with the percentile interval of its resamples; none if they do not vary."""
+    """A figure with the percentile interval of its resamples; none if they do not vary.
+
+    Resamples of few units vary too little, and their percentiles are those of a normal distribution
+    where few units need Student's: both ends are moved out by t sqrt(n / (n - 1)) / z (Hesterberg
+    2015, What Teachers Should Know About the Bootstrap, section 5.3).
+    """
     known = drawn[~np.isnan(drawn)]
     if not len(known) or np.ptp(known) <= 1e-12 * max(1.0, abs(value)):
         return Estimate.missing(n, value)
-    return Estimate(value, *tails(drawn, 0.95), n)
+    low, high = tails(drawn, 0.95)
+    if n <= MAX_FEW:
+        wider = student_quantile(0.975, n - 1) * math.sqrt(n / (n - 1)) / NORMAL_95
+        low, high = value - (value - low) * wider, value + (high - value) * wider
+    return Estimate(value, low, high, n)
 
 
 def ratio(sums: Values) -> Values:

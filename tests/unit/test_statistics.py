@@ -4,7 +4,20 @@ import math
 import numpy as np
 import pytest
 
-from kgbias.stats.inference import _how_often, bootstrap, mean, quantile, total
+from kgbias.measure.topics.shares import relative_entropies
+from kgbias.stats.designs import Design
+from kgbias.stats.inference import (
+    Sample,
+    _how_often,
+    bootstrap,
+    clustered_mean,
+    clustered_proportion,
+    mean,
+    proportion,
+    quantile,
+    total,
+)
+from kgbias.stats.units import Units, ratio
 
 
 def exact_interval(values: list[float], level: float = 0.95) -> tuple[float, float]:
@@ -65,4 +78,58 @@ def test_few_values() -> None:
     one = bootstrap(np.array([0.5]), total)
     assert one.value == 0.5 and math.isnan(one.low) and one.n == 1
     same = bootstrap(np.array([1.0] * 9), total)
-    assert (same.value, same.low, same.high) == (9.0, 9.0, 9.0)
+    assert (same.value, same.high) == (9.0, 9.0)
+    assert same.low == pytest.approx(9 * proportion(9, 9).low)
+
+
+def test_a_rare_count_and_none_have_the_interval_of_a_share() -> None:
+    """Of 60 statements of 30 prompts, as of 60 independent ones unless a prompt's are alike."""
+    design = Design(np.repeat(np.arange(30), 2), np.arange(30) % 3)
+
+    def counted(places: list[int]) -> tuple[float, float]:
+        values = np.zeros(60)
+        values[places] = 1
+        sample = Sample(values, np.ones(60, dtype=np.int64), design, np.arange(60))
+        found = bootstrap(sample, total)
+        assert found.value == len(places)
+        return found.low, found.high
+
+    assert counted([]) == (0, pytest.approx(60 * proportion(0, 30).high))
+    apart, alike = counted([0, 12, 24, 36]), counted([0, 1, 24, 25])
+    whole = proportion(4, 60)
+    assert apart[0] == pytest.approx(60 * whole.low, rel=0.1)
+    assert apart[1] == pytest.approx(60 * whole.high, rel=0.1)
+    assert alike[0] < apart[0] and alike[1] > apart[1]
+
+
+def test_shares_and_means_over_few_clusters() -> None:
+    clusters, values = "aabbccdd", [1, 1, 1, 0, 0, 0, 0, 0]
+    share = clustered_proportion(clusters, values)
+    assert share.value == 0.375 and 0 < share.low < proportion(3, 8).low
+    assert proportion(3, 8).high < share.high < 1
+    assert clustered_proportion(clusters, [0] * 8).high == pytest.approx(proportion(0, 4).high)
+    assert math.isnan(clustered_proportion("aabb", values[:4]).low)
+    found = clustered_mean("abcd", [1.0, 2.0, 3.0, 4.0])  # Student's, by hand
+    half = 3.1824 * math.sqrt(5 / 3 / 4)
+    assert found.high == pytest.approx(2.5 + half, rel=0.002)
+    assert found.low == pytest.approx(2.5 - half, rel=0.05)
+    assert math.isnan(clustered_mean("abcd", [1.0] * 4).low)
+
+
+def test_a_figure_over_few_units_is_widened_and_stays_in_its_bounds() -> None:
+    values = np.array([60.0, 90.0, 99.0])
+    columns = np.column_stack([np.ones(3), values])
+    free, bound = (
+        Units(("a", "b", "c"), columns, ratio, bounds=bounds).estimate()
+        for bounds in ((-math.inf, math.inf), (0.0, 100.0))
+    )
+    assert free.high > 100 == bound.high and free.low == bound.low < 60
+
+
+def test_alike_groups_of_few_statements_are_not_said_to_diverge() -> None:
+    rng = np.random.default_rng(0)
+    draws = [[rng.multinomial(5, [1 / 3] * 3).astype(float) for _ in range(6)] for _ in range(60)]
+    found = [relative_entropies(counts, draws=200)[0].estimate for counts in draws]
+    assert sum(e.low > 0 for e in found) <= 6  # of 60; once three in five of them
+    unlike = [np.array([20.0, 0, 0]), *[np.array([0, 10.0, 10.0])] * 5]
+    assert relative_entropies(unlike, draws=200)[0].estimate.low > 0

@@ -156,6 +156,21 @@ class RelativeEntropy:
     published: float
 
 
+def _if_alike(
+    shares: Values, sizes: Sequence[int], drawn: Values, rng: np.random.Generator
+) -> Values:
+    """The divergence of counts of groups that all have the mean of these shares, [draws, groups]:
+    as many statements of each as, if drawn one by one, vary as much as its resamples `drawn` do."""
+    whole = shares.mean(axis=0)
+    found = np.empty_like(drawn)
+    for place, size in enumerate(sizes):
+        varies = float(drawn[:, place].var(axis=0).sum())
+        alone = 1.0 - float(shares[place] @ shares[place])
+        many = size if not varies else min(size, max(1, round(alone / varies)))
+        found[:, place] = rng.multinomial(many, whole / whole.sum(), len(drawn)) / many
+    return divergence(found, found.mean(axis=1, keepdims=True))
+
+
 def relative_entropies(
     counts: Sequence[Values],
     samples: Sequence[Sample | None] = (),
@@ -172,7 +187,9 @@ def relative_entropies(
     is too high by about (k - 1) / (2 n ln 2) bits; a bootstrap from the counts repeats the error,
     and so measures it. The estimate is 2 D - mean of the replicates, and the interval is the basic
     one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are cut
-    at 0. All groups are resampled, so q varies too; the topics are held fixed. Statements of one
+    at 0. It begins at 0 unless the counts diverge more than 97.5% of counts of groups that are
+    alike would: few statements diverge by chance, and do so more than resamples of them show. All
+    groups are resampled, so q varies too; the topics are held fixed. Statements of one
     prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group without
     counts has NaN and n = 0 and takes no part in q. The interval is NaN below two statements.
     """
@@ -194,6 +211,7 @@ def relative_entropies(
     )
     replicates = divergence(drawn, drawn.mean(axis=1, keepdims=True))
     tail = (1 - level) / 2
+    alike = np.quantile(_if_alike(shares, sizes, drawn, rng), 1 - tail, axis=0)
     for place, n in enumerate(filled):
         d, own = float(values[place]), replicates[:, place]
         value = max(0.0, 2 * d - float(own.mean()))
@@ -202,6 +220,8 @@ def relative_entropies(
             top, bottom = (float(x) for x in np.quantile(own, [1 - tail, tail]))
             # A value cut at 0 must not fall outside its interval.
             low, high = min(max(0.0, 2 * d - top), value), max(2 * d - bottom, value)
+            if d <= alike[place]:
+                low = 0.0
         estimate = Estimate(value, low, high, sizes[place])
         results[n] = RelativeEntropy(estimate, d, -d * float(np.log(2)))
     return results

@@ -116,7 +116,8 @@ class BBQ(ItemBenchmark):
         for domain, own in by_domain([q.category for q in self._questions]):
             names, sums = added([self._questions[n].template for n in own], table[own])
             for figure, of in _FIGURES.items():
-                units = Units(names, sums, of)
+                bounds = (0.0 if figure.startswith("accuracy") else -100.0, 100.0)
+                units = Units(names, sums, of, bounds=bounds)
                 found.append(Measured(domain, figure, units, units.estimate(seed=seed)))
         return found
 

@@ -113,7 +113,9 @@ class Winogender(ItemBenchmark):
 def _share(
     domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
 ) -> Measured:
-    units = Units(*added(names, np.column_stack([np.ones(len(values)), values])), ratio)
+    units = Units(
+        *added(names, np.column_stack([np.ones(len(values)), values])), ratio, bounds=(0, 100)
+    )
     return Measured(domain, figure, units, units.estimate(seed=seed))
 
 
