@@ -227,7 +227,7 @@ def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
         found_share = proportion(found, sample.n, level)
         return Estimate(found, found_share.low * sample.n, found_share.high * sample.n, sample.n)
     # A place may yield nothing that counts, which varies too: the share is one of places.
-    places = len(design.clusters)
+    places = max(len(design.clusters), sample.n)
     clusters, strata = len(design.strata), len(design.together())
     if clusters < 2:
         return Estimate.missing(sample.n, found)
@@ -235,7 +235,7 @@ def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
     variance = resampled(sample, total, draws, rng).variance(rng) / places**2
     share = found / places
     # Nothing is known of the variance of what never happened: clusters are taken as alike within.
-    if variance > 0:
+    if 0 < share < 1 and variance > 0:
         size = min(share * (1 - share) / variance, places)
         low, high = _effective(share, size, max(1, clusters - strata), level)
     else:
@@ -258,7 +258,9 @@ def clustered_proportion(
     if k < _FEWEST_CLUSTERS:
         return Estimate.missing(n, share)
     variance = _clustered_variance([places[cluster] for cluster in clusters], own)
-    if not variance:  # as if each cluster were one thing that was or was not so
+    if not (
+        0 < share < 1 and variance > 0
+    ):  # as if each cluster were one thing that was or was not so
         return Estimate(share, *_wilson(share, k, NormalDist().inv_cdf((1 + level) / 2)), n)
     size = share * (1 - share) / variance
     return Estimate(share, *_effective(share, size, k - 1, level), n)

@@ -94,6 +94,7 @@ def test_a_rare_count_and_none_have_the_interval_of_a_share() -> None:
         assert found.value == len(places)
         return found.low, found.high
 
+    assert counted(list(range(60))) == (pytest.approx(60 * proportion(30, 30).low), 60)
     assert counted([]) == (0, pytest.approx(60 * proportion(0, 30).high))
     apart, alike = counted([0, 12, 24, 36]), counted([0, 1, 24, 25])
     whole = proportion(4, 60)
