@@ -200,6 +200,8 @@ def _figure(
     how = _T if studentised(kept, statistic) else _PERCENTILES
     if figure.counts is not None:
         how = _WILSON
+        if sample.design is None:
+            over = "over statements, taken for independent"  # nothing is drawn
     return e.divided(crawls) if statistic.adds else e, f"{how} {over}{given}{end}"
 
 

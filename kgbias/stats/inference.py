@@ -234,12 +234,8 @@ def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
     rng = np.random.Generator(np.random.PCG64(seed))
     variance = resampled(sample, total, draws, rng).variance(rng) / places**2
     share = found / places
-    # Nothing is known of the variance of what never happened: clusters are taken as alike within.
-    if 0 < share < 1 and variance > 0:
-        size = min(share * (1 - share) / variance, places)
-        low, high = _effective(share, size, max(1, clusters - strata), level)
-    else:
-        low, high = _wilson(share, clusters, NormalDist().inv_cdf((1 + level) / 2))
+    variance = max(variance, share * (1 - share) / places)  # never less than of independent places
+    low, high = _share_interval(share, variance, clusters, max(1, clusters - strata), level)
     return Estimate(found, low * places, high * places, sample.n)
 
 
@@ -258,12 +254,7 @@ def clustered_proportion(
     if k < _FEWEST_CLUSTERS:
         return Estimate.missing(n, share)
     variance = _clustered_variance([places[cluster] for cluster in clusters], own)
-    if not (
-        0 < share < 1 and variance > 0
-    ):  # as if each cluster were one thing that was or was not so
-        return Estimate(share, *_wilson(share, k, NormalDist().inv_cdf((1 + level) / 2)), n)
-    size = share * (1 - share) / variance
-    return Estimate(share, *_effective(share, size, k - 1, level), n)
+    return Estimate(share, *_share_interval(share, variance, k, k - 1, level), n)
 
 
 def clustered_mean(
@@ -293,10 +284,16 @@ def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
     return float(apart @ apart) * k / (k - 1) if k > 1 else 0.0
 
 
-def _effective(share: float, size: float, freedom: float, level: float) -> tuple[float, float]:
-    """Wilson's interval of a share that varies as in this many independent cases, where its
-    variance was estimated with so many degrees of freedom."""
+def _share_interval(
+    share: float, variance: float, clusters: int, freedom: float, level: float
+) -> tuple[float, float]:
+    """Wilson's interval of a share for as many independent cases as have its variance, which was
+    estimated with so many degrees of freedom. A share that does not vary has that of its clusters,
+    as if each were one thing that was or was not so."""
     normal = NormalDist().inv_cdf((1 + level) / 2)
+    if not (0 < share < 1 and variance > 0):
+        return _wilson(share, clusters, normal)
+    size = share * (1 - share) / variance
     size *= (normal / student_quantile((1 + level) / 2, freedom)) ** 2
     return _wilson(share, size, normal)
 
