@@ -1,6 +1,7 @@
 """Keep a store: `kgbias runs`, `rename`, `delete`, `verify`, `backup`, `compact` and `push`."""
 
 import sys
+from collections import Counter
 from dataclasses import asdict
 
 import click
@@ -28,6 +29,9 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
         if series is not None:
             return _print_series(study.series(series), as_json)
         found = study.runs().records()
+        failed = {
+            row["name"]: study.run(row["name"]).stored.failures() for row in found if row["failed"]
+        }
     if as_json:
         show.data(found)
         return
@@ -44,6 +48,8 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
             + (f"  repeats {row['series']}" if row["series"] else "")
         )
+        for reason, times in failed.get(row["name"], Counter()).most_common(1):
+            show.say(f"  {row['failed']} failed, {times} of them: {reason}")
 
 
 def _print_series(series: Series, as_json: bool) -> None:

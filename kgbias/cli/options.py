@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
@@ -14,12 +14,16 @@ from kgbias.cli import show
 from kgbias.cli.command import Section
 from kgbias.cli.settings import setting, settings
 from kgbias.crawl.config import MAX_FAILED
+from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
 from kgbias.study.run import Run
+
+if TYPE_CHECKING:
+    from kgbias.graph.rounds import Written
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -149,7 +153,42 @@ def price_settings(f: F) -> F:
 
 
 def base_url_option(f: F) -> F:
-    return click.option("--base-url", metavar="URL", help="The server's address (servers only).")(f)
+    """The server's address, and headers of one's own for it."""
+    return in_turn(
+        click.option("--base-url", metavar="URL", help="The server's address (servers only)."),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME=VALUE",
+            callback=with_headers,
+            expose_value=False,
+            help="A header to send to the server (repeatable). $VARIABLE as its value is read from "
+            "the environment; it is stored nowhere.",
+        ),
+    )(f)
+
+
+def with_headers(
+    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Send these headers to the command's server until the command ends."""
+    headers = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+        if value.startswith("$"):
+            variable = value[1:].strip("{}")
+            if variable not in os.environ:
+                raise click.BadParameter(f"there is no {variable} in the environment")
+            value = os.environ[variable]
+        headers[name.strip()] = value.strip()
+    if headers:
+        from kgbias.models.wire import sending, server_url
+
+        context.with_resource(sending(headers, server_url(context.params.get("base_url"))))
+    return given
 
 
 def model_option(f: F) -> F:
@@ -357,6 +396,16 @@ def print_price(
         show.say(line)
     if cost := about_cost(price):
         show.say(cost)
+
+
+def ended(result: "Written", max_failed: float) -> int:
+    """The exit code of a run of profiles, stories or pairs, after a line that says why requests
+    failed. Raises ModelError if nothing came of it."""
+    if why := result.why_none:
+        raise ModelError(why)
+    if why := result.why_failed:
+        show.say(why, err=True)
+    return int(result.failed > max_failed)
 
 
 class _Asked(Protocol):

@@ -16,6 +16,7 @@ from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
     base_url_option,
+    ended,
     form_setting,
     json_option,
     model_option,
@@ -100,7 +101,7 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return int(made.paired.failed > max_failed)
+    return ended(made.paired, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

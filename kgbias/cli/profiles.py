@@ -14,6 +14,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
+    ended,
     json_option,
     model_option,
     print_price,
@@ -105,7 +106,7 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return int(made.written.failed > max_failed)
+    return ended(made.written, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
+    ended,
     form_setting,
     json_option,
     model_option,
@@ -88,7 +89,7 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return int(made.told.failed > max_failed)
+    return ended(made.told, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

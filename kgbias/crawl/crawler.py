@@ -16,13 +16,14 @@ from dataclasses import dataclass, field, replace
 from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
-from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, reason_of, schema
+from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, schema
 from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_of, prompt_of
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
 from kgbias.errors import Interrupted, KgbiasError, UsageError
 from kgbias.graph.answers import LoggedModel
+from kgbias.graph.rounds import nothing_came
 from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
@@ -139,21 +140,15 @@ class CrawlResult:
     @property
     def why_none(self) -> str:
         """Why there is no statement at all, in one line; "" if there is one."""
-        total = self.outcomes.total()
-        if self.outcomes["ok"] or not total:
+        if self.outcomes["ok"] or not self.reasons:
             return ""
-        (outcome, reason), times = self.reasons.most_common(1)[0]
-        ended = {"failed": "failed", "refused": "were refused"}.get(outcome, f"were {outcome}")
         remedy = ""
-        if outcome == "refused":
+        if self.reasons.most_common(1)[0][0][0] == "refused":
             remedy = (
                 "; a model that declines direct requests may be asked for stories or for texts "
                 f"about pairs of names: kgbias stories --model {self.run.model.title}, kgbias pairs"
             )
-        return (
-            f"run {self.run.name} has no statement: {times:,} of {total:,} requests {ended} "
-            f"({reason}){remedy}"
-        )
+        return nothing_came(self.run, self.reasons, self.outcomes.total()) + remedy
 
     @property
     def failed(self) -> float:
@@ -257,9 +252,7 @@ def crawl(
             _grow(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
-                result.reasons.update(
-                    (g.outcome, reason_of(g.reason)) for g in attempts if g.outcome != "ok"
-                )
+                result.reasons.update((g.outcome, g.why) for g in attempts if g.outcome != "ok")
                 result.unfilled += attempts[-1].outcome != "ok"
                 for generation in attempts:
                     board[generation.arm, generation.group_id].add(generation)

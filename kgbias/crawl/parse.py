@@ -64,17 +64,6 @@ def as_text(answer: str, *, names_predicate: bool) -> str | None:
     return f" {parts[0]}\nA: {parts[1]}" if names_predicate else f" {parts[0]}"
 
 
-def reason_of(reason: str) -> str:
-    """The reason of a generation as a person reads it: of a failed request, what the server said,
-    which is kept as JSON."""
-    if not reason.startswith("{"):
-        return reason
-    try:
-        return str(json.loads(reason).get("error") or reason)
-    except ValueError:
-        return reason
-
-
 class Read(Protocol):
     """Reads one answer: `ended` is False if it reached the token limit, `predicate` is None if the
     prompt asks for one, `subject` is the group's name in the prompt."""

@@ -268,11 +268,14 @@ class LoggedModel:
 
     def _keep(self, batch: Sequence[tuple[str, Completion]]) -> dict[str, Answer]:
         """Write the new answers in one commit; only then are they counted and shown."""
+        completions = dict(batch)
         answers = {key: self._answer(key, completion) for key, completion in batch}
         self._store.keep_answers([a for a in answers.values() if a.finish != "error"])
         for answer in answers.values():
             self._count(answer)
             failed = int(answer.finish == "error")
+            if failed and self.failed == 1:
+                self._progress.note(f"a request failed: {completions[answer.key].error}")
             counts = {"failed": failed, "tokens": answer.completion_tokens}
             self._progress.advance(1, **counts, **self._money(answer))
         return answers

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
-from kgbias.graph.types import Answer, Category, Group, Outcome, Run
+from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
@@ -189,6 +189,7 @@ class Written:
         asked, cached: how many answers came from the model in this call, and from the answer log.
         spent: what the new answers cost: tokens, and money if prices were given.
         outcomes: how many answers ended "ok", "refused", "unparsable" or "failed", by group.
+        reasons: how many of them were not "ok", by outcome and reason.
     """
 
     run: Run
@@ -196,11 +197,36 @@ class Written:
     cached: int = 0
     spent: Spent = field(default_factory=Spent)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def count(self, group: str, generation: Generation) -> None:
+        """Count how an answer about a group ended."""
+        self.outcomes[group][generation.outcome] += 1
+        if generation.outcome != "ok":
+            self.reasons[generation.outcome, generation.why] += 1
 
     @property
     def total(self) -> Counter[str]:
         """The number of answers by outcome, over all groups."""
         return sum(self.outcomes.values(), Counter())
+
+    @property
+    def why_none(self) -> str:
+        """Why nothing at all came of it, in one line; "" if something did: what was read, or, in a
+        run of pairs, a refusal."""
+        total = self.total
+        if total["ok"] or (self.run.kind == "pairs" and total["refused"]):
+            return ""
+        return nothing_came(self.run, self.reasons, total.total())
+
+    @property
+    def why_failed(self) -> str:
+        """The commonest reason of failed requests; "" if none failed."""
+        failed = Counter({why: n for (how, why), n in self.reasons.items() if how == "failed"})
+        if not failed:
+            return ""
+        reason, times = failed.most_common(1)[0]
+        return f"{times} of the {failed.total()} failed requests: {reason}"
 
     @property
     def failed(self) -> float:
@@ -241,6 +267,17 @@ class Written:
             )
         store.set_status(run.id, "complete")
         self.run = replace(run, status="complete")
+
+
+def nothing_came(run: Run, reasons: Counter[tuple[str, str]], total: int) -> str:
+    """Why a run is empty, in one line: the commonest of the reasons, by outcome and reason."""
+    if not reasons:
+        return ""
+    (outcome, reason), times = reasons.most_common(1)[0]
+    ended = "failed" if outcome == "failed" else f"were {outcome}"
+    what = {"crawl": "no statement", "stories": "no character", "profiles": "no profile"}
+    none = what.get(run.kind, "no answer")
+    return f"run {run.name} has {none}: {times:,} of {total:,} requests {ended} ({reason})"
 
 
 def ended(answer: Answer) -> tuple[Outcome, str]:

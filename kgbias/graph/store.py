@@ -7,6 +7,7 @@ two stores with the same runs give the same rows.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -606,6 +607,10 @@ class StoredRun:
     @property
     def name(self) -> str:
         return self.record.name
+
+    def failures(self) -> Counter[str]:
+        """How many of the run's requests failed, by reason."""
+        return Counter(g.why for g in self.generations() if g.outcome == "failed")
 
     @property
     def model(self) -> ModelInfo:

@@ -6,6 +6,7 @@ and writing something twice changes nothing. What differs between runs is kept o
 scores and edges.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -365,6 +366,17 @@ class Generation:
     triple: Triple | None = None
     shown: tuple[str, ...] = ()
     count: Annotated[int, "how often it was said; 1 in a crawl"] = 1
+
+    @property
+    def why(self) -> str:
+        """The reason as a person reads it: of a failed request, what the server said, which is kept
+        as JSON."""
+        if not self.reason.startswith("{"):
+            return self.reason
+        try:
+            return str(json.loads(self.reason).get("error") or self.reason)
+        except ValueError:
+            return self.reason
 
     @property
     def id(self) -> str:

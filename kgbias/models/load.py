@@ -218,7 +218,16 @@ def trained_as(config: Any) -> str:
         return "classifier"
     if getattr(config, "is_encoder_decoder", False):
         return "seq2seq"
+    if "ForConditionalGeneration" in architecture and _writes_text(config):
+        return "causal"  # one that also sees or hears, of which only text is asked
     return next((kind for part, kind in _TRAINED.items() if part in architecture), "")
+
+
+def _writes_text(config: Any) -> bool:
+    """Whether transformers loads a model of this configuration as one that continues text."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
 
 
 def trained_for(spec: str | Files, notify: Notify | None = None) -> str:
@@ -234,12 +243,9 @@ def decodes_alone(files: Files, notify: Notify | None = None) -> bool:
     """Whether the decoder of an encoder-decoder can be read as a causal model (BART's can, T5's
     cannot); reads its configuration alone."""
     _torch()
-    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
-
     location = files.location(notify or (lambda _: None))
     with one_line(files.info, "an encoder-decoder"):
-        config = pretrained("AutoConfig", location, revision=files.commit)
-        return type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
+        return _writes_text(pretrained("AutoConfig", location, revision=files.commit))
 
 
 def called(trained: str) -> str:

@@ -110,7 +110,8 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
     template."""
     if isinstance(request.prompt, str):
         ids: list[int] = tokenizer(request.prompt)["input_ids"]
-        return ids
+        # Some tokenizers end every text, after which a model would begin another one.
+        return ids[:-1] if len(ids) > 1 and ids[-1] == tokenizer.eos_token_id else ids
     if not tokenizer.chat_template:
         raise ModelError(f"{model} has no chat template: ask it in the completion form")
     question = {

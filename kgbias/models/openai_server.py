@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from kgbias.errors import ModelError
 from kgbias.models.base import Abilities, Completion, Form, Notify, Request
 from kgbias.models.batches import Batches, Listed, State, field
+from kgbias.models.budget import about_tokens
 from kgbias.models.server import ServerModel
 from kgbias.models.thoughts import message_parts
 from kgbias.models.wire import (
@@ -67,6 +68,8 @@ _CUT_OFF = (
 _DRESSED = re.compile(r"\A\s*(?:```|\{|#{1,6} |<\w+>|\\boxed|\*\*\w)")
 _GREETING = (("user", "Say hello."),)
 _TRIAL_TOKENS = 16
+_FULL_STOPS = tuple(".!?…。！？।؟\"'”’)]}`")
+_NEAR_THE_LIMIT = 0.6  # of the tokens allowed, where they are estimated by length
 _BROKEN_OFF = frozenset("error failed abort aborted network_error cancelled canceled".split())
 
 
@@ -226,7 +229,7 @@ class OpenAIModel(ServerModel):
         }
         return Said(
             text,
-            "refused" if refused else self._ended(reason, written, request),
+            "refused" if refused else self._ended(reason, text, written, request),
             count(usage.get("prompt_tokens")),
             written,
             count(table(usage.get("completion_tokens_details")).get("reasoning_tokens")),
@@ -234,15 +237,20 @@ class OpenAIModel(ServerModel):
             thoughts,
         )
 
-    def _ended(self, reason: Any, written: int, request: Request) -> Ended:
+    def _ended(self, reason: Any, text: str, written: int, request: Request) -> Ended:
         """How an answer ended, in our words. Where a server does not say, one that is as long as it
-        may be was cut off."""
+        may be was cut off; where it counts no tokens either, one of about that length that stops in
+        the middle of a sentence."""
         why = str(reason or "").lower()
         if why in _WITHHELD:
             return "refused"
         if why in _BROKEN_OFF:
             return "error"
-        at_limit = not why and written >= request.max_tokens + self._room
+        most = request.max_tokens + self._room
+        at_limit = written >= most
+        if not written and not text.rstrip().endswith(_FULL_STOPS):
+            at_limit = about_tokens(text) >= _NEAR_THE_LIMIT * most
+        at_limit = at_limit and not why
         return "length" if why in _CUT or at_limit else "stop"
 
 

@@ -13,13 +13,14 @@ To add a kind of model, add a row to `KINDS`; other packages add kinds without a
 crawl is read back from the answer log at once.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 
-from kgbias.errors import MissingExtra, ModelError, UsageError, no_such
+from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.plugins import Table
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
@@ -229,6 +230,7 @@ def _hf(spec: Spec) -> Files:
         key = digest(file)[:16]
         return Files(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)
     if Path(spec.name).is_dir():
+        _check_folder(Path(spec.name))
         return _folder(str(spec), Path(spec.name))
     return _hub(spec.name, spec.revision or None)
 
@@ -252,6 +254,32 @@ def _folder(name: str, folder: Path) -> Files:
 def _hub(name: str, revision: str | None) -> Files:
     commit = _hub_commit(name, revision)
     return Files(ModelInfo(f"hf:{name}", commit), name, commit or None)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise ModelError, with what to do, for a folder that is no whole model of transformers."""
+    if (folder / "config.json").is_file():
+        return
+    if (folder / "adapter_config.json").is_file():
+        base = _base_of(folder / "adapter_config.json")
+        raise ModelError(
+            f"{folder} holds the weights of a LoRA adapter alone, for {base}: merge them into that "
+            "model first, with peft's merge_and_unload() and save_pretrained()"
+        )
+    if found := sorted(folder.glob("*.gguf")):
+        specs = " or ".join(f"hf:{folder}:{file.name}" for file in found[:3])
+        raise ModelError(f"{folder} holds GGUF files: name one, as {specs}")
+    if not list(folder.glob("*/config.json")):
+        raise ModelError(f"{folder} is no model of transformers: it has no config.json")
+
+
+def _base_of(file: Path) -> str:
+    """The model that an adapter is for."""
+    try:
+        named = json.loads(file.read_text(encoding="utf-8")).get("base_model_name_or_path")
+    except (OSError, ValueError, AttributeError):
+        named = None
+    return str(named or "another model")[:200]
 
 
 def folder_revision(folder: Path) -> str:
@@ -284,12 +312,49 @@ def _hub_commit(name: str, revision: str | None) -> str:
     try:
         config = pretrained("AutoConfig", name, revision=revision)
     except (OSError, ValueError, HFValidationError) as error:
-        wanted = f"{name}@{revision}" if revision else name
-        raise ModelError(
-            f"no model {wanted!r}: no such folder, and no model with that id in the local "
-            "cache or on the hub"
-        ) from error
+        raise ModelError(_why_not(f"{name}@{revision}" if revision else name, error)) from error
     return str(getattr(config, "_commit_hash", None) or revision or "")
+
+
+def _why_not(wanted: str, error: BaseException) -> str:
+    """Why a model of the hub cannot be had, and what to do."""
+    from huggingface_hub import errors
+
+    causes = list(_causes(error))
+    if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
+        return (
+            f"{wanted!r} is a gated model: accept its terms on its page on the hub, and log in "
+            "(hf auth login, or HF_TOKEN)"
+        )
+    absent = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
+    if any(isinstance(cause, absent) for cause in causes):
+        return (
+            f"no model {wanted!r}: no such folder, and no model with that id in the local cache or "
+            "on the hub (one that is private needs hf auth login, or HF_TOKEN)"
+        )
+    offline = any(isinstance(cause, errors.LocalEntryNotFoundError) for cause in causes)
+    if not offline and any(isinstance(cause, errors.EntryNotFoundError) for cause in causes):
+        return (
+            f"{wanted!r} is on the hub, but has no config.json: a repository of GGUF files or of "
+            "LoRA weights has to be downloaded, and its file named (hf:PATH:FILE.gguf) or merged"
+        )
+    if offline:
+        served = [c for c in causes if isinstance(c, errors.HfHubHTTPError)]
+        why = f" ({first_line(served[0])})" if served else ""
+        return (
+            f"{wanted!r} is neither a folder nor in the local cache, and the hub could not be "
+            f"reached{why}: try again later, or download it first"
+        )
+    return (
+        f"no model {wanted!r}: no such folder, and no model with that id in the local cache or on "
+        "the hub"
+    )
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 _KINDS = {

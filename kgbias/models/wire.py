@@ -200,15 +200,17 @@ OPENAI = Api(("OPENAI_API_KEY",), "OPENAI_BASE_URL", "https://api.openai.com/v1"
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What must never be shown: a key and the password of a URL."""
+    """What must never be shown: a key, the password of a URL, and the values of headers."""
 
     key: str
     password: str = ""
+    headers: tuple[str, ...] = ()
 
     def clean(self, text: str) -> str:
         """The text, fit to store, with every telling piece of a secret replaced, whether plain, as
         Basic authorisation or escaped."""
-        for secret, name in ((self.key, "[key]"), (self.password, "[password]")):
+        known = [(self.key, "[key]"), (self.password, "[password]")]
+        for secret, name in (*known, *((value, "[header]") for value in self.headers)):
             if len(secret) >= _SECRET:
                 for size, pieces in _telling(secret):
                     text = _without(text, size, pieces, name)
@@ -221,6 +223,33 @@ class Secrets:
 
 
 _named_in_files: list[str] = []  # addresses named only in a file
+
+
+_headers: list[tuple[str, str, str]] = []  # the address of a server, and what to send to it
+
+
+@contextmanager
+def sending(headers: Mapping[str, str], url: str) -> Iterator[None]:
+    """Inside this context, requests to the server of that URL carry these headers, which are kept
+    nowhere and shown to nobody. Raises UsageError for what is no header."""
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name) or not value.isascii() or not value.isprintable():
+            raise UsageError(f"{name!r} and its value cannot be sent as a header")
+    added = [(url, name, value) for name, value in headers.items()]
+    _headers.extend(added)
+    try:
+        yield
+    finally:
+        for header in added:
+            _headers.remove(header)
+
+
+def own_headers(url: str) -> dict[str, str]:
+    """The headers that a person wants sent to the server of that URL."""
+    return {name: value for to, name, value in _headers if _place(to) == _place(url)}
+
+
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 @contextmanager
@@ -266,7 +295,8 @@ def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
         )
     if is_withheld(url, os.environ.get(api.variable), api.url):
         key = ""
-    return Secrets(key, unquote(urlsplit(url).password or ""))
+    password = unquote(urlsplit(url).password or "")
+    return Secrets(key, password, tuple(own_headers(url).values()))
 
 
 def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
@@ -304,6 +334,7 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
             api_key=read_secrets(url).key or "none",  # a server without keys still wants the header
             base_url=urlunsplit(urlsplit(url)._replace(query="", fragment="")),
             default_query=query,
+            default_headers=own_headers(url),
             timeout=timeout,
             max_retries=retries,
             http_client=bounded_client(openai.DefaultAsyncHttpxClient, timeout, url),

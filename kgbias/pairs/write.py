@@ -54,7 +54,7 @@ def write_pairs(
         ]
         store.record(run.id, ARM, number, found)
         for place, generation in zip(own, found, strict=True):
-            result.outcomes[place.person.group][generation.outcome] += 1
+            result.count(place.person.group, generation)
         return result.total.total()
 
     result.in_rounds(store, asker, config.rounds, write)

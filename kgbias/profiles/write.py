@@ -310,7 +310,8 @@ def _count(
     of: dict[str, str] = {}
     for place, attempts in zip(places, settled, strict=True):
         of[place.profile] = place.named.group
-        result.outcomes[place.named.group].update(own[0].outcome for own in attempts)
+        for own in attempts:
+            result.count(place.named.group, own[0])
         told = {g.strategy for g in attempts[-1] if g.triple is not None}
         had.setdefault(place.profile, set()).update(told)
     for profile, told in had.items():

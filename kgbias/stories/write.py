@@ -135,7 +135,7 @@ def _count(
 ) -> None:
     for story in stories:
         group = story.person.group
-        result.outcomes[group][story.generations[0].outcome] += 1
+        result.count(group, story.generations[0])
         result.read[group].update(
             {p.attribute for p in story.profile.parts} if story.profile else ()
         )

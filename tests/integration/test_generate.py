@@ -308,10 +308,21 @@ def test_what_is_no_language_model(tmp_path: Path) -> None:
     tiny.tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="not a causal language model"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
-    with pytest.raises(ModelError, match="no model 'no/such-model'"):
+    with pytest.raises(ModelError, match="'no/such-model' is neither a folder nor in the local cache"):
         open_model("hf:no/such-model")
     with pytest.raises(ModelError, match="there is no file"):
         open_model(f"hf:{tmp_path}:none.gguf")
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\0" * 64)
     with pytest.raises(ModelError, match="GGUF"):
         list(open_model(f"hf:{tmp_path}:broken.gguf").complete([Request("men", seed=1)]))
+
+
+def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
+    from tokenizers.processors import TemplateProcessing
+
+    tokenizer = tiny.tokenizer()
+    plain = tokenizer("men love")["input_ids"]
+    ends = [("<|end|>", tokenizer.eos_token_id)]
+    tokenizer.backend_tokenizer.post_processor = TemplateProcessing("$A <|end|>", None, ends)
+    assert tokenizer("men love")["input_ids"] == [*plain, tokenizer.eos_token_id]
+    assert prompt_tokens(Request("men love", seed=0), tokenizer, "m") == plain

@@ -188,3 +188,30 @@ def test_a_coarser_type_is_held_against_float32(tmp_path: Path) -> None:
     assert rough.as_dict()["error"] == {"median": rough.median, "largest": rough.largest}
     with pytest.raises(UsageError, match="name another"):
         check_precision(folder, "float32")
+
+
+def test_a_model_that_also_sees_is_scored_by_what_it_predicts_of_text(tmp_path: Path) -> None:
+    from transformers import BlipConfig, Gemma3Config, Gemma3ForConditionalGeneration
+
+    from kgbias.models.load import trained_as
+
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16}
+    sees = {"num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+    config = Gemma3Config(
+        text_config={"vocab_size": len(tiny.tokenizer()) + 8, **sizes, **heads},
+        vision_config=sizes | sees,
+        mm_tokens_per_image=4,
+    )
+    model = Gemma3ForConditionalGeneration(config).eval()
+    model.save_pretrained(tmp_path)
+    (tokenizer := tiny.tokenizer()).save_pretrained(tmp_path)
+    scorer = open_scorer(f"hf:{tmp_path}", begin="eos")
+    text = "men love rain"
+    ids = [tokenizer.eos_token_id, *tokenizer(text)["input_ids"]]
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([ids])).logits[0].double().log_softmax(-1)
+    own = sum(float(logits[n, token]) for n, token in enumerate(ids[1:]))
+    assert scorer.score([text]).log_likelihoods[0] == pytest.approx(own, rel=1e-5)
+    assert trained_as(BlipConfig(architectures=["BlipForConditionalGeneration"])) == ""

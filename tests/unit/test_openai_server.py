@@ -22,7 +22,7 @@ from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.score.load import open_scorer
 from kgbias.models.server import MAX_TEXT, TRIES
 from kgbias.models.truncate import Truncation
-from kgbias.models.wire import MAX_WAIT, retry_after
+from kgbias.models.wire import MAX_WAIT, read_secrets, retry_after, sending
 from tests.conftest import needs
 from tests.fault_server import Fault, FaultServer, Plan
 from tests.waiting import DEADLINE
@@ -365,3 +365,34 @@ def test_what_the_environment_says_of_clients_is_told(
     if kind == "openai":
         with pytest.raises(ModelError):
             open_scorer("openai:m", base_url="http://127.0.0.1:1/v1").score(["a b"])
+
+
+@pytest.mark.parametrize(
+    ("text", "finish"),
+    [
+        ("are people who live in a place where the", "length"),
+        ("are people who live in a place of their own.", "stop"),
+        ("are kind", "stop"),
+    ],
+)
+def test_an_answer_without_reason_or_count_that_stops_in_a_sentence_is_cut(
+    text: str, finish: str
+) -> None:
+    body = json.dumps({"choices": [{"text": text, "finish_reason": None}]})
+    with FaultServer(lambda *_: ("body", body)) as server:
+        (found,) = ask(server, [Request("Men", seed=0, max_tokens=12)])
+    assert found.finish == finish
+
+
+def test_own_headers_go_to_their_server_alone_and_are_shown_to_nobody() -> None:
+    with FaultServer(lambda *_: " food.") as own, FaultServer(lambda *_: " food.") as other:
+        with sending({"X-Tenant": "tenant-1234-secret"}, own.url):
+            ask(own, some(1))
+            ask(other, some(1))
+        ask(own, some(1))
+        sent = [{k.lower(): v for k, v in h.items()} for h in (*own.headers, *other.headers)]
+    assert [h.get("x-tenant") for h in sent] == ["tenant-1234-secret", None, None]
+    with sending({"X-Tenant": "tenant-1234-secret"}, own.url):
+        assert "1234" not in read_secrets(own.url).clean("not for tenant-1234-secret")
+    with pytest.raises(UsageError), sending({"X Tenant": "a"}, own.url):
+        pass

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from kgbias.errors import ModelError
 from kgbias.models import (
     Spec,
     parse,
+    resolve,
+    spec,
 )
 from kgbias.models.load import trained_as
 
@@ -53,3 +57,60 @@ def test_what_a_model_was_trained_as(architecture: str | None, both: bool, train
         architectures=[architecture] if architecture else None, is_encoder_decoder=both
     )
     assert trained_as(config) == trained
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        (
+            "adapter_config.json",
+            '{"base_model_name_or_path": "org/base"}',
+            "adapter alone, for org/base",
+        ),
+        ("adapter_config.json", "[]", "adapter alone, for another model"),
+        ("model-q4.gguf", "", "name one, as hf:{folder}:model-q4.gguf"),
+        ("notes.txt", "", "it has no config.json"),
+    ],
+)
+def test_a_folder_that_is_no_model_says_what_it_is(
+    file: str, text: str, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(text, "utf-8")
+    with pytest.raises(ModelError) as caught:
+        resolve(f"hf:{tmp_path}")
+    assert said.format(folder=tmp_path) in str(caught.value)
+
+
+def hub_error(name: str, code: int) -> OSError:
+    """What transformers raises over an answer of the hub."""
+    import huggingface_hub.errors
+
+    request = SimpleNamespace(headers={}, method="HEAD", url="https://hub/m")
+    response: Any = SimpleNamespace(headers={}, status_code=code, request=request)
+    error = OSError("We could not load it")
+    kind = getattr(huggingface_hub.errors, name)
+    error.__cause__ = kind("it said no", response=response) if code else kind("not found here")
+    return error
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "said"),
+    [
+        ("GatedRepoError", 401, "gated model: accept its terms"),
+        ("RepositoryNotFoundError", 404, "no such folder"),
+        ("RevisionNotFoundError", 404, "no such folder"),
+        ("LocalEntryNotFoundError", 0, "the hub could not be reached"),
+        ("EntryNotFoundError", 0, "has no config.json"),
+    ],
+)
+def test_why_a_model_of_the_hub_cannot_be_had(
+    name: str, code: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise hub_error(name, code)
+
+    monkeypatch.setattr(spec, "pretrained", fails)
+    with pytest.raises(ModelError, match=said):
+        resolve("hf:org/model")
