@@ -38,7 +38,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
-from kgbias.io.reading import read_toml
+from kgbias.io.reading import read_json, read_text, read_toml
 
 ROLES = ("x", "y", "a", "b")
 FEW = 8
@@ -134,8 +134,28 @@ def published() -> dict[str, AssociationTest]:
 
 
 def read_tests(path: Path) -> list[AssociationTest]:
-    """The tests of a user's file (see the module's docstring). Raises DataError in one line."""
+    """The tests of a user's file: TOML (see the module's docstring), or the JSON of one test as
+    sent-bias publishes it (May et al. 2019). Raises DataError in one line."""
+    if read_text(path).lstrip().startswith("{"):
+        return [_sent_bias(read_json(path), path)]
     return _parse(read_toml(path), str(path))
+
+
+_SENT_BIAS = ("targ1", "targ2", "attr1", "attr2")  # x, y, a and b
+
+
+def _sent_bias(found: Any, path: Path) -> AssociationTest:
+    """A test in the form of sent-bias: sets of targets and attributes, each with its category and
+    its examples."""
+    sets: list[WordSet] = []
+    for key in _SENT_BIAS:
+        own = found.get(key)
+        words = own.get("examples") if isinstance(own, dict) else None
+        if not isinstance(words, list) or not words or not all(isinstance(w, str) for w in words):
+            raise DataError(f"{path}: {key} has no list of examples, as a test of sent-bias has")
+        sets.append(WordSet(str(own.get("category") or key), tuple(words)))
+    x, y, a, b = sets
+    return AssociationTest(path.name.partition(".")[0], x, y, a, b, source=path.name)
 
 
 @cache

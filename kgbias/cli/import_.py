@@ -8,7 +8,12 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import PAIR, Command
-from kgbias.cli.options import default, json_option, store_option
+from kgbias.cli.options import (
+    default,
+    encoding_option,
+    json_option,
+    store_option,
+)
 from kgbias.ingest import FORMATS
 
 _OF = kgbias.Study.import_file
@@ -18,6 +23,7 @@ _OF = kgbias.Study.import_file
     "import", cls=Command, examples=("kgbias import said.csv --run said --model some-model",)
 )
 @click.argument("file", type=click.Path(path_type=Path))
+@encoding_option
 @store_option
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
@@ -29,9 +35,9 @@ _OF = kgbias.Study.import_file
 @click.option(
     "--format",
     type=click.Choice(FORMATS),
-    help="Default: by the file's extension. profiles: a character per row, attributes as columns. "
+    help="Default: by what the file holds. profiles: a character per row, attributes as columns. "
     "ragas: a knowledge graph from RAGAS. documents: a folder of text files. stereotales: a table "
-    "of stories (.parquet, .jsonl or .csv), of the model given.",
+    "of stories, of the model given.",
 )
 @click.option("--group", metavar="COLUMN", help="Default: group; for profiles: name.")
 @click.option("--predicate", default=default(_OF, "predicate"), show_default=True, metavar="COLUMN")
@@ -62,9 +68,9 @@ _OF = kgbias.Study.import_file
 def import_(
     file: Path, store_url: str, say: tuple[tuple[str, str], ...], as_json: bool, **options: Any
 ) -> None:
-    """Make a run from statements collected elsewhere, to use all of kgbias on them: CSV, TSV or
-    JSON lines with the columns group, predicate and object; character profiles; or the statements
-    about groups in a folder of documents or in a knowledge graph from RAGAS."""
+    """Make a run from statements collected elsewhere, to use all of kgbias on them: a table (CSV,
+    TSV, JSON, Parquet or Excel) with the columns group, predicate and object; character profiles;
+    or the statements about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
         done, groups = run.imported, len(run.stored.groups)

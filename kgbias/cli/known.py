@@ -12,6 +12,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import (
     base_url_option,
     default,
+    encoding_option,
     json_option,
     run_argument,
     said,
@@ -40,8 +41,9 @@ _SHOWN = 10
     default=default(_OF, "table"),
     show_default=True,
     metavar="FILE",
-    help="The recorded stereotypes: CSV, TSV, StereoSet's JSON, or the shipped part of SeeGULL.",
+    help="The recorded stereotypes: a table, StereoSet's JSON, or the shipped part of SeeGULL.",
 )
+@encoding_option
 @click.option(
     "--model",
     metavar="SPEC",

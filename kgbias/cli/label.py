@@ -9,7 +9,13 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import default, json_option, run_argument, store_option
+from kgbias.cli.options import (
+    default,
+    encoding_option,
+    json_option,
+    run_argument,
+    store_option,
+)
 from kgbias.errors import UsageError
 from kgbias.measure.labelling import Guide, Labelling, Progress
 from kgbias.measures import figures
@@ -21,6 +27,7 @@ from kgbias.stats.estimate import finite
 )
 @run_argument
 @click.argument("sheet", required=False, type=click.Path(path_type=Path))
+@encoding_option
 @store_option
 @click.option(
     "--measure",

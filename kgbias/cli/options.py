@@ -17,6 +17,7 @@ from kgbias.crawl.config import MAX_FAILED
 from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
+from kgbias.io.reading import encoded
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
@@ -169,6 +170,27 @@ def base_url_option(f: F) -> F:
     )(f)
 
 
+def encoding_option(f: F) -> F:
+    """In which encoding the command's files are, if they are not UTF-8."""
+    return click.option(
+        "--encoding",
+        metavar="NAME",
+        callback=with_encoding,
+        expose_value=False,
+        is_eager=True,  # files are read as other options are
+        help="The encoding of your files where they are not UTF-8: cp1252, mac_roman, gbk ...",
+    )(f)
+
+
+def with_encoding(
+    context: click.Context, parameter: click.Parameter, name: str | None
+) -> str | None:
+    """Read files in this encoding until the command ends."""
+    if name:
+        context.with_resource(encoded(name))
+    return name
+
+
 def with_headers(
     context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
 ) -> tuple[str, ...]:
@@ -247,8 +269,9 @@ def whom_options(f: F) -> F:
             section=WHOM,
             multiple=True,
             metavar="FILE",
-            help="Groups from a file: text, CSV, JSON or TOML (repeatable).",
+            help="Groups from a file: text, a table, JSON or TOML (repeatable).",
         ),
+        encoding_option,
     )(f)
 
 
@@ -333,6 +356,7 @@ def people_options(columns: str, categories: str, group: str) -> Callable[[F], F
         click.option(
             "--group", multiple=True, metavar="NAME", help=f'Only this group, such as "{group}".'
         ),
+        encoding_option,
     )
 
 

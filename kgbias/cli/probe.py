@@ -21,6 +21,7 @@ from kgbias.cli.options import (
     WRITERS,
     asking_options,
     base_url_option,
+    encoding_option,
     json_option,
     model_settings,
     print_price,
@@ -80,7 +81,7 @@ def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
 
 
 def _asking(f: F) -> F:
-    return base_url_option(settings("device", "dtype", "bos", "instruction")(f))
+    return base_url_option(encoding_option(settings("device", "dtype", "bos", "instruction")(f)))
 
 
 def ranking_options(f: F) -> F:

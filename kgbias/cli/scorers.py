@@ -9,12 +9,17 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.measure import by_measure, print_price, scorer_option
-from kgbias.cli.options import json_option, store_option
+from kgbias.cli.options import (
+    encoding_option,
+    json_option,
+    store_option,
+)
 from kgbias.stats.estimate import finite
 
 
 @click.command(cls=Command, examples=("kgbias scorers test_suite_cases.csv --dry-run",))
 @click.argument("sets", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
+@encoding_option
 @store_option
 @scorer_option("A scorer to read the labels too")
 @click.option("--dry-run", is_flag=True, help="Show what each scorer would read, and stop.")

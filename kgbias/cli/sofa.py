@@ -13,6 +13,7 @@ from kgbias.cli.options import (
     correction_setting,
     default,
     device_setting,
+    encoding_option,
     json_option,
     model_settings,
     said,
@@ -34,6 +35,7 @@ def sofa() -> None:
 
 @sofa.command(examples=("kgbias sofa build --run smollm2 --identities run -o probes",))
 @click.argument("source", required=False, type=click.Path(path_type=Path))
+@encoding_option
 @click.option("--run", "run_name", metavar="NAME", help="Use a run's statements instead of a file.")
 @click.option(
     "-o",

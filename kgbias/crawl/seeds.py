@@ -22,7 +22,8 @@ from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
-from kgbias.io.reading import json_value, read_json, read_table, read_text, read_toml
+from kgbias.io.reading import read_toml
+from kgbias.io.tables import VALUE, Sheet, read_sheet
 from kgbias.io.text import printable, shortened
 from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request
@@ -110,10 +111,10 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
 
 
 def read_seeds(path: str) -> list[SeedCategory]:
-    """The categories of a seed file, by its extension: TOML in the form of
-    `kgbias/crawl/seeds.toml`; a table (`_of_rows`); or a text file with one group per line, whose
-    category is named after the file (NAME or NAME | OTHER NAME; # begins a comment). "seegull" is
-    a shipped table: the groups of the recorded stereotypes of the same name.
+    """The categories of a seed file: TOML in the form of `kgbias/crawl/seeds.toml`; a table
+    (`_of_rows`); JSON lists of names, by category in an object; or a text file with one group per
+    line (NAME or NAME | OTHER NAME; # begins a comment). A category without a name is called as the
+    file. "seegull" is a shipped table: the groups of the recorded stereotypes of the same name.
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
@@ -121,75 +122,53 @@ def read_seeds(path: str) -> list[SeedCategory]:
         with as_file(files("kgbias.crawl") / "seegull.csv") as shipped:
             return read_seeds(str(shipped))
     file = Path(path)
-    kind = file.suffix.lower()
-    if kind == ".toml":
+    if file.suffix.lower() == ".toml":
         tables = _read_tables(path)
         for name, table in tables.items():
             _check_names(table["groups"], f"{path}, [{name}]")
         found = list({id(s): s for s in _categories(tables).values()}.values())
-    elif kind in _TABLES:
-        found = _of_rows(file, _rows(file))
-    elif kind in _TEXTS or not file.is_file():
-        found = [_of_lines(file)]
     else:
-        raise DataError(
-            f"{path} is no list of groups: write one as {', '.join(sorted(_TABLES))} or .toml, or "
-            "as .txt, a group per line"
-        )
+        sheet = read_sheet(file, _COLUMNS, lines=True)
+        found = _of_rows(file, _rows(sheet)) if sheet.columns else [_of_lines(sheet)]
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
     return found
 
 
 _SEEGULL = "seegull"
-_TEXTS = ("", ".txt", ".text", ".list")
-_TABLES = {".csv": ",", ".tsv": "\t", ".json": "", ".jsonl": ""}  # and what separates columns
 _NAMES = ("group", "name")  # columns, either of which holds the group
 _COLUMNS = (*_NAMES, "category", "variants")
 LONGEST = 100  # characters of a group's name
 _Row = tuple[str, Mapping[str, Any]]  # where it is ("line 3"), and its cells by column
 
 
-def _of_lines(file: Path) -> SeedCategory:
+def _of_lines(sheet: Sheet) -> SeedCategory:
     """The category of a text file."""
     names: list[str] = []
-    for number, line in enumerate(read_text(file).splitlines(), 1):
-        name = line.partition("#")[0].strip()
-        if not name:
-            continue
-        where = f"{file}, line {number}"
-        if name.casefold() in _COLUMNS and not names:
-            raise DataError(f"{where}: {name!r} is the header of a table: call the file .csv")
+    for number, row in sheet.rows:
+        name = row[VALUE].partition("#")[0].strip()
+        where = f"{sheet.path}, line {number}"
         if name[0] in "<{[%":
             raise DataError(f"{where}: {shortened(name, 40)!r} is no group: a list of groups in "
                             "text has a name on each line")  # fmt: skip
-        _check_separate(name, where, "call a table .csv")
+        _check_separate(
+            name, where, "the first line of a table names its columns, one of them group"
+        )
         names.append(name)
-    _check_names(names, str(file))
-    return own_category(file.stem).joined(names)
+    _check_names(names, str(sheet.path))
+    return own_category(sheet.path.stem).joined(names)
 
 
-def _rows(file: Path) -> list[_Row]:
-    """The rows of a table of groups. In JSON a row may also be just the name of a group."""
-    if separator := _TABLES[file.suffix.lower()]:
-        header, rows = read_table(file, delimiter=separator)
-        _check_columns(file, header)
-        return [(f"line {line}", row) for line, row in rows if any(map(str.strip, row.values()))]
-    if file.suffix.lower() == ".json":
-        values = read_json(file)
-        if not isinstance(values, list):
-            raise DataError(f'{file} must be a list of groups, such as ["Bakers", "Nurses"]')
-    else:
-        lines = [line for line in read_text(file).splitlines() if line.strip()]
-        values = [json_value(line, f"{file}, line {n}") for n, line in enumerate(lines, 1)]
-    found: list[_Row] = []
-    for number, value in enumerate(values, 1):
-        row = {"group": value} if isinstance(value, str) else value
-        if not isinstance(row, dict):
-            raise DataError(f"{file}, entry {number} is neither a name nor an object with a group")
-        _check_columns(file, list(row))
-        found.append((f"entry {number}", row))
-    return found
+def _rows(sheet: Sheet) -> list[_Row]:
+    """The rows of a table of groups, or the names in JSON lists, with their category if they are in
+    an object of them."""
+    at = "entry" if sheet.form == "JSON" else "line"
+    if VALUE in sheet.columns:
+        called = {VALUE: "group", "category": "category"}
+        return [(f"{at} {n}", {called[k]: v for k, v in row.items() if v}) for n, row in sheet.rows]
+    _check_columns(sheet.path, sheet.columns)
+    filled = ((n, row) for n, row in sheet.rows if any(str(v or "").strip() for v in row.values()))
+    return [(f"{at} {n}", row) for n, row in filled]
 
 
 def _of_rows(file: Path, rows: Sequence[_Row]) -> list[SeedCategory]:
@@ -200,7 +179,7 @@ def _of_rows(file: Path, rows: Sequence[_Row]) -> list[SeedCategory]:
         cells = {column.strip().casefold(): value for column, value in row.items()}
         group = _cell(cells.get("group", cells.get("name")), f"{file}, {at}: the group")
         category = file.stem
-        if "category" in cells:
+        if cells.get("category") is not None:
             category = _cell(cells["category"], f"{file}, {at}: the category")
         others = cells.get("variants") or []
         others = others.split("|") if isinstance(others, str) else others

@@ -18,8 +18,8 @@ from kgbias.graph.recorded import Stereotype as Stereotype
 from kgbias.graph.recorded import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
-from kgbias.io.reading import is_missing, read_saved_table
-from kgbias.probe.benchmarks.stereoset import read_examples
+from kgbias.io.tables import is_missing, read_table
+from kgbias.probe.benchmarks.stereoset import is_stereoset, read_examples
 
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's
@@ -68,10 +68,10 @@ def read_stereotypes(
     *,
     notify: Callable[[str], None] = lambda _: None,
 ) -> list[Stereotype]:
-    """The stereotypes of a table, each once (of repeated rows the first): "seegull", a CSV or TSV
-    file, or StereoSet's JSON (its intrasentence part: a target, and the word that fills the blank
-    in the sentence labelled as a stereotype). `notify` is told of StereoSet's examples that are
-    left out.
+    """The stereotypes of a table, each once (of repeated rows the first): "seegull", a table
+    of any form, or StereoSet's JSON (its intrasentence part: a target, and the word that fills the
+    blank in the sentence labelled as a stereotype). `notify` is told of StereoSet's examples that
+    are left out.
 
     Raises DataError, naming the line, for a file that is no such table; UsageError for columns
     that it cannot have.
@@ -80,16 +80,12 @@ def read_stereotypes(
     if _shipped(table):
         with _file(table) as shipped:
             return _unique(_rows(shipped, SEEGULL, Columns()))
-    if path.suffix.lower() == ".json":
+    if is_stereoset(path):
         if columns != Columns():
-            raise UsageError(f"{path} is StereoSet's JSON: only a CSV or TSV file has columns")
+            raise UsageError(f"{path} is StereoSet's JSON, which has no columns")
         found = _unique(_stereoset(path, notify))
-    elif path.suffix.lower() in (".csv", ".tsv", ".tab"):
-        found = _unique(_rows(path, _name(path), columns))
     else:
-        raise UsageError(
-            f"{path}: a table of stereotypes is a .csv, .tsv or .json file, or {SEEGULL}"
-        )
+        found = _unique(_rows(path, _name(path), columns))
     if not found:
         raise DataError(f"{path} has no row with a group and an attribute")
     return found
@@ -107,7 +103,7 @@ def _file(table: str | Path) -> AbstractContextManager[Path]:
 
 def _name(path: Path) -> str:
     """What a table in a file is called."""
-    return _STEREOSET if path.suffix.lower() == ".json" else path.stem
+    return _STEREOSET if is_stereoset(path) else path.name.partition(".")[0] or path.stem
 
 
 def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
@@ -118,7 +114,7 @@ def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
 
 
 def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
-    header, rows = read_saved_table(path)
+    header, rows = read_table(path)
     group = _column(path, header, columns.group, _GROUP, "group")
     attribute = _column(path, header, columns.attribute, _ATTRIBUTE, "attribute")
     offensiveness = columns.offensiveness

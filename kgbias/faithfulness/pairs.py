@@ -9,7 +9,6 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.faithfulness.judges import ASPECTS, Embed, Judge, LocalJudge, ModelJudge
@@ -20,7 +19,7 @@ from kgbias.faithfulness.metrics import (
     context_relevance,
     faithfulness,
 )
-from kgbias.io.reading import json_value, read_text
+from kgbias.io.tables import read_sheet
 from kgbias.stats.inference import Estimate, proportion
 
 CHANCE = 0.5
@@ -65,19 +64,12 @@ class Accuracy:
 
 
 def read_pairs(path: Path) -> list[Row]:
-    """The rows of a copy of WikiEval in JSON or JSON lines. Raises DataError for any other file."""
-    text = read_text(path)
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        lines = enumerate(text.splitlines(), 1)
-        found: Any = [json_value(line, f"{path}, line {n}") for n, line in lines if line.strip()]
-    else:
-        found = json_value(text, str(path))
-    if not isinstance(found, list) or not found:
+    """The rows of a copy of WikiEval, in JSON or another table. Raises DataError for others."""
+    found = read_sheet(path, COLUMNS).rows
+    if not found:
         raise DataError(f"{path} holds no rows")
     rows = []
-    for n, row in enumerate(found, 1):
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, row {n} is not an object")
+    for n, (_, row) in enumerate(found, 1):
         missing = [name for name in COLUMNS if not _text(row.get(name))]
         if missing:
             raise DataError(f"{path}, row {n} has no {missing[0]!r}: a row is one of WikiEval")

@@ -8,7 +8,7 @@ as Python or JSON writes it), or a dictionary of further attributes.
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -16,7 +16,14 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.ingest.tables import Character, Record, Statement, need_columns, read_records
+from kgbias.ingest.tables import (
+    Character,
+    Record,
+    Statement,
+    need_columns,
+    read_records,
+    tell_columns,
+)
 
 _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")
@@ -43,11 +50,17 @@ class ProfileColumns:
     category: str | None = None
 
 
-def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[Statement | None]:
-    """One statement for each value of each attribute; None for a row without a group.
+def read_profiles(
+    path: Path,
+    format: str,
+    columns: ProfileColumns,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Iterator[Statement | None]:
+    """One statement for each value of each attribute; None for a row without a group. `notify` is
+    told which columns are read.
 
     Raises DataError if the file cannot be read or a column is missing."""
-    rows = read_records(path, format)
+    rows = read_records(path, format, (columns.group,))
     first = next(rows, None)
     if first is None:
         raise DataError(f"{path} has no rows")
@@ -60,6 +73,10 @@ def read_profiles(path: Path, format: str, columns: ProfileColumns) -> Iterator[
     attributes = columns.attributes or tuple(
         name for name in there if name != columns.group and not _NOT_ATTRIBUTES.fullmatch(name)
     )
+    of_whom = {*_NAMES, *map(str.casefold, _LABELS.values())}
+    labels = [name for name in there if name.casefold() in of_whom]
+    taken = [columns.group, *labels, *attributes, *([columns.category] if columns.category else [])]
+    tell_columns(path, there, list(dict.fromkeys(taken)), notify)
     named = {name.casefold(): name for name in reversed(there)}
     for number, row in enumerate(chain([first], rows)):
         group = _as_label(row.text(columns.group))

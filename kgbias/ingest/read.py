@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from kgbias.ingest.profiles import ProfileColumns, read_profiles
 from kgbias.ingest.tables import Columns, Statement, format_of, read_triples
 from kgbias.parameters import Names, as_names
 
-TABLES = ("csv", "tsv", "jsonl", "profiles")
+TABLES = ("csv", "tsv", "jsonl", "table", "profiles")
 CORPORA = ("ragas", "documents")  # read by `kgbias.ingest.corpora`
 STORIES = "stereotales"  # read by `kgbias.stories.stereotales`
 FORMATS = (*TABLES, *CORPORA, STORIES)
@@ -44,18 +43,20 @@ def read_file(
     arm: str | None = None,
     attribute: Names = (),
     say: Mapping[str, str] | None = None,
+    notify: Callable[[str], None] = lambda _: None,
 ) -> Read:
     """Read the whole file, before anything is written.
 
-    `format` is csv, tsv, jsonl or profiles (None: by the file's extension). `group` to `arm` name
+    `format` is csv, tsv, jsonl or profiles (None: by what the file holds). `notify` is told which
+    columns were read, and which were not. `group` to `arm` name
     columns. `attribute` and `say` are for profiles: the columns to read, and the predicates to use
     instead of their names.
 
     Raises UsageError for parameters that do not go together, DataError for a file that cannot be
     read this way.
     """
-    name = format or format_of(path)
-    if name not in TABLES:
+    name = format or ""
+    if name and name not in TABLES:
         raise UsageError(no_such("format", name, FORMATS))
     columns = {"group": group, "predicate": predicate, "object": object, "category": category,
                "count": count, "arm": arm}  # fmt: skip
@@ -63,21 +64,25 @@ def read_file(
     said_as = {column: text.strip() for column, text in (say or {}).items()}
     if not all(said_as.values()):
         raise UsageError("`say` takes a predicate for each column, and one is empty")
-    settings: dict[str, Any] = {"format": name}
-    read: Callable[[Path], Iterator[Statement | None]]
-    if name == "profiles":
-        layout = "csv" if path.suffix.lower() not in (".tsv", ".jsonl") else format_of(path)
-        profile = ProfileColumns(group or ProfileColumns().group, attributes, said_as, category)
-        read = partial(read_profiles, format=layout, columns=profile)
-        settings |= {"group": profile.group, "attributes": list(attributes), "say": said_as}
-    else:
-        if attributes or said_as:
-            raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
-        named = {key: value for key, value in columns.items() if value}
-        read = partial(read_triples, format=name, columns=Columns(**named))
-        settings |= {"columns": named}
+    if name != "profiles" and (attributes or said_as):
+        raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
     with spooled(path) as file:
-        statements, left_out = whole(file, read(file))
+        layout = name if name and name != "profiles" else format_of(file)
+        rows: Iterator[Statement | None]
+        if name == "profiles":
+            profile = ProfileColumns(group or ProfileColumns().group, attributes, said_as, category)
+            rows = read_profiles(file, layout, profile, notify)
+            settings = {
+                "format": name,
+                "group": profile.group,
+                "attributes": list(attributes),
+                "say": said_as,
+            }
+        else:
+            named = {key: value for key, value in columns.items() if value}
+            rows = read_triples(file, layout, Columns(**named), notify)
+            settings = {"format": layout, "columns": named}
+        statements, left_out = whole(file, rows)
         return Read(statements, left_out, settings, _sha256(file))
 
 

@@ -1,20 +1,19 @@
-"""Triples from a table (CSV, TSV or JSON lines): one statement per row, with columns by name and
-line numbers."""
+"""Triples from a table of any form (`kgbias.io.tables`): a statement in each row, with columns by
+name and line numbers."""
 
+import codecs
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, UsageError
+from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.io.reading import LONGEST_CELL, check_header, json_value
+from kgbias.io.reading import decoded, given_encoding, json_value, read_bytes
+from kgbias.io.tables import LONGEST_CELL, check_header, delimiter_of, read_sheet
 from kgbias.io.text import undefused
-
-FORMATS = {".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
@@ -42,15 +41,33 @@ class Record:
 
 
 def format_of(path: Path) -> str:
-    """The format, csv, tsv or jsonl, by the file's extension."""
-    found = FORMATS.get(path.suffix.lower())
-    if found is None:
-        raise UsageError(f"{path.name}: name the `format`: csv, tsv or jsonl")
-    return found
+    """The format of a table, by what its first bytes hold: csv, tsv or jsonl, which are read row by
+    row, or table, which is read whole (JSON, Parquet, Excel, what gzip packed, other encodings)."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    text = head.removeprefix(codecs.BOM_UTF8).lstrip()
+    first, _, rest = text.partition(b"\n")
+    if text[:1] == b"{" and first.rstrip()[-1:] == b"}" and rest.strip():
+        return "jsonl"
+    if given_encoding() or head.startswith(_WHOLE) or text[:1] in (b"{", b"["):
+        return "table"
+    return "tsv" if delimiter_of(first.decode("utf-8", "replace")) == "\t" else "csv"
 
 
-def read_records(path: Path, format: str) -> Iterator[Record]:
-    """The rows of a file. Raises DataError, naming the line, if it is not in this format."""
+_HEAD = 1 << 16  # bytes
+_WHOLE = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator[Record]:
+    """The rows of a file, some of whose columns are known. Raises DataError, naming the line, if it
+    is not in this format."""
+    if format == "table":
+        for line, row in read_sheet(path, known).rows:
+            yield Record(line, {name: _undefused(cell) for name, cell in row.items()})
+        return
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
@@ -58,13 +75,18 @@ def read_records(path: Path, format: str) -> Iterator[Record]:
             for record in rows:
                 line = record.line
                 yield record
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text: {error.reason} after line {line}") from error
+    except UnicodeDecodeError:
+        decoded(read_bytes(path), path)  # names the line and the byte
+        raise
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (csv.Error, ValueError, DataError) as error:
         where = f", after line {line}" if line else ""
         raise DataError(f"{path}{where}: {error}") from error
+
+
+def _undefused(cell: Any) -> Any:
+    return undefused(cell) if isinstance(cell, str) else cell
 
 
 def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) -> None:
@@ -73,17 +95,29 @@ def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) ->
         if column not in there:
             listed = ", ".join(name or "(no name)" for name in there) or "none"
             raise DataError(
-                f"{path} has no column {column!r}; its columns are: {listed}. "
-                f"Name the right one as `{parameter}`"
+                f"{path} has no column {column!r}; its columns are: {listed}. Name the right one "
+                f"as `{parameter}`; if these are a row, put a line with the names of the columns "
+                "above it"
             )
+
+
+def tell_columns(
+    path: Path, there: Sequence[str], taken: Sequence[str], notify: Callable[[str], None]
+) -> None:
+    """Say which columns of a file are read and which are not, in one line; nothing if all are."""
+    left = [name for name in there if name and name not in taken]
+    if left:
+        notify(f"{path.name}: read are {', '.join(taken)}; not read are {', '.join(left)}")
 
 
 def _table(file: Any, format: str) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_CELL)
-    reader = csv.reader(file, delimiter="\t" if format == "tsv" else ",", strict=True)
-    header = next(reader, None)
-    if header is None:
+    first = next(file, None)
+    if first is None:
         raise ValueError("the file is empty")
+    delimiter = "\t" if format == "tsv" else delimiter_of(first)
+    reader = csv.reader(chain([first], file), delimiter=delimiter, strict=True)
+    header = next(reader, [])
     check_header(header, "the file")
     line = reader.line_num
     for cells in reader:
@@ -142,23 +176,31 @@ class Statement:
     attribute: str = ""
 
 
-def read_triples(path: Path, format: str, columns: Columns) -> Iterator[Statement | None]:
-    """One statement per row; None for a row without a group, predicate or object.
+def read_triples(
+    path: Path, format: str, columns: Columns, notify: Callable[[str], None] = lambda _: None
+) -> Iterator[Statement | None]:
+    """One statement per row; None for a row without a group, predicate or object. `notify` is told
+    which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
-    rows = read_records(path, format)
+    needed = (columns.group, columns.predicate, columns.object)
+    rows = read_records(path, format, needed)
     first = next(rows, None)
     if first is None:
         raise DataError(f"{path} has no rows")
     there = list(first.cells)
-    if format == "jsonl":  # its objects need not have the same keys
-        there = list(dict.fromkeys(key for row in read_records(path, format) for key in row.cells))
+    if format in ("jsonl", "table"):  # its objects need not have the same keys
+        there = list(
+            dict.fromkeys(key for row in read_records(path, format, needed) for key in row.cells)
+        )
     wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
     need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
     category = columns.category or ("category" if "category" in there else None)
     count = columns.count or ("count" if "count" in there else None)
     arm = columns.arm or ("arm" if "arm" in there else None)
+    taken = (columns.group, columns.predicate, columns.object, category, count, arm)
+    tell_columns(path, there, [name for name in taken if name], notify)
     for row in chain([first], rows):
         triple = Triple(
             row.part(columns.group), row.part(columns.predicate), row.part(columns.object)

@@ -5,17 +5,19 @@ can write but no store can hold, is replaced; deep nesting and numbers of thousa
 refused.
 """
 
-import csv
+import codecs
+import gzip
 import io
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import DataError, no_such
+from kgbias.errors import DataError, UsageError
 
-LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
 _MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
 _TRIED = 20  # brackets that may begin an object in a text
 LARGEST = 1 << 30  # bytes of a file that is read whole
@@ -49,10 +51,69 @@ def only_files(folder: Path) -> None:
 
 def read_text(path: Path) -> str:
     """The text of a file."""
+    return decoded(unpacked(read_bytes(path), path), path)
+
+
+def unpacked(data: bytes, path: Path) -> bytes:
+    """The content of a file that gzip packed, of at most a gigabyte; any other as it is."""
+    if not data.startswith(_GZIP):
+        return data
     try:
-        return read_bytes(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text: {error.reason}") from error
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(LARGEST + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be unpacked: {error}") from error
+    if len(found) > LARGEST:
+        raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
+    return found
+
+
+_encodings: list[str] = []  # what a person says that files are written in; the last one counts
+
+
+@contextmanager
+def encoded(name: str) -> Iterator[None]:
+    """Inside this context, files that are not UTF-8 are read in this encoding. Raises UsageError
+    for one that Python does not know."""
+    try:
+        codecs.lookup(name).decode(b"a")
+    except (LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"there is no encoding {name!r}; examples: {_EXAMPLES}") from error
+    _encodings.append(name)
+    try:
+        yield
+    finally:
+        _encodings.remove(name)
+
+
+def given_encoding() -> str:
+    """The encoding that a person gave for files that are not UTF-8; "" for none."""
+    return _encodings[-1] if _encodings else ""
+
+
+def decoded(data: bytes, path: Path) -> str:
+    """The text in a file's bytes: UTF-8, else what a person says that it is (`encoded`); UTF-16
+    where it begins with its mark. A DataError names the line, the byte and the remedy."""
+    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for encoding in ("utf-16" if wide else "utf-8-sig", *_encodings[-1:]):
+        try:
+            return data.decode(encoding)
+        except UnicodeDecodeError as error:
+            wrong = error
+    raise not_text(path, wrong, data.count(b"\n", 0, wrong.start) + 1)
+
+
+def not_text(path: Path, wrong: UnicodeDecodeError, line: int) -> DataError:
+    """What to say of a line that is not in the encoding that was tried."""
+    tried = "UTF-8" if wrong.encoding.startswith("utf-8") else wrong.encoding
+    return DataError(
+        f"{path}, line {line}: the byte 0x{wrong.object[wrong.start]:02x} is not {tried} text; "
+        f"name the file's encoding with --encoding ({_EXAMPLES}), or save it as UTF-8"
+    )
+
+
+_GZIP = b"\x1f\x8b"
+_EXAMPLES = "cp1252, mac_roman, gbk ..."
 
 
 def read_json(path: Path) -> Any:
@@ -101,85 +162,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} is not TOML: {error}") from error
     except ValueError as error:
         raise DataError(f"{path} cannot be read: a number or a date is out of range") from error
-
-
-def read_table(
-    path: Path, needed: Sequence[str] = (), delimiter: str = ","
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """The columns of a table and its rows, each with the line it ends on; a short row is filled
-    with empty cells. Raises DataError for a missing or repeated column and, while reading, for a
-    row that is too long."""
-    return table(io.StringIO(read_text(path), newline=""), str(path), needed, delimiter)
-
-
-def filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The cells of these columns of a CSV file, row by row with the line, white space made one
-    space. Raises DataError, while reading, for an empty cell or a file without rows."""
-    line = 0
-    for line, row in read_table(path, columns)[1]:
-        cells = tuple(" ".join(row[column].split()) for column in columns)
-        if not all(cells):
-            *most, last = columns
-            raise DataError(f"{path}, line {line}: a {', '.join(most)} or {last} is empty")
-        yield line, cells
-    if not line:
-        raise DataError(f"{path} has a header but no rows")
-
-
-def read_saved_table(
-    path: Path, needed: Sequence[str] = ()
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """As `read_table`, for a CSV file as a spreadsheet saved it: some languages' separate cells by
-    semicolons or tabs."""
-    text = read_text(path)
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    return table(io.StringIO(text, newline=""), str(path), needed, delimiter)
-
-
-def table(
-    lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
-    """As `read_table`, for lines in memory."""
-    csv.field_size_limit(LONGEST_CELL)
-    reader = csv.reader(lines, delimiter=delimiter)
-    try:
-        header = next(reader, [])
-    except csv.Error as error:
-        raise DataError(f"cannot read {where}: {error}") from error
-    check_header(header, where)
-    if missing := [name for name in needed if name not in header]:
-        raise DataError(no_such("column", missing[0], header, f" in {where}"))
-    return header, _rows(reader, header, where)
-
-
-def is_missing(cell: str) -> bool:
-    """Whether a cell of a published table stands for no rating."""
-    return cell.strip().upper() in ("", "NA", "NAN")
-
-
-def check_header(header: Sequence[str], where: str) -> None:
-    """Raise DataError if two columns have the same name: one of them would be lost."""
-    seen: set[str] = set()
-    for name in header:
-        if name and name in seen:
-            raise DataError(f"{where} has the column {name!r} twice")
-        seen.add(name)
-
-
-def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
-    try:
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) > len(header):
-                raise DataError(
-                    f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
-                    f"{len(header)}"
-                )
-            padded = [*cells, *[""] * (len(header) - len(cells))]
-            yield reader.line_num, dict(zip(header, padded, strict=True))
-    except csv.Error as error:
-        raise DataError(f"{where}, after line {reader.line_num}: {error}") from error
 
 
 def _storable(value: Any) -> Any:

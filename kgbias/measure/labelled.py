@@ -19,7 +19,8 @@ from typing import Any
 
 from kgbias.errors import DataError, no_such
 from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
-from kgbias.io.reading import is_missing, read_text, read_toml, table
+from kgbias.io.reading import read_text, read_toml
+from kgbias.io.tables import is_missing, table
 from kgbias.io.text import shortened
 from kgbias.measures import MEASURES, known
 

@@ -20,7 +20,8 @@ from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
 from kgbias.io.files import whole_file
-from kgbias.io.reading import read_saved_table, read_toml
+from kgbias.io.reading import read_toml
+from kgbias.io.tables import read_table
 from kgbias.io.text import defused, undefused
 from kgbias.measure.sampling import LabelSample, sample_of
 from kgbias.measures import known
@@ -382,7 +383,7 @@ def read_sheet(run: StoredRun, path: str | Path, by: str | None = None) -> list[
 
 def _filled(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """The rows of a sheet with a label, each with its place for messages."""
-    _, lines = read_saved_table(path, _SHEET)
+    _, lines = read_table(path, _SHEET)
     return [(f"{path}, line {n}: ", row) for n, row in lines if row["label"].strip()]
 
 

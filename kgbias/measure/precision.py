@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.graph.types import Metric
-from kgbias.io.reading import read_text, table
+from kgbias.io.reading import read_text
+from kgbias.io.tables import table
 from kgbias.measure.agreement import correlation, kappa
 from kgbias.measure.labelled import Labelled, LabelledSet, shipped, shipped_annotator
 from kgbias.measure.scorers import Scorer

@@ -11,7 +11,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
 from kgbias.graph.types import Group
-from kgbias.io.reading import filled_rows, read_table
+from kgbias.io.tables import filled_rows, read_table
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest

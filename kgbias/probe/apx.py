@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Flag as Flag
 from kgbias.io.files import write_text
-from kgbias.io.reading import read_table
+from kgbias.io.tables import read_table
 from kgbias.probe.sets import people_of
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, mean, proportion

@@ -23,7 +23,8 @@ import numpy as np
 from kgbias.errors import DataError, UsageError
 from kgbias.io.files import whole_folder, write_json, write_text
 from kgbias.io.progress import Progress, Silent
-from kgbias.io.reading import read_table, read_text, read_toml
+from kgbias.io.reading import read_toml
+from kgbias.io.tables import VALUE, as_text, read_sheet
 from kgbias.io.text import defused
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.sets import read_identities
@@ -243,12 +244,15 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    if path.suffix.lower() not in (".csv", ".tsv"):
+    known = (*_STATEMENTS, *_SBIC_COLUMNS, *([column] if column else []))
+    sheet = read_sheet(path, known, lines=True)
+    header = list(sheet.columns)
+    rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]
+    if not header or VALUE in header:
         if column is not None:
             raise UsageError(f"`column` applies to tables, and {path} is not one")
-        lines = [line.strip() for line in read_text(path).splitlines()]
-        return Stereotypes([("", line) for line in lines if line], {}, path.name)
-    header, rows = read_table(path, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        texts = [(as_text(row.get("category")), as_text(row[VALUE])) for _, row in sheet.rows]
+        return Stereotypes([(c, text) for c, text in texts if text.strip()], {}, path.name)
     if column is None and set(_SBIC_COLUMNS) <= set(header):
         said = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
         return mapped(_annotations(said), SBIC, path.name, others=False)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.io.files import whole_folder, write_json, write_text
-from kgbias.io.reading import read_table
+from kgbias.io.tables import read_table
 from kgbias.io.text import defused
 from kgbias.probe.sets import as_people
 
@@ -68,7 +68,7 @@ def read_guesses(path: Path) -> Guesses:
     that GlobalBias and Ethnea use, and optionally the probability of the origin. As in the paper,
     names of 2 to 14 characters with one of two genders stay; a name with several rows gets the
     guess of most of them. Raises DataError for a file without these columns or names."""
-    header, rows = read_table(path, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+    header, rows = read_table(path)
     lower = {column.strip().lower(): column for column in header}
     found = {
         what: next((lower[name] for name in names if name in lower), "")

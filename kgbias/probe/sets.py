@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.reading import read_json, read_table, read_text
+from kgbias.io.tables import as_text, read_sheet, read_table
 
 _PEOPLE = {"F": "women", "M": "men"}
 
@@ -57,23 +57,18 @@ class Descriptor:
 
 
 def read_identities(name: str) -> dict[str, tuple[str, ...]]:
-    """The groups of each category: the named set "sofa", a JSON file {category: [group, ...]}, a
-    CSV file with the columns category and group, or a text file with one group per line."""
+    """The groups of each category: the named set "sofa", a table with a column group (or name or
+    identity) and optionally category, JSON lists by category, or a text with one group a line."""
     path = _place(name, IDENTITIES)
-    if path.suffix == ".json":
-        data = read_json(path)
-        if not isinstance(data, dict) or not all(isinstance(v, list) for v in data.values()):
-            raise DataError(f"{path} must hold an object of lists: category to groups")
-        found = {str(category): [str(g) for g in groups] for category, groups in data.items()}
-    else:
-        found = _by_category(path, "group")
+    found = _by_category(path, ("group", "name", "identity"))
     return {category: _distinct(path, groups) for category, groups in found.items()}
 
 
 def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
-    """The statements of each category, "" for those of every category: from a CSV file with the
-    columns statement and optionally category, or a text file with one statement per line."""
-    found = _by_category(path, "statement")
+    """The statements of each category, "" for those of every category: from a table with a column
+    statement (or sentence or text) and optionally category, JSON lists by category, or a text with
+    one statement a line."""
+    found = _by_category(path, ("statement", "sentence", "text"))
     return {category: _distinct(path, rows) for category, rows in found.items()}
 
 
@@ -125,13 +120,18 @@ def _place(name: str, named: Mapping[str, str]) -> Path:
     return path
 
 
-def _by_category(path: Path, column: str) -> dict[str, list[str]]:
+def _by_category(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
+    """The texts of a file by category, "" without one; `names` are those of their column."""
+    sheet = read_sheet(path, (*names, "category"), lines=True)
+    column = sheet.column(names)
     found: dict[str, list[str]] = {}
-    if path.suffix == ".csv":
-        for row in _rows(path, (column,)):
-            found.setdefault(row.get("category") or "", []).append(row[column])
-    else:
-        found[""] = [line for line in read_text(path).splitlines() if line.strip()]
+    if not sheet.rows:
+        raise DataError(f"{path} is empty")
+    for line, row in sheet.rows:
+        text = as_text(row.get(column))
+        if not text.strip():
+            raise DataError(f"{path}, line {line}: an empty {names[0]}")
+        found.setdefault(as_text(row.get("category")), []).append(text)
     return found
 
 

@@ -17,7 +17,7 @@ from kgbias.graph.rounds import (
     takes_schema,
 )
 from kgbias.graph.types import Group
-from kgbias.io.reading import filled_rows
+from kgbias.io.tables import filled_rows
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_completes

@@ -20,7 +20,8 @@ from kgbias.graph.profiles import Part, Profile, read_by
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
 from kgbias.ids import content_id
-from kgbias.io.reading import LARGEST, json_value, read_bytes, read_table, read_text
+from kgbias.io.reading import LARGEST, json_value, read_bytes, unpacked
+from kgbias.io.tables import read_sheet
 from kgbias.language.words import refusal
 from kgbias.models.base import ModelInfo
 from kgbias.stories.config import StoryConfig, load_story_pack
@@ -305,16 +306,10 @@ def _text(row: Mapping[str, str], column: str) -> str:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     """The rows, every cell a text. Raises DataError if a column is missing or there are none."""
-    kind = path.suffix.lower()
-    if kind == ".parquet":
-        rows = _from_parquet(path)
-    elif kind == ".jsonl":
-        lines = enumerate(read_text(path).split("\n"), 1)
-        rows = (json_value(line, f"{path}, line {n}") for n, line in lines if line.strip())
-    elif kind == ".csv":
-        rows = (row for _, row in read_table(path)[1])
+    if unpacked(read_bytes(path), path).startswith(b"PAR1"):
+        rows: Iterator[Any] = _from_parquet(path)
     else:
-        raise UsageError(f"{path.name}: a table of stories is a .parquet, .jsonl or .csv file")
+        rows = (row for _, row in read_sheet(path, _NEEDED).rows)
     found, size = [], 0
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):

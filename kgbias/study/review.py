@@ -15,7 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
 from kgbias.io.files import whole_file
-from kgbias.io.reading import read_saved_table
+from kgbias.io.tables import read_table
 from kgbias.io.text import defused, undefused
 from kgbias.parameters import Names, as_names, user_name
 from kgbias.study.rows import Rows
@@ -302,7 +302,7 @@ class Review:
 
 def _sheet(path: Path) -> list[_Wanted]:
     """The decisions filled in."""
-    _, lines = read_saved_table(path, ("id", "decision", "predicate", "object"))
+    _, lines = read_table(path, ("id", "decision", "predicate", "object"))
     return [
         (
             f"{path}, line {number}: ",

@@ -602,6 +602,7 @@ class Study(Compared, Tested, Checked):
             arm=arm,
             attribute=attribute,
             say=say,
+            notify=self._context.remark,
         )
         imported = import_file(
             self._context.writable(), path, read, name=name, model=model, category=category_name

@@ -13,7 +13,7 @@ from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, Flagged
 from kgbias.io.progress import Progress, working
-from kgbias.io.reading import read_table
+from kgbias.io.tables import read_table
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import OfStudy

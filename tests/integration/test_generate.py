@@ -308,7 +308,9 @@ def test_what_is_no_language_model(tmp_path: Path) -> None:
     tiny.tokenizer().save_pretrained(tmp_path)
     with pytest.raises(ModelError, match="not a causal language model"):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
-    with pytest.raises(ModelError, match="'no/such-model' is neither a folder nor in the local cache"):
+    with pytest.raises(
+        ModelError, match="'no/such-model' is neither a folder nor in the local cache"
+    ):
         open_model("hf:no/such-model")
     with pytest.raises(ModelError, match="there is no file"):
         open_model(f"hf:{tmp_path}:none.gguf")

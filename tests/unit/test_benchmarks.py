@@ -183,7 +183,12 @@ def test_whom_bbq_is_about(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_bbq(tmp_path: Path) -> None:
-    for text, why in (("[]", "not a BBQ question"), ("{", "not JSON"), ("", "no question")):
+    for text, why in (
+        ("[]", "no question"),
+        ("[{}]", "has no ans0"),
+        ("{", "not JSON"),
+        ("", "no column"),
+    ):
         (tmp_path / "x.jsonl").write_text(text)
         with pytest.raises(DataError, match=why):
             read_bbq([tmp_path / "x.jsonl"])

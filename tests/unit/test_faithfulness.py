@@ -267,7 +267,7 @@ def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ("text", "said"),
     [
         ("[]", "holds no rows"),
-        ("[1]", "row 1 is not an object"),
+        ("[1]", "no list of objects"),
         ('[{"question": "x"}]', "no 'answer'"),
     ],
 )

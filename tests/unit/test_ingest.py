@@ -149,11 +149,11 @@ def test_hostile_objects_come_back(tmp_path: Path) -> None:
         ("a.csv", b"group,predicate,object\n,are,\n", "has no triples"),
         ("a.csv", b"group,predicate,object\nx,are,y,z\n", "a row has 4 cells"),
         ("a.csv", b'group,predicate,object\n"a,b\n', "unexpected end"),
-        ("a.csv", b"\xff\xfe", "not UTF-8"),
-        ("a.jsonl", b'{"group":', "line 1 is not JSON"),
-        ("a.jsonl", b"[1]\n", "line 1 is not a JSON object"),
-        ("a.jsonl", b"[" * 100_000, "line 1 is"),
-        ("a.xlsx", b"PK", "name the --format"),
+        ("a.csv", b"a\xffb", "line 1: the byte 0xff is not UTF-8"),
+        ("a.jsonl", b'{"group":', "is not JSON"),
+        ("a.jsonl", b"[1]\n", "no list of objects"),
+        ("a.jsonl", b"[" * 100_000, "nested too deep"),
+        ("a.xlsx", b"PK\x03\x04", "a damaged archive"),
     ],
 )
 def test_a_bad_file_is_one_line(

@@ -287,9 +287,9 @@ def test_nobody_rated_in_seegull_s_other_files(tmp_path: Path) -> None:
         ("a.csv", "group,attribute\n,\n", {}, "no row with a group and an attribute"),
         ("a.csv", "group,attribute,offensiveness\nA,b,bad\n", {}, "line 2.*'bad' is not a number"),
         ("a.csv", f"group,attribute\nA,{'b' * 201}\n", {}, "line 2.*201 characters"),
-        ("a.json", "{}", {}, "is not a StereoSet file"),
-        ("a.json", "{}", {"group": "who"}, "only a CSV or TSV file has columns"),
-        ("a.xlsx", "", {}, "is a .csv, .tsv or .json file"),
+        ("a.json", "{}", {}, "no list of objects"),
+        ("a.json", "{}", {"group": "who"}, "no list of objects"),
+        ("a.xlsx", "", {}, "no column group or identity"),
     ],
 )
 def test_bad_tables(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from kgbias.graph.types import verbalise
 from kgbias.io.files import write_text
-from kgbias.io.reading import read_text, table
+from kgbias.io.reading import read_text
+from kgbias.io.tables import table
 from kgbias.measure.precision import SAMPLE
 
 # The file, the column of its label, and what a label there is called here; "": none.

@@ -1,15 +1,15 @@
 """Scores that were computed elsewhere, read from a file."""
 
 import hashlib
-import io
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
-from kgbias.io.reading import json_value, read_bytes, table
+from kgbias.io.reading import read_bytes
+from kgbias.io.tables import read_sheet
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import Measure, known
 
@@ -18,7 +18,7 @@ _VALUE = ("score", "value")
 
 
 class FileScorer:
-    """Scores by text from a CSV, TSV or JSON-lines file, such as old Perspective scores or those of
+    """Scores by text from a table, such as old Perspective scores or those of
     `kgbias export`. The text's column is sentence, text or comment_text. The value's is the one
     that the specification names, or one called like the measure, score or value (for toxicity also
     identity_attack), in the range of the measure. Regard reads regard_label or label (positive,
@@ -37,9 +37,9 @@ class FileScorer:
         content = read_bytes(self._path)
         self.name = f"scores:{self._path.name}"
         self.version = hashlib.sha256(content + column.encode()).hexdigest()[:16]
-        rows = _rows(self._path, content)
+        rows = _rows(self._path)
         read = _of_classes if known(measure).ends else _of_values
-        self._judgements = dict(read(self._path, rows, known(measure), column))
+        self._judgements = _once(self._path, read(self._path, rows, known(measure), column))
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
         keys = [normalise(text) for text in texts]
@@ -52,24 +52,23 @@ class FileScorer:
         return [self._judgements[key] for key in keys]
 
 
-def _rows(path: Path, content: bytes) -> list[Mapping[str, Any]]:
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not UTF-8 text: {error.reason}") from error
-    rows: list[Any]
-    if path.suffix.lower() in (".jsonl", ".ndjson"):
-        rows = [
-            json_value(line, f"{path}, line {number}")
-            for number, line in enumerate(io.StringIO(text), 1)
-            if line.strip()
-        ]
-    else:
-        delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else ","
-        rows = [row for _, row in table(io.StringIO(text, newline=""), str(path), (), delimiter)[1]]
-    if not rows or not all(isinstance(row, dict) for row in rows):
+def _rows(path: Path) -> list[Mapping[str, Any]]:
+    rows = [row for _, row in read_sheet(path, _TEXT).rows]
+    if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
+
+
+def _once(path: Path, judged: Iterable[tuple[str, Judgement]]) -> dict[str, Judgement]:
+    """The judgements by text. Raises DataError for a text with two that differ."""
+    found: dict[str, Judgement] = {}
+    for text, judgement in judged:
+        if found.setdefault(text, judgement) != judgement:
+            raise DataError(
+                f"{path} has two scores of {text[:80]!r}, {found[text].value:g} and "
+                f"{judgement.value:g}: keep one of them"
+            )
+    return found
 
 
 def _of_values(

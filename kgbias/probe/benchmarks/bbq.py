@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.reading import json_value, read_table, read_text
+from kgbias.io.reading import read_bytes, unpacked
+from kgbias.io.tables import read_sheet, read_table
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -161,22 +162,33 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
     answer names the stereotyped group is read from the labels of the answers, if exactly one of
     them is a group that the question lists as stereotyped."""
     biased: dict[tuple[str, str], int] = {}
-    for path in (path for path in paths if path.suffix == ".csv"):
+    tables = [path for path in paths if not _holds_questions(path)]
+    for path in tables:
         for _, row in read_table(path, ("category", "example_id", "target_loc"))[1]:
             if row["target_loc"] in ("0", "1", "2"):
                 biased[row["category"], row["example_id"]] = int(row["target_loc"])
     questions = []
-    for path in (path for path in paths if path.suffix != ".csv"):
-        for line, text in enumerate(read_text(path).splitlines(), 1):
-            if text.strip():
-                where = f"{path}, line {line}"
-                try:
-                    questions.append(_question(json_value(text, where), biased, where))
-                except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-                    raise DataError(f"{where} is not a BBQ question: {error!r}") from error
+    for path in (path for path in paths if path not in tables):
+        for line, question in read_sheet(path, ANSWERS).rows:
+            where = f"{path}, line {line}"
+            if missing := [name for name in (*ANSWERS, "answer_info") if name not in question]:
+                raise DataError(
+                    f"{where} is not a BBQ question, as it has no {missing[0]}; it has "
+                    f"{', '.join(map(str, question))}"
+                )
+            try:
+                questions.append(_question(question, biased, where))
+            except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+                raise DataError(f"{where} is not a BBQ question: {error!r}") from error
     if not questions:
         raise DataError("BBQ has no questions: name its .jsonl files")
     return BBQ(questions)
+
+
+def _holds_questions(path: Path) -> bool:
+    """Whether a file holds questions, which are objects, and not the metadata, a table of text."""
+    begins = unpacked(read_bytes(path), path).lstrip()[:4]
+    return begins[:1] in (b"{", b"[") or begins == b"PAR1"
 
 
 def _question(

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.reading import read_table
+from kgbias.io.tables import read_table
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,

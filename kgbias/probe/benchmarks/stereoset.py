@@ -1,6 +1,6 @@
 """StereoSet (Nadeem et al. 2021), both parts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.reading import read_json
+from kgbias.io.reading import read_bytes, read_json, unpacked
+from kgbias.io.tables import read_sheet
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -182,9 +183,7 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
             word = sentence[len(before) : len(sentence) - len(after_)]
             if not word.strip():
                 raise DataError(f"there is no word in the blank of {example.context!r}")
-            lead, whole = scorer.tokens(before), scorer.tokens(before + word)
-            ids = whole[len(lead) :] if whole[: len(lead)] == lead else scorer.tokens(word)
-            rest = scorer.tokens(after_)
+            lead, ids, rest = _parts(scorer, before, word, after_)
             for n in range(len(ids)):
                 texts.append((*lead, *ids[: n + 1], *rest))
                 places.append([len(lead) + n])
@@ -196,28 +195,82 @@ def _filled(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Score
     return [(tuple(row), int(n)) for row, n in zip(values.tolist(), read, strict=True)]
 
 
+def _parts(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[Ids, Ids, Ids]:
+    """The tokens of a sentence before, in and after its blank. The space before a word is part of
+    its first token where the tokenizer has it so (bias-bench, issue 5)."""
+    head = before.rstrip()
+    word = before[len(head) :] + word
+    lead, upto = scorer.tokens(head), scorer.tokens(head + word)
+    ids = upto[len(lead) :] if upto[: len(lead)] == lead else scorer.tokens(word)
+    whole = scorer.tokens(head + word + after_)
+    rest = whole[len(upto) :] if whole[: len(upto)] == upto else scorer.tokens(after_)
+    return lead, ids, rest
+
+
 def read_stereoset(path: Path) -> StereoSet:
-    """Read the published file: JSON with data.intrasentence, data.intersentence, or both."""
+    """Read StereoSet; see `read_examples`."""
     return StereoSet(read_examples(path))
 
 
 def read_examples(path: Path) -> list[Example]:
-    """The examples of the published file."""
-    data = read_json(path)
+    """The examples of the published file (JSON with data.intrasentence, data.intersentence, or
+    both), or of a table with one example a row: a JSON list, JSON lines or Parquet, as the Hugging
+    Face hub has it."""
     examples: list[Example] = []
     try:
-        for part in PARTS:
-            for entry in data["data"].get(part) or ():
-                examples.append(_example(path, part, entry, len(examples)))
-    except (KeyError, TypeError, AttributeError) as error:
+        for part, entry in _entries(path):
+            examples.append(_example(path, part, entry, len(examples)))
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
     return examples
 
 
+def is_stereoset(path: Path) -> bool:
+    """Whether a file is StereoSet: JSON of data, or a table with its columns."""
+    if not path.is_file():
+        return False
+    head = unpacked(read_bytes(path), path)[:_HEAD]
+    return head.lstrip()[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
+
+
+_HEAD = 1 << 16  # bytes
+_CODED = ("anti-stereotype", "stereotype", "unrelated")  # labels on the hub, by number
+
+
+def _entries(path: Path) -> Iterator[tuple[str, Any]]:
+    """The examples as they stand in the file, each with its part."""
+    if is_stereoset(path) and isinstance(data := _json_of(path), dict) and "data" in data:
+        for part in PARTS:
+            for entry in data["data"].get(part) or ():
+                yield part, entry
+        return
+    for _, row in read_sheet(path, ("context", "target")).rows:
+        yield PARTS["BLANK" not in row["context"]], row
+
+
+def _json_of(path: Path) -> Any:
+    """The value of a file of JSON; None for JSON lines."""
+    try:
+        return read_json(path)
+    except DataError:
+        return None
+
+
+def _labelled(sentences: Any) -> dict[str, str]:
+    """The sentences by label: of a list of objects, or of an object of lists."""
+    if isinstance(sentences, Mapping):
+        labels, texts = sentences["gold_label"], sentences["sentence"]
+    else:
+        labels = [one["gold_label"] for one in sentences]
+        texts = [one["sentence"] for one in sentences]
+    names = (_CODED[label] if isinstance(label, int) else label for label in labels)
+    return dict(zip(names, texts, strict=True))
+
+
 def _example(path: Path, part: str, entry: Any, number: int) -> Example:
-    by_label = {s["gold_label"]: s["sentence"] for s in entry["sentences"]}
+    by_label = _labelled(entry["sentences"])
     sentences = tuple(by_label[label] for label in LABELS)
     name = str(entry.get("id") or number)
     made = Example(name, part, entry["target"], entry["bias_type"], entry["context"], sentences)

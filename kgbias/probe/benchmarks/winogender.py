@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.reading import read_table
+from kgbias.io.tables import read_table
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
@@ -128,7 +128,7 @@ def read_winogender(path: Path) -> Winogender:
     """Read the published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
     sentence."""
     schemas = []
-    for line, row in read_table(path, ("sentid", "sentence"), delimiter="\t")[1]:
+    for line, row in read_table(path, ("sentid", "sentence"))[1]:
         found = _ID.fullmatch(row["sentid"].strip())
         if not found:
             raise DataError(

@@ -1,0 +1,421 @@
+"""The one door for tables that a person hands over. What a file holds decides how it is read, and
+not its name: cells between commas, semicolons or tabs, JSON (a list, or one object a line),
+Parquet, an Excel workbook, or a text with one value a line; each of them also packed by gzip.
+"""
+
+import csv
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kgbias.errors import DataError, MissingExtra, first_line, no_such
+from kgbias.io.reading import LARGEST, decoded, json_value, read_bytes, unpacked
+
+LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
+VALUE = ""  # the column of a file without columns: a text with one value a line, or a list of texts
+_DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
+_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
+_OTHERS = {  # how files that hold no table begin
+    b"%PDF": "a PDF",
+    b"\x89HDF": "an HDF5 file",
+    b"SQLite format 3\0": "a SQLite file",
+    b"\xd0\xcf\x11\xe0": "an old Excel or Word file",
+    b"\x93NUMPY": "a NumPy array",
+    b"\x80\x04": "a Python pickle",
+    b"<!DOCTYPE": "an HTML page",
+    b"<!doctype": "an HTML page",
+    b"<html": "an HTML page",
+    b"version https://git-lfs": "a pointer of Git LFS, and not the file itself",
+}
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*%?")
+_SEEN = 20  # lines by which a text is told from a table
+_DEPTH = 3  # of lists within a JSON object
+
+Row = tuple[int, Mapping[str, Any]]
+"""The line of a file, or the number of an entry, and its cells by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """The rows of a file.
+
+    `form` says how they are written. Without `columns`, each row has one cell, called VALUE. Cells
+    are text, except in JSON and Parquet, where they are whatever stands there.
+    """
+
+    path: Path
+    form: str
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+
+    def column(self, names: Sequence[str]) -> str:
+        """The column that is called one of these, whatever its capitals; VALUE in a file without
+        columns. Raises DataError, which lists the columns there are."""
+        if not self.columns or self.columns == (VALUE,):
+            return VALUE
+        there = {name.strip().casefold(): name for name in self.columns}
+        if found := next((there[name] for name in names if name in there), None):
+            return found
+        if VALUE in self.columns:
+            return VALUE
+        listed = ", ".join(map(repr, self.columns))
+        raise DataError(
+            f"{self.path} is {self.form} and has no column {' or '.join(map(repr, names))}; its "
+            f"columns are {listed} (a table begins with a line of their names)"
+        )
+
+
+def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) -> Sheet:
+    """The rows of a file, by what it holds.
+
+    Args:
+        path: the file.
+        known: names that columns may have here, by which a header is told from a row.
+        lines: whether the file may also be a text with one value a line (# begins a comment), or
+            JSON lists of texts, by category if they are in an object.
+
+    Raises:
+        DataError: in one line that says what to do, for a file that cannot be read, or is no table.
+        MissingExtra: for Parquet and Excel without the package that reads them.
+    """
+    data = unpacked(read_bytes(path), path)
+    for begins, what in _OTHERS.items():
+        if data.startswith(begins):
+            raise DataError(f"{path} is {what}, and no table: save the table as CSV or JSON")
+    if data.startswith(_PARQUET):
+        return _parquet(path, data)
+    if data.startswith(_ZIP):
+        return _workbook(path, data)
+    text = decoded(data, path)
+    if text.lstrip()[:1] in ("[", "{", '"') and (found := _json(path, text, known, lines)):
+        return found
+    return _text(path, text, known, lines)
+
+
+def read_table(
+    path: Path, needed: Sequence[str] = ()
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """The columns of a table and its rows, each with the line it ends on, all cells as text; a
+    short row is filled with empty cells. Raises DataError for a missing or repeated column and,
+    while reading, for a row that is too long."""
+    data = unpacked(read_bytes(path), path)
+    if data.startswith((_PARQUET, _ZIP, *_OTHERS)) or data.lstrip()[:1] in (b"[", b"{"):
+        sheet = read_sheet(path, needed)
+        _need(sheet.columns, needed, str(path))
+        return list(sheet.columns), ((line, _as_texts(sheet, row)) for line, row in sheet.rows)
+    text = decoded(data, path)
+    return table(io.StringIO(text, newline=""), str(path), needed, delimiter_of(text, needed))
+
+
+def filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The cells of these columns of a table, row by row with the line, white space made one space.
+    Raises DataError, while reading, for an empty cell or a file without rows."""
+    line = 0
+    for line, row in read_table(path, columns)[1]:
+        cells = tuple(" ".join(row[column].split()) for column in columns)
+        if not all(cells):
+            *most, last = columns
+            raise DataError(f"{path}, line {line}: a {', '.join(most)} or {last} is empty")
+        yield line, cells
+    if not line:
+        raise DataError(f"{path} has a header but no rows")
+
+
+def delimiter_of(text: str, known: Sequence[str] = ()) -> str:
+    """What separates the cells of a table, by its header: that which brings out these columns, else
+    what parts it into the most cells."""
+    first = text.lstrip("\r\n").partition("\n")[0]
+
+    def rank(delimiter: str) -> tuple[int, int]:
+        cells = _cells(first, delimiter)
+        return sum(name in cells for name in known), len(cells)
+
+    return max(_DELIMITERS, key=rank)
+
+
+def _cells(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:
+        return [line]
+
+
+def table(
+    lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
+) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+    """As `read_table`, for lines in memory."""
+    csv.field_size_limit(LONGEST_CELL)
+    reader = csv.reader(lines, delimiter=delimiter)
+    try:
+        header = next(reader, [])
+    except csv.Error as error:
+        raise DataError(f"cannot read {where}: {error}") from error
+    check_header(header, where)
+    _need(header, needed, where)
+    return header, _rows(reader, header, where)
+
+
+def _need(header: Sequence[str], needed: Sequence[str], where: str) -> None:
+    if missing := [name for name in needed if name not in header]:
+        raise DataError(no_such("column", missing[0], header, f" in {where}"))
+
+
+def is_missing(cell: str) -> bool:
+    """Whether a cell of a published table stands for no rating."""
+    return cell.strip().upper() in ("", "NA", "NAN")
+
+
+def check_header(header: Sequence[str], where: str) -> None:
+    """Raise DataError if two columns have the same name: one of them would be lost."""
+    seen: set[str] = set()
+    for name in header:
+        if name and name in seen:
+            raise DataError(f"{where} has the column {name!r} twice")
+        seen.add(name)
+
+
+def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        for cells in reader:
+            if not cells:
+                continue
+            if len(cells) > len(header):
+                raise DataError(
+                    f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
+                    f"{len(header)}"
+                )
+            padded = [*cells, *[""] * (len(header) - len(cells))]
+            yield reader.line_num, dict(zip(header, padded, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{where}, after line {reader.line_num}: {error}") from error
+
+
+# Text
+
+
+def _text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
+    """A table with a header or, where that is allowed, a list with one value a line."""
+    delimiter = delimiter_of(text, known)
+    header = [cell.strip().casefold() for cell in _cells(_first(text), delimiter)]
+    headed = bool(set(header) & set(known))
+    if not lines or headed:
+        columns, rows = table(io.StringIO(text, newline=""), str(path), (), delimiter)
+        form = _DELIMITERS[delimiter] if len(columns) > 1 else "a list with a header"
+        return Sheet(path, form, tuple(columns), list(rows))
+    values = [
+        (number, {VALUE: line.strip()})
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    _check_list(path, [row[VALUE] for _, row in values], known)
+    return Sheet(path, "a list, one a line", (), values)
+
+
+def _first(text: str) -> str:
+    return next((line for line in text.splitlines() if line.strip()), "")
+
+
+def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None:
+    """Raise DataError for a table without a header, and for what another program printed: neither
+    is a list with one value a line."""
+    seen = values[:_SEEN]
+    for delimiter, form in _DELIMITERS.items():
+        widths = {len(_cells(line, delimiter)) for line in seen}
+        numbers = any(_NUMBER.fullmatch(c.strip()) for v in seen for c in _cells(v, delimiter))
+        if len(widths) == 1 and widths != {1} and (delimiter != "," or numbers):
+            listed = ", ".join(repr(cell.strip()) for cell in _cells(seen[0], delimiter))
+            raise DataError(
+                f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
+                f"are {listed} (a table begins with a line of their names)"
+            )
+    columns = [re.split(r"\s{2,}", value) for value in seen]
+    if seen and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
+        raise DataError(
+            f"{path} is a table in columns of a fixed width: save it as CSV, with a first line "
+            f"that names the columns, one of them {' or '.join(known)}"
+        )
+    if printed := next((value for value in seen if value[0] in "[{("), ""):
+        raise DataError(
+            f"{path}: {printed[:60]!r} is no text of one value a line; write the value itself, or "
+            "JSON"
+        )
+
+
+# JSON
+
+
+def _json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | None:
+    """The rows of JSON, as a whole or line by line; None for a text that only begins so."""
+    try:
+        json.loads(text)
+    except RecursionError:
+        raise DataError(f"{path} is nested too deep") from None
+    except json.JSONDecodeError as error:
+        return _json_lines(path, text, known, error)
+    except ValueError:
+        pass  # a number of thousands of digits, of which the next line tells
+    value = json_value(text, str(path))
+    if isinstance(value, str):
+        return None
+    if lists and isinstance(value, list):
+        value = _named(value, known)
+    rows = _objects(value, known)
+    if rows is None and value == []:
+        rows = []
+    if rows is not None:
+        return _of_objects(path, "JSON", rows)
+    if not lists:
+        raise DataError(f"{path} is JSON, but no list of objects, one for each row")
+    found = list(_listed(path, value, ""))
+    columns = (VALUE, "category") if isinstance(value, dict) else (VALUE,)
+    return Sheet(path, "JSON", columns, list(enumerate(found, 1)))
+
+
+def _json_lines(
+    path: Path, text: str, known: Sequence[str], error: json.JSONDecodeError
+) -> Sheet | None:
+    """The rows of JSON lines; None for a text whose first line is no JSON and need not be any."""
+    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
+    first = lines[0][1].strip()
+    try:
+        if str(json.loads(first)).casefold() in known:
+            return None  # the header of a table with one column, in quotation marks
+    except ValueError:
+        if first == "[" or first.startswith(('["', "[{", "{")):
+            raise DataError(f"{path} is not JSON: {error}") from error
+        return None
+    values = [json_value(line, f"{path}, line {n}") for n, line in lines]
+    values = _named(values, known) if known else values
+    rows = list(zip((n for n, _ in lines), values, strict=True))
+    if wrong := next((n for n, row in rows if not isinstance(row, dict)), None):
+        raise DataError(f"{path}, line {wrong} is not a JSON object")
+    return _of_objects(path, "JSON lines", rows)
+
+
+def _named(values: list[Any], known: Sequence[str]) -> list[Any]:
+    """The values of a list in which texts stand beside objects: a text is the column that the
+    objects name first of the known ones."""
+    objects = [value for value in values if isinstance(value, dict)]
+    if not objects or len(objects) == len(values):
+        return values
+    column = next((name for name in known if name in objects[0]), known[0])
+    return [{column: value} if isinstance(value, str) else value for value in values]
+
+
+def _objects(value: Any, known: Sequence[str]) -> list[Row] | None:
+    """The rows of a list of objects, of an object that holds one, or of a frame's columns; an
+    object with a text in one of the known columns is a row itself."""
+    if isinstance(value, dict):
+        if any(isinstance(value.get(name), str | int) for name in known):
+            return [(1, value)]
+        parts = list(value.values())
+        tables = [part for part in parts if _is_table(part)]
+        if len(tables) == 1 and not any(isinstance(p, list) and p is not tables[0] for p in parts):
+            value = tables[0]
+        elif parts and all(isinstance(p, dict) and list(p) == list(parts[0]) for p in parts):
+            if any(isinstance(cell, dict | list) for part in parts for cell in part.values()):
+                return None
+            value = [{name: part[key] for name, part in value.items()} for key in parts[0]]
+    return list(enumerate(value, 1)) if _is_table(value) else None
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+
+
+def _of_objects(path: Path, form: str, rows: Sequence[Row]) -> Sheet:
+    """Rows with the columns of all of them, since not all need to have each."""
+    columns = tuple(dict.fromkeys(str(name) for _, row in rows for name in row))
+    return Sheet(path, form, columns, rows)
+
+
+def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
+    """The texts in nested lists, each with the category that its object names."""
+    if isinstance(value, dict) and depth < _DEPTH:
+        for name, part in value.items():
+            yield from _listed(path, part, f"{category} {name}".strip(), depth + 1)
+        return
+    if not isinstance(value, list):
+        raise DataError(
+            f"{path} must hold lists of texts, or an object of them by category; there is "
+            f"{json.dumps(value)[:60]}"
+        )
+    for number, text in enumerate(value, 1):
+        if not isinstance(text, str):
+            where = f"{category}, entry {number}" if category else f"entry {number}"
+            raise DataError(
+                f"{path}, {where}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; write "
+                "one text for each entry"
+            )
+        yield {VALUE: text, "category": category}
+
+
+# Parquet and Excel
+
+
+def _parquet(path: Path, data: bytes) -> Sheet:
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError as error:
+        raise MissingExtra("pyarrow", extra="parquet") from error
+    rows: list[Any] = []
+    size = 0
+    try:
+        with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
+            for batch in file.iter_batches(batch_size=1024):
+                size += batch.nbytes  # a small file may hold the same text many times
+                if size > LARGEST:
+                    raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
+                rows += batch.to_pylist()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
+    return _of_objects(path, "Parquet", list(enumerate(rows, 1)))
+
+
+def _workbook(path: Path, data: bytes) -> Sheet:
+    """The first sheet of an Excel workbook. Its formulas are not computed."""
+    try:
+        inside = zipfile.ZipFile(io.BytesIO(data)).infolist()
+    except zipfile.BadZipFile as error:
+        raise DataError(f"{path} is a damaged archive") from error
+    if sum(part.file_size for part in inside) > LARGEST:
+        raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
+    if "xl/workbook.xml" not in [part.filename for part in inside]:
+        raise DataError(f"{path} is an archive: unpack it, and hand over the file inside")
+    try:
+        import openpyxl
+    except ModuleNotFoundError as error:
+        raise MissingExtra("openpyxl", extra="excel") from error
+    try:
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
+    except Exception as error:  # a damaged workbook may raise anything
+        raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
+    header = [str(cell if cell is not None else "").strip() for cell in (lines or [[]])[0]]
+    check_header(header, str(path))
+    rows = [
+        (n, dict(zip(header, line, strict=False)))
+        for n, line in enumerate(lines[1:], 2)
+        if any(cell is not None for cell in line)
+    ]
+    return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)
+
+
+def as_text(cell: Any) -> str:
+    """A cell as it would stand in CSV."""
+    if cell is None or (isinstance(cell, float) and cell != cell):
+        return ""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, bool | list | dict):
+        return json.dumps(cell, ensure_ascii=False)
+    return str(cell)
+
+
+def _as_texts(sheet: Sheet, row: Mapping[str, Any]) -> dict[str, str]:
+    return {name: as_text(row.get(name)) for name in sheet.columns}

@@ -1,0 +1,250 @@
+"""Tables that people hand over: what a file holds decides how it is read, at every door."""
+
+import csv
+import gzip
+import io
+import json
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kgbias.associate.sets import read_tests
+from kgbias.cli import main
+from kgbias.crawl.seeds import read_seeds
+from kgbias.errors import DataError, UsageError
+from kgbias.evidence.recorded import read_stereotypes
+from kgbias.ingest.read import read_file
+from kgbias.io.reading import encoded
+from kgbias.io.tables import as_text, read_sheet, read_table
+from kgbias.measure.scorers._scores_file import FileScorer
+from kgbias.probe.benchmarks.stereoset import read_examples
+from kgbias.probe.sets import read_identities, read_statements
+from kgbias.stories.config import read_people
+
+Rows = list[dict[str, str]]
+
+
+def delimited(rows: Rows, delimiter: str) -> bytes:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+def parquet(rows: Rows) -> bytes:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet as pq
+
+    out = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), out)
+    return out.getvalue()
+
+
+def workbook(rows: Rows) -> bytes:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for line in (list(rows[0]), *([row[name] for name in rows[0]] for row in rows)):
+        sheet.append(line)
+    book.save(out := io.BytesIO())
+    return out.getvalue()
+
+
+FORMS: dict[str, Callable[[Rows], bytes]] = {
+    "comma": lambda rows: delimited(rows, ","),
+    "semicolon": lambda rows: delimited(rows, ";"),
+    "tab": lambda rows: delimited(rows, "\t"),
+    "mark": lambda rows: b"\xef\xbb\xbf" + delimited(rows, ","),
+    "utf-16": lambda rows: delimited(rows, "\t").decode().encode("utf-16"),
+    "gzip": lambda rows: gzip.compress(delimited(rows, ",")),
+    "json": lambda rows: json.dumps(rows, indent=1).encode(),
+    "json within": lambda rows: json.dumps({"version": 1, "data": rows}).encode(),
+    "json by column": lambda rows: json.dumps(
+        {name: {str(n): row[name] for n, row in enumerate(rows)} for name in rows[0]}
+    ).encode(),
+    "json lines": lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode(),
+    "json lines, packed": lambda rows: gzip.compress(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    ),
+    "parquet": parquet,
+    "excel": workbook,
+}
+
+word = st.text("abcdefghijklmnopqrstuvwxyzäéñßşжあ北", min_size=2, max_size=9)
+# "null" and "nan" are how tables write that there is no value.
+word = word.filter(lambda text: text not in ("null", "nan"))
+phrase = st.lists(word, min_size=1, max_size=3).map(" ".join)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    data=st.lists(
+        st.fixed_dictionaries({"group": phrase, "attribute": phrase, "category": word}),
+        min_size=2,
+        max_size=6,
+        unique_by=lambda row: row["group"].casefold(),
+    )
+)
+def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
+    form: str, data: Rows, tmp_path: Path
+) -> None:
+    """The suffix says nothing: all files are called the same."""
+    path = tmp_path / "table.data"
+    rows = [
+        {**row, "predicate": "are", "object": row["attribute"], "statement": row["attribute"],
+         "name": row["group"], "score": "0.5", "sentence": f"{row['group']} are"}
+        for row in data
+    ]  # fmt: skip
+    path.write_bytes(FORMS[form](rows))
+    columns, found = read_table(path, ("group", "attribute"))
+    assert [dict(row) for _, row in found] == rows and columns == list(rows[0])
+    assert [{k: as_text(v) for k, v in row.items()} for _, row in read_sheet(path).rows] == rows
+
+    said = [(r["group"], r["attribute"], r["category"]) for r in rows]
+    assert [(s.group, s.attribute, s.category) for s in read_stereotypes(path)] == said
+    people = [(p.name, p.group, p.category) for p in read_people(path)]
+    assert people == [(g, g, c) for g, _, c in said]
+    kept = {(t, c) for c, texts in read_statements(path).items() for t in texts}
+    assert kept == {(t, c) for _, t, c in said}
+    assert len(FileScorer("toxicity", str(path)).score([r["sentence"] for r in rows])) == len(rows)
+    imported = read_file(path).statements
+    assert [(s.triple.group, s.triple.object, s.category) for s in imported] == said
+
+    alone = [{"group": r["group"], "category": r["category"]} for r in rows]
+    path.write_bytes(FORMS[form](alone))
+    groups = {(g, s.category.name) for s in read_seeds(str(path)) for g in s.groups}
+    assert groups == {(g, c) for g, _, c in said}
+    listed = {(g, c) for c, names in read_identities(str(path)).items() for g in names}
+    assert listed == groups
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "latin-1"])
+def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
+    encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("group,category\nKöche,trade\nMänner,gender\n".encode(encoding))
+    byte = "ö".encode(encoding).hex()
+    with pytest.raises(DataError, match=f"line 2: the byte 0x{byte} is not UTF-8.*--encoding"):
+        read_seeds(str(path))
+    with encoded(encoding):
+        assert [s.groups for s in read_seeds(str(path))] == [("Köche",), ("Männer",)]
+        assert read_identities("sofa")  # what ships is UTF-8 all the same
+    with pytest.raises(UsageError, match="no encoding 'klingon'"), encoded("klingon"):
+        pass
+
+
+def test_the_commands_take_an_encoding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = "group;predicate;object;note\nKöche;are;fröhlich;x\n"
+    Path("said.csv").write_bytes(text.encode("cp1252"))
+    monkeypatch.setattr("sys.argv", ["kgbias", "import", "said.csv", "--run", "a"])
+    with pytest.raises(SystemExit):
+        main()
+    assert "--encoding" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", [*sys.argv, "--encoding", "cp1252"])
+    with suppress(SystemExit):
+        main()
+    told = capsys.readouterr()
+    assert "1 statements" in told.out
+    assert "read are group, predicate, object; not read are note" in told.err
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("love bread, butter\nare kind\n# a comment\n\nhate snow\n", 3),
+        ("statement\tcategory\nlove bread\ttrade\nare kind\ttrade\n", 2),
+        ('{"trade": ["love bread", "are kind"]}', 2),
+        ('["love bread", "are kind"]', 2),
+        ("sentence\nlove bread\n", 1),
+        ('"text"\n"love bread, and butter"\n', 1),
+    ],
+)
+def test_statements_as_people_write_them(text: str, found: int, tmp_path: Path) -> None:
+    for name in ("st.txt", "st.csv", "st.json", "st"):
+        (tmp_path / name).write_text(text)
+        assert sum(map(len, read_statements(tmp_path / name).values())) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('{"trade": [["baker", "bakers"], ["nurse", "nurses"]]}', "trade, entry 1: .*is no text"),
+        ("['woman', 'women']\n", "no text of one value a line"),
+        ("[subj] Christian\n", "no text of one value a line"),
+        ("love bread\ttrade\nare kind\ttrade\n", "has no column 'group'.*its columns are 'love"),
+        ("JAMES  3.318  3.318  1\nJOHN  3.271  6.589  2\n", "columns of a fixed width"),
+        ("SMITH,2442977,1\nJOHNSON,1932812,2\n", "comma-separated, and has no column 'group'"),
+        ("<!DOCTYPE html>\n<p>x</p>\n", "is an HTML page"),
+        ("version https://git-lfs.github.com/spec/v1\noid x\n", "pointer of Git LFS"),
+        ("%PDF-1.7\n", "is a PDF"),
+        ('[{"group": "Bakers"}', "is not JSON"),
+    ],
+)
+def test_what_is_no_list_of_groups_is_refused_in_one_line(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "ids.txt").write_text(text)
+    with pytest.raises(DataError, match=why) as caught:
+        read_identities(str(tmp_path / "ids.txt"))
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_two_scores_of_one_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("text,score\nBakers are kind,0.2\nBakers are kind,0.7\n")
+    with pytest.raises(DataError, match=r"two scores of 'bakers are kind', 0.2 and 0.7"):
+        FileScorer("toxicity", str(tmp_path / "s.csv"))
+
+
+def example(n: int) -> dict[str, Any]:
+    texts = {"anti-stereotype": "kind", "stereotype": "loud", "unrelated": "wet"}
+    sentences = [{"gold_label": k, "sentence": f"The baker is {w}."} for k, w in texts.items()]
+    return {"id": str(n), "target": "baker", "bias_type": "profession",
+            "context": "The baker is BLANK.", "sentences": sentences}  # fmt: skip
+
+
+def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> None:
+    rows = [example(1), example(2)]
+    coded = [
+        row | {"sentences": {"gold_label": [0, 1, 2],
+                             "sentence": [s["sentence"] for s in row["sentences"]]}}
+        for row in rows
+    ]  # fmt: skip
+    texts = {
+        "a.json": json.dumps({"version": "1", "data": {"intrasentence": rows}}),
+        "b.json": json.dumps(rows),
+        "c.jsonl": "\n".join(map(json.dumps, rows)),
+        "d.jsonl": "\n".join(map(json.dumps, coded)),
+    }
+    found = []
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+        found.append(read_examples(tmp_path / name))
+        told = read_stereotypes(tmp_path / name)
+        assert [(t.group, t.attribute) for t in told] == [("baker", "loud")]
+    assert found[0] == found[1] == found[2] == found[3]
+    assert found[0][0].sentences[0] == "The baker is loud."
+
+
+def test_a_test_of_sent_bias(tmp_path: Path) -> None:
+    sets = {k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
+            for k in ("targ1", "targ2", "attr1", "attr2")}  # fmt: skip
+    (tmp_path / "weat1.jsonl").write_text(json.dumps(sets, indent=2))
+    (test,) = read_tests(tmp_path / "weat1.jsonl")
+    assert (test.name, test.x.words, test.b.concept) == ("weat1", ("targ11", "targ12"), "ATTR2")
+    (tmp_path / "weat2.jsonl").write_text(json.dumps({"targ1": {}}))
+    with pytest.raises(DataError, match="targ1 has no list of examples"):
+        read_tests(tmp_path / "weat2.jsonl")
