@@ -181,6 +181,11 @@ class Measure:
         return above, below
 
     @property
+    def ends_of_signs(self) -> tuple[float, float] | None:
+        """The least and greatest sign of its labels; None for a measure without classes."""
+        return (min(self.signs.values()), max(self.signs.values())) if self.signs else None
+
+    @property
     def bounds(self) -> tuple[float, float] | None:
         """The range of what figures and tests read, if that is a value and not a class."""
         return None if self.signs else self.range
@@ -509,4 +514,5 @@ def values_of(triples: Iterable[Said], name: str) -> "Sample":
         np.array([measure.read(t.scores[name]) for t in scored], dtype=np.float64),
         np.array([t.count for t in scored], dtype=np.int64),
         bounds=measure.bounds,
+        signs=measure.ends_of_signs,
     )

@@ -167,8 +167,8 @@ def _print_price(price: "StoriesPrice", as_json: bool) -> None:
 def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> None:
     """Say which attributes go with which group in the stories of a run.
 
-    A group's stories are compared with those about the other groups of its category: log-odds with
-    an informative prior (Monroe et al. 2008), Fisher's exact test, corrected within the group. The
+    A group's stories are compared with those about the other groups of its category: the log-odds
+    ratio, Fisher's exact test, corrected within the group. The
     floor is how many such links are found when the groups are dealt anew over the stories.
     """
     with kgbias.open(store_url, progress=True) as study:

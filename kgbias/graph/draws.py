@@ -178,6 +178,7 @@ class Draws:
                 self._design(key),
                 places,
                 bounds,
+                known(measure).ends_of_signs,
             )
             forms, blocks = self._forms(key)
             found[key] = Asked(sample, forms[places], blocks[places])

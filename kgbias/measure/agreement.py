@@ -14,7 +14,13 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import DRAWS, proportion, rank_correlation, ranks
+from kgbias.stats.inference import (
+    Values,
+    clustered_proportion,
+    proportion,
+    rank_correlation,
+    ranks,
+)
 
 _FEWEST_UNITS = 5  # from fewer, a bootstrap over units says nothing
 
@@ -114,52 +120,59 @@ def kappa(
     """The share of labels that two judges have in common, and their kappa, (share - chance) /
     (1 - chance), where chance is what their own label frequencies would give (Cohen 1960).
 
-    The interval of kappa is a percentile bootstrap over statements. It depends on the table of
-    counts alone, so the table is resampled. Kappa is undefined if both give only one and the same
-    label. If statements come in `units` (the templates that they were made from), one for each
-    statement, units are resampled, for both intervals; the interval of the share is Wilson's
-    otherwise."""
+    The interval of kappa is by its variance (Fleiss, Cohen and Everitt 1969, equation 13) in the
+    table with z^2 / 2 statements added on which the judges agree, and as many on which they answer
+    independently, each label as often as both gave it: as Agresti and Coull (1998) do for a share,
+    so that a few statements on which judges agree do not show that they always would. Kappa is
+    undefined if both give only one and the same label. If statements come in `units` (the templates
+    that they were made from), one for each statement, both intervals are those of as many
+    independent statements as vary as much as the units do; below five units there is none."""
     n = len(first)
     if not n:
         return Estimate.missing(), Estimate.missing()
     labels = sorted({*first, *second})
     place = {label: i for i, label in enumerate(labels)}
-    pairs = [place[x] * len(labels) + place[y] for x, y in zip(first, second, strict=True)]
-    cells = len(labels) ** 2
-    counts = np.bincount(pairs, minlength=cells) * 1.0
-    table = counts.reshape(1, len(labels), len(labels))
-    rng = np.random.Generator(np.random.PCG64(0))
+    table = np.zeros((len(labels), len(labels)))
+    for x, y in zip(first, second, strict=True):
+        table[place[x], place[y]] += 1
+    value, agreed = _kappa(table), [float(x == y) for x, y in zip(first, second, strict=True)]
     if units:
-        of = np.unique(units, return_inverse=True)[1]
-        several = int(of.max()) + 1
-        by_unit = np.bincount(of * cells + pairs, minlength=several * cells)
-        often = rng.multinomial(several, np.full(several, 1 / several), size=DRAWS)
-        drawn = (often @ by_unit.reshape(several, cells)).reshape(-1, *table.shape[1:])
-        shares = np.trace(drawn, axis1=1, axis2=2) / drawn.sum(axis=(1, 2))
-        low, high = np.quantile(shares, [0.025, 0.975])
-        same = Estimate(float(np.trace(table[0]) / n), float(low), float(high), n)
-        if several < _FEWEST_UNITS:
-            same = Estimate.missing(n, same.value)
-            return same, Estimate.missing(n, float(_kappa(table)[0]))
+        if len(set(units)) < _FEWEST_UNITS:
+            return Estimate.missing(n, float(np.mean(agreed))), Estimate.missing(n, value)
+        same, independent = clustered_proportion(units, agreed), proportion(sum(agreed), n)
+        table = table * min(1.0, _width(independent) / _width(same)) ** 2
     else:
-        drawn = rng.multinomial(n, counts / n, size=DRAWS).reshape(-1, *table.shape[1:])
-        same = proportion(int(np.trace(table[0])), n)
-    replicates = _kappa(drawn)
-    defined = replicates[~np.isnan(replicates)]
-    value = float(_kappa(table)[0])
-    if len(defined) < DRAWS / 2:
+        same = proportion(sum(agreed), n)
+    if math.isnan(value):
         return same, Estimate.missing(n, value)
-    low, high = np.quantile(defined, [0.025, 0.975])
-    return same, Estimate(value, float(low), float(high), n)
+    return same, Estimate(value, *_interval_of_kappa(table, value), n)
 
 
-def _kappa(tables: np.ndarray) -> np.ndarray:
-    totals = tables.sum(axis=(1, 2))
-    shares = tables / totals[:, None, None]
-    agreed = np.trace(tables, axis1=1, axis2=2) / totals
-    chance = (shares.sum(axis=1) * shares.sum(axis=2)).sum(axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(np.where(chance < 1, (agreed - chance) / (1 - chance), np.nan))
+def _width(estimate: Estimate) -> float:
+    return estimate.high - estimate.low
+
+
+def _kappa(table: Values) -> float:
+    """Cohen's kappa of a table of counts; NaN if both judges give only one and the same label."""
+    shares = table / table.sum()
+    chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
+    return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else math.nan
+
+
+def _interval_of_kappa(table: Values, value: float) -> tuple[float, float]:
+    z = NormalDist().inv_cdf(0.975)
+    margins = (table.sum(axis=0) + table.sum(axis=1)) / 2 + 0.5
+    margins /= margins.sum()
+    more = table + z * z / 2 * (np.outer(margins, margins) + np.diag(margins))
+    shares, found = more / more.sum(), _kappa(more)
+    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
+    chance, own = float(rows @ columns), np.diag(shares)
+    agreeing = own @ (1 - (rows + columns) * (1 - found)) ** 2
+    apart = (shares - np.diag(own)) * (columns[:, None] + rows[None, :]) ** 2
+    variance = agreeing + (1 - found) ** 2 * apart.sum() - (found - chance * (1 - found)) ** 2
+    error = math.sqrt(max(0.0, float(variance)) / float(more.sum())) / (1 - chance)
+    low, high = max(-1.0, found - z * error), min(1.0, found + z * error)
+    return min(low, value), max(high, value)
 
 
 def correlation(rho: float, n: int, level: float = 0.95) -> Estimate:

@@ -53,7 +53,7 @@ from kgbias.pairs.read import (
     word_count,
 )
 from kgbias.stats.estimate import Estimate, finite
-from kgbias.stats.inference import benjamini_hochberg, student_quantile
+from kgbias.stats.inference import benjamini_hochberg, clustered_mean, student_quantile
 from kgbias.stats.units import Units, ratio
 
 LEVEL = 0.05
@@ -70,7 +70,7 @@ class Difference:
 
     Attributes:
         of_first, of_second: the mean over units.
-        difference, low, high: the first's minus the second's, with its 95% bootstrap interval over
+        difference, low, high: the first's minus the second's, with Student's 95% interval over
             units; NaN if all units agree.
         units, left_out: how many wordings of requests, each with one person of either group, were
             compared, and how many could not be (an answer was refused or failed).
@@ -458,7 +458,8 @@ class _Tests:
         )
 
     def _estimate(self, apart: Values) -> Estimate:
-        return _units(apart).estimate(seed=self._seed) if len(apart) else Estimate.missing()
+        """The mean over units, with Student's interval."""
+        return clustered_mean(range(len(apart)), apart.tolist())
 
     def likeness(self, texts: Sequence[str]) -> list[Likeness]:
         """How alike answers are, for each two groups of each category."""

@@ -515,4 +515,8 @@ class ArmData:
     def shares(self, category: str) -> list[GroupShares]:
         """How the statements about each group of a category spread over its topics."""
         model = self.whole.models.get(category)
-        return topic_shares(self.run, self.triples, model) if model and model.topics else []
+        return (
+            topic_shares(self.run, self.triples, model, self.whole.draws)
+            if model and model.topics
+            else []
+        )

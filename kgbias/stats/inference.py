@@ -39,6 +39,7 @@ class Sample:
         places: [k], the place in the design where each value was drawn.
         bounds: the least and greatest value of a measure that is not of classes; None if it is, or
             has no bounds.
+        signs: the least and greatest sign of the labels of a measure of classes; None for others.
     """
 
     values: Values
@@ -46,6 +47,7 @@ class Sample:
     design: Design | None = None
     places: Places | None = None
     bounds: tuple[float, float] | None = None
+    signs: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, values: "Sample | Values") -> "Sample":
@@ -61,14 +63,14 @@ class Sample:
         values = np.concatenate([s.values for s in samples])
         counts = np.concatenate([s.counts for s in samples])
         designs = [s.design for s in samples if s.design is not None]
-        bounds = samples[0].bounds
+        bounds, signs = samples[0].bounds, samples[0].signs
         if len(designs) < len(samples):
-            return cls(values, counts, bounds=bounds)
+            return cls(values, counts, bounds=bounds, signs=signs)
         starts = np.cumsum([0, *(len(d.clusters) for d in designs)])
         places = [
             s.places + n for s, n in zip(samples, starts, strict=False) if s.places is not None
         ]
-        return cls(values, counts, Design.joined(designs), np.concatenate(places), bounds)
+        return cls(values, counts, Design.joined(designs), np.concatenate(places), bounds, signs)
 
     def without(self, part: "Sample") -> "Sample":
         """The sample without one of its parts. Taking out many parts in turn is much faster from a
@@ -76,7 +78,7 @@ class Sample:
         whole = self.collapsed()
         left = whole.counts.copy()
         np.subtract.at(left, np.searchsorted(whole.values, part.values), part.counts)
-        return Sample(whole.values[left > 0], left[left > 0], bounds=self.bounds)
+        return Sample(whole.values[left > 0], left[left > 0], bounds=self.bounds, signs=self.signs)
 
     def collapsed(self) -> "Sample":
         """The same sample with each distinct value once, in order."""
@@ -85,7 +87,7 @@ class Sample:
         values, places = np.unique(self.values, return_inverse=True)
         counts = np.zeros(len(values), dtype=np.int64)
         np.add.at(counts, places, self.counts)
-        return Sample(values, counts, bounds=self.bounds)
+        return Sample(values, counts, bounds=self.bounds, signs=self.signs)
 
     @property
     def n(self) -> int:
@@ -194,6 +196,8 @@ def bootstrap(
     sample = Sample.of(values)
     if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
         return _count(sample, draws, level, seed)
+    if isinstance(statistic, Statistic) and statistic.averages and _one_sided(sample):
+        return _mean_of_labels(sample, statistic, draws, level, seed)
     plain = sample.design is None and not studentised(sample, statistic)
     listed = sample.listed() if plain else None
     if listed is None:
@@ -237,6 +241,49 @@ def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
     variance = max(variance, share * (1 - share) / places)  # never less than of independent places
     low, high = _share_interval(share, variance, clusters, max(1, clusters - strata), level)
     return Estimate(found, low * places, high * places, sample.n)
+
+
+_FEW_OTHERS = 10  # observations without the commonest label; from more, resamples show how many
+
+
+def _one_sided(sample: Sample) -> bool:
+    """Whether nearly all observations have one label of -1, 0 and 1 (or of 0 and 1)."""
+    if not len(sample.values) or not set(sample.values) <= {-1.0, 0.0, 1.0}:
+        return False
+    counts = sample.collapsed().counts
+    return int(counts.sum() - counts.max()) < _FEW_OTHERS
+
+
+def _mean_of_labels(
+    sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
+) -> Estimate:
+    """The mean of labels' signs. Where most have the same label, a sample may show nothing of the
+    others; so z^2 / 2 observations are added at each end of the signs, as Agresti and Coull (1998)
+    do for a share, to as many independent ones as vary as much as the sample does by its design."""
+    n, mean = sample.n, sample.mean
+    least, most = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
+    clusters = n if sample.design is None else len(sample.design.strata)
+    if clusters < 2:
+        return Estimate.missing(n, mean)
+    share = (mean - least) / (most - least)
+    shares = (sample.values - least) / (most - least)
+    spread = float(np.average((shares - share) ** 2, weights=sample.counts))
+    size = float(n)
+    if sample.design is not None and spread:
+        rng = np.random.Generator(np.random.PCG64(seed))
+        variance = resampled(sample, statistic, draws, rng).variance(rng) / (most - least) ** 2
+        size = min(size, spread / variance) if variance else size
+    elif sample.design is not None:
+        size = min(size, float(clusters))
+    z = NormalDist().inv_cdf((1 + level) / 2)
+    added = z * z / 2  # observations, half of them at either end
+    middle = (size * share + added / 2) / (size + added)
+    squares = size * (spread + (share - middle) ** 2)
+    squares += added / 2 * (middle**2 + (1 - middle) ** 2)
+    half = z * math.sqrt(squares) / (size + added)
+    low, high = max(0.0, middle - half), min(1.0, middle + half)
+    low, high = (least + end * (most - least) for end in (min(low, share), max(high, share)))
+    return Estimate(mean, low, high, n)
 
 
 def clustered_proportion(

@@ -1,14 +1,14 @@
-"""Which attributes go with which group? Log-odds with an informative Dirichlet prior (Monroe,
-Colaresi and Quinn 2008, equations 15 to 22), exact tests, and a floor.
+"""Which attributes go with which group? Log-odds ratios, exact tests, and a floor.
 
-A story either has a value of an attribute or not. For a group with y of n stories that have it, the
-other groups of its category with y' of n', and a prior worth `PRIOR` stories that have it as often
-as all stories do, a = PRIOR (y + y') / (n + n'),
+A story either has a value of an attribute or not. For a group with y of n stories that have it, and
+the other groups of its category with y' of n', the log-odds ratio, with half a story added to each
+of the four numbers so that none is 0 (Haldane 1956; Anscombe 1956), is
 
-    log-odds = log (y + a)/(n + PRIOR - y - a) - log (y' + a)/(n' + PRIOR - y' - a),
+    log (y + 1/2)/(n - y + 1/2) - log (y' + 1/2)/(n' - y' + 1/2),
 
-with the variance that is the sum of the inverses of the four terms. Above 0, it is the group's.
-Stories with the same prompt count as one, which has what any of them has.
+with the variance that is the sum of the inverses of the four terms (Gart and Zweifel 1967). Above
+0, it is the group's. A prior would rank as well, but its interval would be about the shrunken value
+and not about the group. Stories with the same prompt count as one, which has what any of them has.
 """
 
 from collections import defaultdict
@@ -25,7 +25,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.stats.inference import benjamini_hochberg
 from kgbias.stories.config import READER
 
-PRIOR = 10.0  # stories
+_ADDED = 0.5  # stories, to each of the four numbers
 FEWEST = 3  # stories with a value, of all groups, for it to be tested
 LEVEL = 0.05
 DEALS = 199  # how often the stories are dealt anew
@@ -229,15 +229,12 @@ def _counted(
 
 
 def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any]:
-    """The log-odds with an informative prior, and their standard error (the module says how)."""
-    prior = PRIOR * (own + others) / (of + of_others)
-    terms = [
-        np.maximum(t, 1e-9)
-        for t in (own + prior, of + PRIOR - own - prior,
-                  others + prior, of_others + PRIOR - others - prior)
-    ]  # fmt: skip
-    first, second, third, fourth = terms
-    return np.log(first / second) - np.log(third / fourth), np.sqrt(sum(1 / t for t in terms))
+    """The log-odds ratio and its standard error (the module says how)."""
+    first, second, third, fourth = (
+        count + _ADDED for count in (own, of - own, others, of_others - others)
+    )
+    error = np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
+    return np.log(first / second) - np.log(third / fourth), error
 
 
 def exact(own: Any, of: Any, everyone: Any, n: int) -> Any:

@@ -559,8 +559,8 @@ class Measured(OfRun):
         deals: int | None = None,
         seed: int = 0,
     ) -> "StoryLinks":
-        """Which attributes go with which groups in the run's stories: log-odds with an informative
-        prior (Monroe et al. 2008), exact tests, and how much is found when the groups are dealt
+        """Which attributes go with which groups in the run's stories: log-odds ratios with
+        intervals, exact tests, and how much is found when the groups are dealt
         anew over the stories.
 
         Args:

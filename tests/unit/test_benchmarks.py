@@ -1,6 +1,7 @@
 """Benchmarks of items: made files in the published formats, figures by hand, scores kept."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Scores
 from kgbias.probe import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_stereoset, read_winogender
+from kgbias.probe.benchmarks.stereoset import _parts
 from kgbias.stats.units import Units, ratio, shared
 
 
@@ -298,3 +300,15 @@ def test_units_by_hand() -> None:
     b = Units(("q", "r", "p"), np.array([[1.0, 5], [1, 6], [1, 7]]), ratio)
     first, second = shared([a, b])
     assert first.names == second.names == ("p", "q") and list(second.columns[:, 1]) == [7, 5]
+
+
+def test_the_space_before_a_blank_belongs_to_its_word() -> None:
+    """As in RoBERTa's and XLM-R's vocabularies; a space alone is another token (bias-bench#5)."""
+
+    class Spaced:
+        def tokens(self, text: str) -> tuple[str, ...]:
+            return tuple(re.findall(r" ?\w+|[^\w\s]| ", text))
+
+    parts = _parts(Spaced(), "He was so ", "an", " odd man.")  # type: ignore[arg-type]
+    assert parts == (("He", " was", " so"), (" an",), (" odd", " man", "."))
+    assert _parts(Spaced(), "", "An", " odd man.")[:2] == ((), ("An",))  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
-from kgbias.stories.links import BOUND, GOES, PRIOR, exact, find_links, log_odds
+from kgbias.stories.links import BOUND, GOES, exact, find_links, log_odds
 from kgbias.study.opening import opened_reader
 from tests.conftest import needs
 
@@ -39,11 +39,10 @@ def stories(having: Mapping[str, Sequence[int]], of: int = 8) -> list[Profile]:
 
 
 def test_log_odds_by_hand() -> None:
-    """6 of 10 stories and 2 of 10: a prior of 10 stories, 4 of which have the value."""
+    """6 of 10 stories and 2 of 10, and half a story more in each of the four numbers."""
     value, error = log_odds(6, 10, 2, 10)
-    assert PRIOR == 10
-    assert value == pytest.approx(math.log((6 + 4) / (20 - 10)) - math.log((2 + 4) / (20 - 6)))
-    assert error == pytest.approx(math.sqrt(1 / 10 + 1 / 10 + 1 / 6 + 1 / 14))
+    assert value == pytest.approx(math.log(6.5 / 4.5) - math.log(2.5 / 8.5))
+    assert error == pytest.approx(math.sqrt(1 / 6.5 + 1 / 4.5 + 1 / 2.5 + 1 / 8.5))
 
 
 def test_the_exact_test_by_hand() -> None:

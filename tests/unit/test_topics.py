@@ -64,8 +64,9 @@ def test_entropy_in_its_forms() -> None:
     a, b = relative_entropies([np.array([50.0, 0]), np.array([0.0, 50])])
     assert a.plug_in == pytest.approx(1) and b.plug_in == pytest.approx(1)
     assert a.published == pytest.approx(-math.log(2))
-    # Each resample of (1, 0) is (1, 0): nothing varies.
-    assert (a.estimate.value, a.estimate.low, a.estimate.high) == pytest.approx((1, 1, 1))
+    # Each resample of (1, 0) is (1, 0); but 50 of 50 do not show that all would be.
+    assert a.estimate.value == pytest.approx(1)
+    assert 0.7 < a.estimate.low < 1 <= a.estimate.high < 1.2
     assert a.estimate.n == 50
 
 

@@ -136,7 +136,7 @@ def entropy_figures(
     figures = []
     for model in models:
         # By id, so that the order of a run's groups changes neither draws nor rounding.
-        shares = sorted(topic_shares(run, triples, model), key=lambda s: s.group.id)
+        shares = sorted(topic_shares(run, triples, model, draws), key=lambda s: s.group.id)
         if len(shares) < 2:
             continue
         reason = unfit(model)

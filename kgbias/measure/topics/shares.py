@@ -11,13 +11,23 @@ is read the other way ("higher indicates more uniqueness"). Both forms are compu
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
 from kgbias.measure.topics.model import FEWEST
-from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, proportion
+from kgbias.stats.inference import (
+    DRAWS,
+    Estimate,
+    Sample,
+    Values,
+    bootstrap,
+    proportion,
+    student_quantile,
+    total,
+)
 
 STABLE = 0.5  # the lowest acceptable mean adjusted Rand index over seeds
 STEADY = 0.6  # the lowest stability (Hennig 2007), and share of pairs kept, of a topic to rely on
@@ -100,11 +110,14 @@ class GroupShares:
         group: the group.
         counts: how many statements are about each topic, in the order of the model's topics; [k].
         outliers: how many are about no topic.
+        drawn: the topic number of each statement, -1 for none, with how they were drawn; None if
+            that is not known.
     """
 
     group: Group
     counts: Values
     outliers: int
+    drawn: Sample | None = None
 
     @property
     def n(self) -> int:
@@ -112,14 +125,27 @@ class GroupShares:
         return int(self.counts.sum())
 
     def share(self, number: int) -> Estimate:
-        """The share of topic `number` among all statements of the group, outliers included, with
-        its Wilson interval; the paper's Figure 3."""
-        return proportion(int(self.counts[number]), self.n + self.outliers)
+        """The share of topic `number` among all statements of the group, outliers included; the
+        paper's Figure 3. Its interval is Wilson's; statements of one prompt tend to share a topic,
+        so it is that of as many independent statements as vary as much."""
+        n, found = self.n + self.outliers, int(self.counts[number])
+        if self.drawn is None:
+            return proportion(found, n)
+        having = replace(self.drawn, values=(self.drawn.values == number).astype(np.float64))
+        counted = bootstrap(having, total)
+        return Estimate(found / n, counted.low / n, min(1.0, counted.high / n), n)
 
 
-def topic_shares(run: Run, triples: Sequence[TripleView], model: TopicModel) -> list[GroupShares]:
-    """The shares of each group in the model's category that has statements."""
+def topic_shares(
+    run: Run,
+    triples: Sequence[TripleView],
+    model: TopicModel,
+    draws: Draws | None = None,
+) -> list[GroupShares]:
+    """The shares of each group in the model's category that has statements; `draws` is how these
+    were drawn."""
     place = {topic.id: topic.number for topic in model.topics}
+    numbers = {a.triple_id: -1 if a.topic_id is None else place[a.topic_id] for a in model.about}
     topic_of = {a.triple_id: a.topic_id for a in model.about}
     found = []
     for group in run.groups:
@@ -136,7 +162,9 @@ def topic_shares(run: Run, triples: Sequence[TripleView], model: TopicModel) -> 
             else:
                 counts[place[topic]] += t.count
         if counts.sum() or outliers:
-            found.append(GroupShares(group, counts, outliers))
+            own = [t for t in triples if t.group_id == group.id]
+            drawn = draws.labelled(own, numbers) if draws and draws.known else None
+            found.append(GroupShares(group, counts, outliers, drawn))
     return found
 
 
@@ -156,19 +184,28 @@ class RelativeEntropy:
     published: float
 
 
-def _if_alike(
-    shares: Values, sizes: Sequence[int], drawn: Values, rng: np.random.Generator
-) -> Values:
-    """The divergence of counts of groups that all have the mean of these shares, [draws, groups]:
-    as many statements of each as, if drawn one by one, vary as much as its resamples `drawn` do."""
-    whole = shares.mean(axis=0)
-    found = np.empty_like(drawn)
+def _redealt(shares: Values, sizes: Sequence[int], rng: np.random.Generator, draws: int) -> Values:
+    """The divergence of groups from their mean, [draws, groups], over samples of these sizes from
+    these shares, [groups, k]."""
+    drawn = np.stack(
+        [rng.multinomial(n, p / p.sum(), draws) / n for n, p in zip(sizes, shares, strict=True)],
+        axis=1,
+    )
+    return divergence(drawn, drawn.mean(axis=1, keepdims=True))
+
+
+def _independent(shares: Values, sizes: Sequence[int], drawn: Values) -> list[int]:
+    """How many statements of each group, drawn one by one, vary as much as its resamples do."""
+    found = []
     for place, size in enumerate(sizes):
         varies = float(drawn[:, place].var(axis=0).sum())
         alone = 1.0 - float(shares[place] @ shares[place])
-        many = size if not varies else min(size, max(1, round(alone / varies)))
-        found[:, place] = rng.multinomial(many, whole / whole.sum(), len(drawn)) / many
-    return divergence(found, found.mean(axis=1, keepdims=True))
+        found.append(size if not varies else min(size, max(2, round(alone / varies))))
+    return found
+
+
+_ADDED = 0.5  # statements, to each topic of each group
+_FEWEST = 5  # statements with a topic; of fewer, their spread is not known
 
 
 def relative_entropies(
@@ -185,13 +222,14 @@ def relative_entropies(
     q is the mean of the groups' shares: every group has the same weight, whatever its size (with
     equal sizes, q is the share among all triples). With n statements over k topics, D of the counts
     is too high by about (k - 1) / (2 n ln 2) bits; a bootstrap from the counts repeats the error,
-    and so measures it. The estimate is 2 D - mean of the replicates, and the interval is the basic
-    one (Davison and Hinkley 1997, section 5.2): 2 D minus the replicates' quantiles. Both are cut
-    at 0. It begins at 0 unless the counts diverge more than 97.5% of counts of groups that are
-    alike would: few statements diverge by chance, and do so more than resamples of them show. All
+    and so measures it. The estimate is 2 D - mean of the replicates. A bootstrap from few counts
+    does not draw what they lack, though, and its spread is too small; so the interval is Student's,
+    by the larger of that spread and the spread of samples from the shares with half a statement
+    added to each topic, about D less the bias of those samples. Both are cut at 0. It begins at 0
+    unless the counts diverge more than 97.5% of counts of groups that are alike would. All
     groups are resampled, so q varies too; the topics are held fixed. Statements of one
     prompt tend to share a topic: they are drawn together (`kgbias.stats.designs`). A group without
-    counts has NaN and n = 0 and takes no part in q. The interval is NaN below two statements.
+    counts has NaN and n = 0 and takes no part in q. The interval is NaN below five statements.
     """
     nan = float("nan")
     filled = [n for n, c in enumerate(counts) if c.sum() > 0]
@@ -210,16 +248,26 @@ def relative_entropies(
         axis=1,
     )
     replicates = divergence(drawn, drawn.mean(axis=1, keepdims=True))
-    tail = (1 - level) / 2
-    alike = np.quantile(_if_alike(shares, sizes, drawn, rng), 1 - tail, axis=0)
+    many, whole = _independent(shares, sizes, drawn), shares.mean(axis=0)
+    alike = np.quantile(
+        _redealt(np.broadcast_to(whole, shares.shape), many, rng, draws), (1 + level) / 2, axis=0
+    )
+    smooth = shares * np.array(many)[:, None] + _ADDED
+    smooth /= smooth.sum(axis=1, keepdims=True)
+    others = _redealt(smooth, many, rng, draws)
+    bias = others.mean(axis=0) - divergence(smooth, smooth.mean(axis=0))
+    spread = np.maximum(replicates.std(axis=0), others.std(axis=0))
     for place, n in enumerate(filled):
         d, own = float(values[place]), replicates[:, place]
         value = max(0.0, 2 * d - float(own.mean()))
         low = high = nan
-        if sizes[place] > 1:
-            top, bottom = (float(x) for x in np.quantile(own, [1 - tail, tail]))
+        if sizes[place] >= _FEWEST:
+            half = student_quantile((1 + level) / 2, max(_FEWEST, many[place]) - 1) * float(
+                spread[place]
+            )
+            middle = d - float(bias[place])
             # A value cut at 0 must not fall outside its interval.
-            low, high = min(max(0.0, 2 * d - top), value), max(2 * d - bottom, value)
+            low, high = min(max(0.0, middle - half), value), max(middle + half, value)
             if d <= alike[place]:
                 low = 0.0
         estimate = Estimate(value, low, high, sizes[place])

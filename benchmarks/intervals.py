@@ -1,0 +1,223 @@
+"""How often 95% intervals hold what was planted, by kind of figure: the table of
+docs/methods/statistics.md.
+
+    python benchmarks/intervals.py [SAMPLES] [--seed N]
+
+Each kind is drawn as often as SAMPLES says (default 1,000), from small and lopsided samples, where
+intervals fail first. The figure is computed by the function that computes it in reports.
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from kgbias.evidence.known import _share
+from kgbias.graph.types import Group
+from kgbias.measure.agreement import kappa
+from kgbias.measure.topics.shares import GroupShares, divergence, relative_entropies
+from kgbias.probe.benchmarks.stereoset import Example, _figures
+from kgbias.stats.designs import Design
+from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, proportion, total
+from kgbias.stories.links import log_odds
+
+Rng = np.random.Generator
+Once = Callable[[Rng], tuple[Estimate, float]]
+SIGNS = (-1.0, 1.0)
+
+
+class Kind(NamedTuple):
+    """A kind of figure, what samples it is of, and one sample: its estimate and the truth."""
+
+    figure: str
+    of: str
+    once: Once
+
+
+def clusters(rng: Rng, p: float, rho: float, number: int, size: int) -> np.ndarray:
+    """What each of `size` statements of `number` prompts is, alike within a prompt by rho."""
+    if not rho:
+        return rng.random((number, size)) < p
+    each = rng.beta(p * (1 - rho) / rho, (1 - p) * (1 - rho) / rho, number)
+    return np.asarray(rng.random((number, size)) < each[:, None])
+
+
+def prompted(values: np.ndarray, number: int, size: int) -> Sample:
+    """Values of prompts, each a cluster."""
+    n = number * size
+    design = Design(np.repeat(np.arange(number), size), np.zeros(number, dtype=np.int64))
+    return Sample(values.ravel().astype(np.float64), np.ones(n, dtype=np.int64), design,
+                  np.arange(n))  # fmt: skip
+
+
+def counts() -> Iterator[Kind]:
+    for number, size in ((60, 1), (30, 2)):
+        for p, rho in ((0.01, 0.0), (0.02, 0.2), (0.1, 0.2), (0.3, 0.2)):
+
+            def once(
+                rng: Rng, n: int = number, s: int = size, p: float = p, rho: float = rho
+            ) -> tuple[Estimate, float]:
+                held = clusters(rng, p, rho, n, s)
+                return bootstrap(prompted(held, n, s), total, draws=300), n * s * p
+
+            yield Kind("count of a label", f"{number} prompts of {size}, {p:.0%}", once)
+
+
+def regards() -> Iterator[Kind]:
+    for p in ((0.9, 0.05, 0.05), (0.95, 0.04, 0.01), (0.6, 0.2, 0.2)):
+        for n in (5, 10, 20, 40):
+
+            def once(rng: Rng, n: int = n, p: tuple[float, ...] = p) -> tuple[Estimate, float]:
+                values = rng.choice([1.0, 0.0, -1.0], n, p=p)
+                sample = Sample(values, np.ones(n, dtype=np.int64), signs=SIGNS)
+                return bootstrap(sample, mean, draws=300), p[0] - p[2]
+
+            yield Kind("mean regard", f"{n} statements, {p[0]:.0%} positive", once)
+
+
+def topics() -> Iterator[Kind]:
+    group = Group("g", "c")
+    for number, size in ((30, 2), (20, 4)):
+        for p, rho in ((0.1, 0.3), (0.3, 0.3), (0.3, 0.5)):
+
+            def once(
+                rng: Rng, n: int = number, s: int = size, p: float = p, rho: float = rho
+            ) -> tuple[Estimate, float]:
+                held = clusters(rng, p, rho, n, s)
+                drawn = prompted(np.where(held, 0.0, 1.0), n, s)
+                k = float(held.sum())
+                shares = GroupShares(group, np.array([k, n * s - k]), 0, drawn)
+                return shares.share(0), p
+
+            yield Kind("topic share", f"{number} prompts of {size}, {p:.0%}, alike {rho}", once)
+
+
+def entropies() -> Iterator[Kind]:
+    for n in (5, 10, 20, 60):
+        for k in (3, 10):
+            for unlike in (0.0, 0.5):
+
+                def once(
+                    rng: Rng, n: int = n, k: int = k, unlike: float = unlike
+                ) -> tuple[Estimate, float]:
+                    even = np.full(k, 1 / k)
+                    odd = (1 - unlike) * even
+                    odd[0] += unlike
+                    planted = np.array([odd] + [even] * 5)
+                    truth = float(divergence(planted, planted.mean(axis=0))[0])
+                    drawn = [rng.multinomial(n, p).astype(float) for p in planted]
+                    return relative_entropies(drawn, draws=300)[0].estimate, truth
+
+                alike = "unlike" if unlike else "alike"
+                yield Kind("relative entropy", f"{n} statements, {k} topics, {alike}", once)
+
+
+def links() -> Iterator[Kind]:
+    for n, others in ((20, 20), (40, 440), (100, 100)):
+        for p, q in ((0.3, 0.3), (0.3, 0.1), (0.6, 0.05), (0.2, 0.01)):
+
+            def once(
+                rng: Rng, n: int = n, m: int = others, p: float = p, q: float = q
+            ) -> tuple[Estimate, float]:
+                value, error = log_odds(rng.binomial(n, p), n, rng.binomial(m, q), m)
+                truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
+                z = 1.959964
+                return Estimate(value, value - z * error, value + z * error, n), truth
+
+            yield Kind("log-odds of stories", f"{n} at {p}, {others} at {q}", once)
+
+
+def kappas() -> Iterator[Kind]:
+    for p in ((0.5, 0.5), (0.9, 0.1), (0.6, 0.3, 0.1)):
+        for true in (0.0, 0.4, 0.9):
+            for n in (5, 20, 50):
+
+                def once(
+                    rng: Rng, n: int = n, p: tuple[float, ...] = p, true: float = true
+                ) -> tuple[Estimate, float]:
+                    table = true * np.diag(p) + (1 - true) * np.outer(p, p)
+                    cells = rng.choice(table.size, n, p=table.ravel())
+                    first, second = np.divmod(cells, len(p))
+                    return kappa(first.astype(str), second.astype(str))[1], true
+
+                shares = ", ".join(f"{share:.0%}" for share in p)
+                yield Kind("kappa", f"{n} statements, labels {shares}, true {true}", once)
+
+
+def icats() -> Iterator[Kind]:
+    for terms in (3, 10, 30):
+        for ss in (0.5, 0.6):
+
+            def once(rng: Rng, terms: int = terms, ss: float = ss) -> tuple[Estimate, float]:
+                lms, per = 0.85, 26
+                scores, examples = [], []
+                spread = ss * (1 - ss) / 0.01 - 1
+                for term in range(terms):
+                    own = rng.beta(ss * spread, (1 - ss) * spread)
+                    for _ in range(per):
+                        pair = (2.0, 1.0) if rng.random() < own else (1.0, 2.0)
+                        better = int((rng.random(2) < lms).sum())
+                        scores.append((*pair, (3.0, 1.5, 0.5)[better]))
+                        examples.append(Example("", "intrasentence", f"t{term}", "d", "BLANK",
+                                                ("a", "b", "c")))  # fmt: skip
+                found = {
+                    m.figure: m.estimate for m in _figures("all", examples, np.array(scores), 0)
+                }
+                return found["ICAT"], 100 * lms * min(ss, 1 - ss) / 0.5
+
+            yield Kind("ICAT", f"{terms} terms of 26, SS {ss:.0%}", once)
+
+
+def knowns() -> Iterator[Kind]:
+    for groups in (4, 8, 15):
+        for p in (0.1, 0.4):
+
+            def once(rng: Rng, groups: int = groups, p: float = p) -> tuple[Estimate, float]:
+                of: list[str] = []
+                values: list[float] = []
+                for g in range(groups):
+                    own = rng.beta(p * 4, (1 - p) * 4)
+                    size = int(rng.integers(3, 20))
+                    of += [f"g{g}"] * size
+                    values += (rng.random(size) < own).astype(float).tolist()
+                return _share(of, values), p
+
+            yield Kind("known share", f"{groups} groups of 3 to 19, {p:.0%}", once)
+
+
+def pairs() -> Iterator[Kind]:
+    for units in (3, 6, 12, 24):
+
+        def once(rng: Rng, units: int = units) -> tuple[Estimate, float]:
+            apart = rng.gamma(4.0, 1.0, units) - rng.gamma(4.0, 1.0, units)
+            return clustered_mean(range(units), (apart + 1.0).tolist()), 1.0
+
+        yield Kind("difference of pairs", f"{units} units", once)
+
+
+KINDS = (counts, regards, topics, entropies, links, kappas, icats, knowns, pairs)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("samples", nargs="?", type=int, default=1_000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    print("| figure | samples | held | printed |\n|---|---|---|---|")
+    for number, kinds in enumerate(KINDS):
+        for place, kind in enumerate(kinds()):
+            rng = np.random.default_rng([arguments.seed, number, place])
+            found = [kind.once(rng) for _ in range(arguments.samples)]
+            there = [(e, truth) for e, truth in found if e.has_interval]
+            held = sum(e.low - 1e-9 <= truth <= e.high + 1e-9 for e, truth in there)
+            share = proportion(held, len(there))
+            printed = len(there) / len(found)
+            print(f"| {kind.figure} | {kind.of} | {share.value:.3f} ({share.interval('.3f')}) | "
+                  f"{printed:.0%} |", flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
