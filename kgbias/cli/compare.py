@@ -1,7 +1,7 @@
 """`kgbias compare`: groups and arms of one run, or runs with each other."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken
 from kgbias.measures import known
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
@@ -132,8 +132,9 @@ def compare(
             if (not measure or c.measure in asked["measures"])
             and (about is None or c.category in about)
         ]
+        refused = [] if groups or run.stored.record.kind != "crawl" else run.refusals().records()
         warn_unfinished(run)
-    show_tests(run.name, tests, arms, variance, as_json)
+    show_tests(run.name, tests, arms, variance, as_json, refused)
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
@@ -149,6 +150,7 @@ def show_tests(
     arms: "Sequence[GroupTest]",
     variance: "Sequence[Components]",
     as_json: bool,
+    refused: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     from kgbias.compare.families import RULE
 
@@ -158,7 +160,8 @@ def show_tests(
             "arms": [group_test_record(t) for t in arms],
         }
         table = [finite(c.as_dict()) for c in variance]
-        return show.data({"run": run} | both | {"variance": table})
+        declined = [finite(dict(row)) for row in refused]
+        return show.data({"run": run} | both | {"variance": table, "refusals": declined})
     if not groups and not arms:
         show.say(
             f"run {run} has nothing to test: that needs two groups of a category, or two "
@@ -173,6 +176,34 @@ def show_tests(
     if arms and any(t.corrected.has_interval for t in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
+    _print_refusals(refused)
+
+
+def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print how often each group's prompts were refused, if any were."""
+    if not any(row["refused"] for row in rows):
+        return
+    show.say(
+        "",
+        "refused prompts, by their first attempt (intervals over prompts; p by dealing whole "
+        "prompts anew, corrected by Holm)",
+    )
+    show.table(
+        ("group", ">prompts", ">refused", ">95% interval", ">less the others'", ">95% interval",
+         ">p adj."),
+        (
+            (
+                row["group"],
+                row["prompts"],
+                show.figure(row["refused"], ".0%"),
+                Estimate(row["refused"], row["low"], row["high"], 0).interval(".0%"),
+                show.figure(row["difference"], "+.0%"),
+                Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
+                show.figure(row["q"], ".2g"),
+            )
+            for row in rows
+        ),
+    )  # fmt: skip
 
 
 def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
@@ -373,6 +404,9 @@ def _print_comparison(c: "Comparison") -> None:
     from kgbias.compare.runs import FEWEST
 
     a, b, o = c.first.name, c.second.name, c.overlap
+    if c.asked_apart:
+        show.say(f"{a} and {b} were not asked alike, and their figures differ by that too:")
+        show.say(*(f"  {line}" for line in c.asked_apart))
     show.say(f"{a} and {b}: {c.shared_groups} groups in common")
     show.say(
         f"distinct statements: {o.first} and {o.second}, both say {o.both} (Jaccard "

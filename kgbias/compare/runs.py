@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from kgbias.compare.asking import asked_apart
 from kgbias.compare.families import tested
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Counted, Selection, by_group, one_arm, select
@@ -54,13 +55,15 @@ class Agreement:
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two runs compared: what each says, and whether they rank the groups alike. How the groups
-    differ between runs is tested by `kgbias.compare.models.contrasts`."""
+    differ between runs is tested by `kgbias.compare.models.contrasts`. `asked_apart` says in what
+    they were not asked alike (`kgbias.compare.asking`)."""
 
     first: Run
     second: Run
     shared_groups: int
     overlap: Overlap
     agreement: tuple[Agreement, ...]
+    asked_apart: tuple[str, ...] = ()
 
 
 def compare_runs(
@@ -83,7 +86,10 @@ def compare_runs(
         raise UsageError("name each run once")
     sides = {run.id: _Side.of(run, selection or Selection(), progress) for run in runs}
     return [
-        _compare(sides[a.id], sides[b.id], examples, groups, measures)
+        replace(
+            _compare(sides[a.id], sides[b.id], examples, groups, measures),
+            asked_apart=tuple(asked_apart([a, b])),
+        )
         for a, b in combinations(runs, 2)
     ]
 

@@ -12,6 +12,7 @@ would be made without repeating, so that any crawl can be repeated later and is 
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from time import monotonic
 
@@ -107,6 +108,7 @@ def few_well_formed(
     )
 
 
+MAX_IN_VAIN = 20  # refused prompts that are asked again and refused again; then no more are
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
 
@@ -237,6 +239,7 @@ def crawl(
     result.groups = list(board.values())
     widths = Widths(config.until_width, gauge) if config.until_width and gauge else None
     plans: list[Plan] = []
+    declined = until_here = Declined()
     try:
         for iteration in range(config.rounds + 1):
             plans = _plans(config, pools, board, widths, iteration)
@@ -244,7 +247,8 @@ def crawl(
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            generations = _settle(config, run, plans, asker.ask, progress, judge)
+            until_here = copy(declined)
+            generations = _settle(config, run, plans, asker.ask, progress, judge, declined)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record(store, run, config, iteration, generations)
@@ -262,6 +266,11 @@ def crawl(
             if widths and plans:
                 widths.add(generations)
                 progress.note(widths.described(config.groups))
+            if declined.always and not until_here.always:
+                progress.note(
+                    f"{MAX_IN_VAIN} refused prompts were asked again and refused again: refused "
+                    "prompts are not asked again from now on"
+                )
             if not iteration and (line := _advice(config, generations)):
                 progress.note(line)
             asked_to_sample = config.temperature > 0 and not config.truncation.greedy
@@ -273,7 +282,8 @@ def crawl(
             plans = []  # all of them are counted
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "interrupted")
-        cut = _settle(config, run, plans, asker.recall, Silent(), judge)  # the round it stopped in
+        # The round it stopped in.
+        cut = _settle(config, run, plans, asker.recall, Silent(), judge, until_here)
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     except KgbiasError:
@@ -365,6 +375,24 @@ def _plans(
     )
 
 
+class Declined:
+    """Whether asking a refused prompt again is of use with this model."""
+
+    def __init__(self) -> None:
+        self._asked_again = self._answered = 0
+
+    def count(self, before: Generation | None, generation: Generation) -> None:
+        """Count the answer to a prompt that was refused before."""
+        if before is not None and before.outcome == "refused" and generation.outcome != "failed":
+            self._asked_again += 1
+            self._answered += generation.outcome != "refused"
+
+    @property
+    def always(self) -> bool:
+        """Whether as many as tell were asked again, and each was refused again."""
+        return self._asked_again >= MAX_IN_VAIN and not self._answered
+
+
 def _settle(
     config: CrawlConfig,
     run: Run,
@@ -372,6 +400,7 @@ def _settle(
     ask: Callable[[Sequence[Request]], list[Answer]],
     progress: Progress,
     judge: Judge | None,
+    declined: Declined,
 ) -> list[list[Generation]]:
     """The attempts at each place, in the order of the plans; the last attempt counts."""
     attempts: list[list[Generation]] = [[] for _ in plans]
@@ -388,11 +417,17 @@ def _settle(
             read = judged(read, judge, config.min_acceptability)
         rejected = []
         for (place, plan), generation in zip(pending, read, strict=True):
+            before = attempts[place][-1] if attempts[place] else None
             attempts[place].append(generation)
+            declined.count(before, generation)
             if generation.outcome in REJECTED:
                 progress.advance(0, **{generation.outcome: 1})
                 rejected.append((place, plan))
-        pending = rejected
+        pending = [
+            (place, plan)
+            for place, plan in rejected
+            if attempts[place][-1].outcome != "refused" or not declined.always
+        ]
         if not pending:
             break
         if attempt + 1 < config.max_attempts:

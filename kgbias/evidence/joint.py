@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from kgbias.compare.refusals import refused_prompts, share_of
 from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.association import NAMES, associations, spread
 from kgbias.evidence.names import FEWEST
 from kgbias.evidence.tables import GroupTable, Key, group_tables
 from kgbias.evidence.told import Told
-from kgbias.graph.profiles import READING
 from kgbias.graph.recorded import Recorded, recorded
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
@@ -627,21 +627,11 @@ def _own(run: Run, found: Sequence[T]) -> T | None:
 
 
 def _refused(parts: Parts) -> Mapping[str, Estimate]:
-    """The share of refused prompts about each group, in the arms that count, with its Wilson
-    interval over prompts. Only first attempts count: a prompt that was refused is asked again, and
-    a model that declines it will do so again. Of a prompt with several answers, the share of those
-    that were refused counts."""
-    prompts: dict[str, dict[tuple[str, str], list[bool]]] = defaultdict(lambda: defaultdict(list))
-    for g in parts.generations:
-        asked = g.arm in parts.counted.arms and g.strategy != READING and g.outcome != "failed"
-        if asked and not g.attempt:
-            place = g.prompt or g.path  # an import may not say
-            prompts[g.group_id][g.arm, place].append(g.outcome == "refused")
-    found = {}
-    for group in parts.run.groups:
-        shares = [sum(own) / len(own) for own in prompts[group.id].values()]
-        found[group.id] = proportion(sum(shares), len(shares))
-    return found
+    """The share of refused prompts about each group, in the arms that count."""
+    shares: dict[str, list[float]] = defaultdict(list)
+    for prompt in refused_prompts(parts.generations, parts.counted.arms):
+        shares[prompt.group].append(prompt.share)
+    return {group.id: share_of(shares[group.id]) for group in parts.run.groups}
 
 
 def _shares(counted: Counted) -> Mapping[tuple[str, str], Estimate]:

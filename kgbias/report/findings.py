@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_together
+from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
 from kgbias.compare.said_more import ContentTest, SaidMore
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.io import pages
@@ -463,8 +464,51 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
     return Kind(float(min(together)), findings, none, looked_at="associations in its vectors")
 
 
+def _declined(data: RunData, explorer: str) -> Kind | None:
+    """About whom the model declines to answer more often."""
+    tests = [t for t in data.refusals if t.told and not math.isnan(t.p)]
+    if not tests:
+        return None
+    together = holm([t.p for t in tests])
+    findings = [
+        _declines(one, test, float(p))
+        for test, p in zip(tests, together, strict=True)
+        for one in test.groups
+        if p <= LEVEL and one.q <= LEVEL
+    ]
+    shares = "; ".join(
+        f"of {t.category} it declined {100 * t.share.value:.0f}% of {t.share.n:,} prompts"
+        for t in tests
+    )
+    return Kind(
+        float(min(together)), findings, "about whom it declines more often to answer",
+        looked_at=f"about whom it declines to answer ({shares})",
+    )  # fmt: skip
+
+
+def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
+    more = "more" if one.difference.value > 0 else "less"
+    said = Markup(
+        "About <b>{}</b> it declines {} often to answer than about other {}: {}% of prompts {}, {} "
+        "percentage points {} {}."
+    ).format(
+        one.group, more, test.category, figure(100 * one.share.value, ".0f"),
+        interval(one.share, 100, ".0f"), figure(abs(100 * one.difference.value), ".0f"), more,
+        interval(upwards(one.difference), 100, ".0f"),
+    )  # fmt: skip
+    tested = (
+        f"By dealing whole prompts anew, by their first attempts: {in_words(one.q)}, corrected "
+        f"(Holm) for {len(test.groups)} groups. Whether any group of {test.category} differs: "
+        f"{in_words(p)}."
+    )
+    return Finding(
+        "About whom it declines", said, tested, f"{one.share.n:,} prompts about {one.group}.",
+        (), max(p, one.q), size(one.difference), test.category,
+    )  # fmt: skip
+
+
 _KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
-    _believed, _content, _differences, _arms, _embedded,
+    _believed, _content, _differences, _declined, _arms, _embedded,
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from kgbias.compare import GroupTest, Omnibus, arm_tests, omnibus
 from kgbias.compare.families import by_labels, tested
+from kgbias.compare.refusals import CategoryRefusals, refusals
 from kgbias.compare.said_more import ContentTest, content_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
@@ -99,6 +100,14 @@ class RunData:
     def summary(self) -> RunSummary:
         """The run's counts."""
         return self._stored.store.summary(self.run.id)
+
+    @cached_property
+    def refusals(self) -> list[CategoryRefusals]:
+        """About whom the model declined to answer, by category; of crawls, where each answer is
+        about a group."""
+        if self.run.kind != "crawl" or not self.summary.refused:
+            return []
+        return refusals(self.run.groups, self.generations, None)
 
     @cached_property
     def vectors(self) -> StatementVectors:

@@ -596,6 +596,7 @@ def render(data: SeveralData, explorer: str = "") -> str:
         categories=list(data.categories),
         sides=data.sides,
         told=told(several_findings(data, explorer)),
+        apart=data.asked_apart,
         picture=_opening(found),
         sections=sections,
         warning=CONTENT_WARNING,

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.compare.asking import asked_apart
 from kgbias.compare.families import tested
 from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
@@ -69,6 +70,11 @@ class SeveralData:
             if counted.note:
                 self.progress.note(f"{run.name}: {counted.note}")
             self.sides.append(data.arms[0])
+
+    @cached_property
+    def asked_apart(self) -> list[str]:
+        """In what the runs were not asked alike."""
+        return asked_apart(self._stored)
 
     @property
     def names(self) -> list[str]:

@@ -603,6 +603,7 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
     return {
         "first": c.first.name,
         "second": c.second.name,
+        "asked_apart": list(c.asked_apart),
         "shared_groups": c.shared_groups,
         "statements": {
             "first": c.overlap.first,

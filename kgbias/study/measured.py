@@ -30,6 +30,7 @@ from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
+    from kgbias.compare.refusals import GroupRefusals
     from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
@@ -49,6 +50,10 @@ _WORDS = ("measure", "method", "cell", "statements", "word", "n", "effect", "tot
 _PLANNED = (
     "measure", "figure", "group", "arm", "value", "low", "high", "width", "labels", "by_own", "raw",
     "raw_low", "raw_high", "basis",
+)  # fmt: skip
+REFUSED = (
+    "category", "group", "refused", "low", "high", "prompts", "difference", "difference_low",
+    "difference_high", "p", "q",
 )  # fmt: skip
 _AGREED = (
     "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
@@ -343,6 +348,37 @@ class Measured(OfRun):
                 draws=Draws.of(self.stored, counted),
             )
         )
+
+    def refusals(self) -> Rows["GroupRefusals"]:
+        """How often the model declined to answer about each group: the share of its prompts whose
+        first answer was a refusal, with its interval over prompts, and whether that differs from
+        the other groups of its category, by dealing whole prompts anew
+        (`kgbias.compare.refusals`).
+
+        Frame columns: category, group, refused (the share), low, high, prompts, difference,
+        difference_low, difference_high, p, q.
+        """
+        from kgbias.compare.refusals import refusals
+
+        found = refusals(self._record.groups, self.stored.generations())
+        category = {g.name: g.category for g in self._record.groups}
+
+        def record(one: "GroupRefusals") -> dict[str, Any]:
+            return {
+                "category": category[one.group],
+                "group": one.group,
+                "refused": one.share.value,
+                "low": one.share.low,
+                "high": one.share.high,
+                "prompts": one.share.n,
+                "difference": one.difference.value,
+                "difference_low": one.difference.low,
+                "difference_high": one.difference.high,
+                "p": one.p,
+                "q": one.q,
+            }
+
+        return Rows([g for c in found for g in c.groups], record, REFUSED)
 
     def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the

@@ -1,0 +1,95 @@
+"""In what runs differ that were asked in different ways: figures of a model that answers in a chat
+and declines half of its prompts, and of one that continues text, are not about the same thing."""
+
+import json
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from kgbias.compare.refusals import refused_prompts, share_of
+from kgbias.graph.store import StoredRun
+
+MAX_READ = 200  # answers by which is told whether a model thought before them
+_TRUNCATION = ("top_p", "min_p", "top_k")
+_NAMED = {
+    "kind": "made by",
+    "form": "form",
+    "prompts": "prompts",
+    "language": "language",
+    "temperature": "temperature",
+    "truncation": "truncation",
+    "dtype": "weights",
+    "thinks": "thoughts before answers",
+    "refused": "refused prompts",
+}
+
+
+def how_asked(run: StoredRun) -> dict[str, str]:
+    """How a run was asked, in words by what: `kind`, `form`, `prompts` (the pack), `language`,
+    `temperature`, `truncation`, `dtype`, `thinks` and `refused`. What is not known of it (of an
+    import, nearly all) is left out."""
+    config, settings = run.config, dict(run.record.settings)
+    pack = config.get("pack") or {}
+    found = {"kind": run.record.kind}
+    if "form" in config:
+        found["form"] = str(config["form"])
+        found["prompts"] = f"{pack['name']} {pack['version']}" if pack else "as published"
+        found["language"] = str(pack.get("language", "en"))
+        found["temperature"] = f"{config.get('temperature', 1):g}"
+        cut = [f"{name} {config[name]:g}" for name in _TRUNCATION if config.get(name)]
+        found["truncation"] = ", ".join(cut) or "none"
+        found["thinks"] = _thinks(run)
+        found["refused"] = _refused(run)
+    if "dtype" in settings:
+        found["dtype"] = settings["dtype"]
+    return found
+
+
+def asked_apart(runs: Sequence[StoredRun]) -> list[str]:
+    """In what runs differ, a line each: how they were asked, and about whom."""
+    asked = [how_asked(run) for run in runs]
+    found = []
+    for name, words in _NAMED.items():
+        values = [own.get(name, "not known") for own in asked]
+        if len(set(values)) > 1 and not _alike(name, values):
+            listed = ", ".join(f"{r.name} {v}" for r, v in zip(runs, values, strict=True))
+            found.append(f"{words}: {listed}")
+    groups = [{g.name for g in run.groups} for run in runs]
+    shared = set.intersection(*groups)
+    if any(own != shared for own in groups):
+        more = ", ".join(
+            f"{len(own - shared)} more in {run.name}"
+            for run, own in zip(runs, groups, strict=True)
+            if own - shared
+        )
+        found.append(f"groups: {len(shared)} in all of them, {more}")
+    return found
+
+
+def _alike(name: str, values: Sequence[str]) -> bool:
+    """Whether values differ in words alone: no refusals worth the name in any of the runs."""
+    return name == "refused" and all(v == "not known" or v.startswith(("0%", "1%")) for v in values)
+
+
+def _refused(run: StoredRun) -> str:
+    prompts = refused_prompts(run.generations())
+    if not prompts:
+        return "not known"
+    share = share_of([p.share for p in prompts])
+    return f"{100 * share.value:.0f}% of {share.n:,}"
+
+
+def _thinks(run: StoredRun) -> str:
+    """Whether the model thought before its answers, by the first of them."""
+    keys = [g.answer_key for g in islice(run.generations(), MAX_READ) if g.answer_key]
+    answers = run.store.answers(keys)
+    thought = sum(bool(_details(a.details).get("thought")) for a in answers.values())
+    return "some" if 0 < thought < len(answers) else "all" if thought else "none"
+
+
+def _details(text: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,127 @@
+"""About whom a model declines to answer: by prompts, whatever is asked again."""
+
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.compare.asking import asked_apart, how_asked
+from kgbias.compare.refusals import refusals
+from kgbias.crawl.configure import configure
+from kgbias.crawl.crawler import MAX_IN_VAIN, crawl
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Generation, Group
+from kgbias.models.base import Request
+from tests.scripted import ScriptedModel
+
+GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
+REFUSAL = "I'm sorry, but I can't help with that."
+
+
+def asked_text(request: Request) -> str:
+    prompt = request.prompt
+    return prompt if isinstance(prompt, str) else prompt[-1][1]
+
+
+def declining(share: Callable[[str], float], *, wavers: bool = False) -> Callable[[Request], str]:
+    """Declines a share of the prompts, by their hash; if it wavers, by that of the request."""
+
+    def reply(request: Request) -> str:
+        text = asked_text(request)
+        number = int(sha256(f"{text}{request.seed if wavers else ''}".encode()).hexdigest()[:8], 16)
+        if number / 16**8 < share(text.rstrip().rpartition("\n")[2]):
+            return REFUSAL
+        return f" are {sha256(f'{text}{request.seed}'.encode()).hexdigest()[:6]} people.\n"
+
+    return reply
+
+
+def crawled(store: SQLiteStore, reply: Callable[[Request], str], **options: Any) -> StoredRun:
+    model = ScriptedModel(reply)
+    config = configure("smollm2", group=list(GROUPS), samples=24, iterations=2, **options)
+    run = crawl(config, model, store).run
+    return StoredRun(store, run)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6])
+def test_shares_are_those_of_prompts_and_alike_is_not_told_apart(
+    share: float, store: SQLiteStore
+) -> None:
+    run = crawled(store, declining(lambda _: share))
+    (found,) = refusals(run.groups, run.generations())
+    assert found.share.low <= share <= found.share.high
+    assert sum(g.share.low <= share <= g.share.high for g in found.groups) >= 3
+    assert found.p > 0.01 and all(g.q > 0.01 for g in found.groups)
+
+
+def test_twice_as_often_about_one_group_is_found(store: SQLiteStore) -> None:
+    run = crawled(store, declining(lambda text: 0.6 if "Nurses" in text else 0.2))
+    (found,) = refusals(run.groups, run.generations())
+    nurses = next(g for g in found.groups if g.group == "Nurses")
+    assert found.p < 0.01 and nurses.q < 0.01
+    assert nurses.share.low <= 0.6 <= nurses.share.high
+    assert nurses.difference.low <= 0.4 <= nurses.difference.high
+
+
+def planted(rng: np.random.Generator, shares: dict[str, float]) -> list[Generation]:
+    """Forty prompts of each group, each asked up to three times while it is refused."""
+    found = []
+    for group, share in shares.items():
+        for n in range(40):
+            refused = rng.random() < share
+            for attempt in range(3 if refused else 1):
+                outcome: Any = "refused" if refused else "ok"
+                found.append(
+                    Generation("r", f"{group}/{n}", group, "none", "initial", 0, attempt, outcome,
+                               prompt=f"{group} {n}")
+                )  # fmt: skip
+    return found
+
+
+def test_levels_hold_over_many_worlds() -> None:
+    """Of 200 worlds in which all are alike, about one in twenty shows anything; intervals hold."""
+    groups = [Group(name, "trade") for name in GROUPS]
+    rng = np.random.default_rng(1)
+    shown, held, power = 0, 0, 0
+    for _ in range(200):
+        (alike,) = refusals(groups, planted(rng, {g.id: 0.33 for g in groups}), deals=0)
+        shown += any(g.q <= 0.05 for g in alike.groups)
+        held += sum(g.share.low <= 0.33 <= g.share.high for g in alike.groups)
+        doubled = {g.id: 0.66 if g.name == "Nurses" else 0.33 for g in groups}
+        (apart,) = refusals(groups, planted(rng, doubled), deals=0)
+        power += next(g.q <= 0.05 for g in apart.groups if g.group == "Nurses")
+    assert shown <= 20 and 0.93 <= held / 800 <= 0.98 and power >= 150
+
+
+def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
+    always = declining(lambda _: 0.5)
+    firm = crawled(SQLiteStore(tmp_path / "a.db"), always, max_attempts=6, redraw=True)
+    declined = [g for g in firm.generations() if g.outcome == "refused"]
+    again = [g for g in declined if g.attempt]
+    assert len(declined) - len(again) > 2 * MAX_IN_VAIN
+    # All of those that were asked again at once; then no more.
+    assert max(g.attempt for g in again) == 1
+    assert {g.iteration for g in again} == {0}
+    wavering = declining(lambda _: 0.5, wavers=True)
+    soft = crawled(SQLiteStore(tmp_path / "b.db"), wavering, max_attempts=6, redraw=True)
+    assert max(g.attempt for g in soft.generations() if g.outcome == "refused") > 2
+
+
+def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "a.db")
+    first = crawled(store, declining(lambda _: 0.4), form="chat")
+    second = crawled(store, declining(lambda _: 0.0), temperature=0.5)
+    assert how_asked(first)["form"] == "chat" and how_asked(second)["temperature"] == "0.5"
+    said = asked_apart([first, second])
+    assert any(line.startswith("form: ") and "chat" in line for line in said)
+    assert any(line.startswith("temperature: ") for line in said)
+    assert any(line.startswith("refused prompts: ") and " 0% of " in line for line in said)
+    assert asked_apart([first, first]) == []
+    with kgbias.open(str(tmp_path / "a.db")) as study:
+        rows = study.run(first.name).refusals()
+        assert {row["group"] for row in rows.records()} == set(GROUPS)
