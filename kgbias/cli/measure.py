@@ -337,14 +337,21 @@ def print_groups(groups: Any, hidden: str) -> None:
             "group's statements; or of all groups, where the group is taken for one like the others"
         )
     several = len({row.arm for row in groups}) > 1
-    head = ["group", *(["arm"] if several else []), ">n"]
+    # A figure is printed with the number of statements that it is of: once, where all are of one.
+    of_one = all(len(_numbers(row, shown)) < 2 for row in groups)
+    head = ["group", *(["arm"] if several else []), ">statements", *([">n"] if of_one else [])]
     for figure in shown:
+        head += [] if of_one else [">n"]
         head += [f">{figure.column}", ">95% interval", *([">raw", ">labels"] * bool(figure.raw))]
+    if of_one:
+        show.say("n: how many of the statements a group's figures are of")
     rows = []
     for row in groups:
         cells = [row.group, *([row.arm] if several else []), row.statements]
+        cells += [next(iter(_numbers(row, shown)), "-")] if of_one else []
         for figure in shown:
             e = row.figures.get(figure.name)
+            cells += [] if of_one else [e.n if e else "-"]
             if e is None:
                 cells += ["-", "-"]
             else:
@@ -356,6 +363,12 @@ def print_groups(groups: Any, hidden: str) -> None:
                 cells += [e.labels if e else "-"]
         rows.append(cells)
     show.table(head, rows)
+
+
+def _numbers(row: Any, shown: Any) -> set[int]:
+    """The numbers of statements that a group's figures are of."""
+    there = (row.figures.get(figure.name) for figure in shown)
+    return {e.n for e in there if e is not None and not e.withheld}
 
 
 def _print_agreement(a: Any) -> None:

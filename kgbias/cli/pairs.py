@@ -177,7 +177,7 @@ def results(
     names = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
     how = fitting(given, [judge], "completer") if judge else without_shared(given, names)
     with kgbias.open(store_url, progress=True) as study:
-        own = study.run(run_name)
+        own = study.run(run_name, kind="pairs")
         warn_unfinished(own)
         found = own.pairs(measure=measure, judge=judge, seed=seed, **said(**how))
     if as_json:

@@ -86,15 +86,24 @@ def query(
             values = {key: _value(value) for key, value in given}
             found = study.cypher(text, **values)
         else:
-            found = study.query(name or "", **_from(name or "", min_acceptability) | dict(given))
+            values = _from(name or "", min_acceptability) | dict(given)
+            if "run" in _parameters(name or "") and "run" not in values:
+                values["run"] = study.run().name
+                show.say(f"of run {values['run']}, the newest with statements", err=True)
+            found = study.query(name or "", **values)
     result = QueryResult(found.columns, [tuple(row.values()) for row in found])
     answer = write_result(result, "json" if as_json else format_name)
     show.block(answer)
 
 
+def _parameters(name: str) -> set[str]:
+    """The parameters of a query of the library."""
+    return {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
+
+
 def _from(name: str, min_acceptability: float | None) -> dict[str, Any]:
     """The setting as a query parameter, if the query has it."""
-    takes = {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
+    takes = _parameters(name)
     given = {"min_acceptability": min_acceptability}
     return {key: value for key, value in given.items() if key in takes and value is not None}
 

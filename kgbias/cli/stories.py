@@ -172,7 +172,7 @@ def links(as_json: bool, run_name: str | None, store_url: str, **given: Any) -> 
     floor is how many such links are found when the groups are dealt anew over the stories.
     """
     with kgbias.open(store_url, progress=True) as study:
-        found = study.run(run_name).story_links(**said(**given))
+        found = study.run(run_name, kind="stories").story_links(**said(**given))
     if as_json:
         show.data(found.as_dict())
     else:

@@ -160,7 +160,7 @@ VERDICTS: Mapping[str, str] = {
     SAID_AND_BELIEVED: "said, and likelier after this group's names than after the others'",
     ONLY_SAID: "said, but not shown to be likelier after this group's names than after the others'",
     NEVER_SAID: "likelier after this group's names than after the others', yet never said of it",
-    REFUSED: "the same, of a group about which the model refused answers",
+    REFUSED: "the same, of a group about which the same model refused answers",
 }
 """Each verdict with what it means."""
 
@@ -501,6 +501,8 @@ def joined(parts: Parts) -> Joint:
         groups = {g.id: g for g in run.groups if g.category == category}
         own = [t for t in counted.triples if t.group_id in groups]
         probe = _Probe(tables.get(category), probing, parts.beliefs, groups, texts)
+        # What another model refused says nothing of what this one believes.
+        probe.of_the_run = believing is not None and believing.model.id == run.model.id
         embedded |= bool(probe.vectors)
         for t in own:
             statement = Statement(t.predicate, t.object)
@@ -539,6 +541,7 @@ class _Probe:
         texts: Mapping[Key, Statement],
     ) -> None:
         self.table, self.groups = table, groups
+        self.of_the_run = True
         edges = beliefs[1] if beliefs else ()
         own = [
             (texts[key], e)
@@ -590,7 +593,9 @@ class _Probe:
             "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
             "vectors": self.vectors, "stands": self.stands, "association": none, "refused": refused,
             "verdict": verdict(
-                said=said, believed=self.believed(group, statement.words), refused=refused.value
+                said=said,
+                believed=self.believed(group, statement.words),
+                refused=refused.value if self.of_the_run else 0.0,
             ),
         }  # fmt: skip
         if edge := self.beliefs.get((group, statement.words)):

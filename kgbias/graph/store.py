@@ -91,9 +91,10 @@ class Store(Protocol):
 
     def seconds(self, run_id: str) -> float | None: ...  # as in `summary`, without the counts
 
-    def find_run(self, name: str | None = None) -> Run:
-        """The run of that name, or the newest of those with generations (of all, if none has any).
-        Raises RunNotFound, listing the store's runs."""
+    def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
+        """The run of that name. Without one, the newest that has statements, else the newest that
+        has answers, else the newest; with a `kind`, the newest of it. Raises RunNotFound, listing
+        the store's runs."""
         ...
 
     def summaries(self) -> list[RunSummary]:
@@ -597,7 +598,7 @@ class StoredRun:
 
     @classmethod
     def find(cls, store: Store, name: str | None = None) -> "StoredRun":
-        """The run of that name, or the newest. Raises RunNotFound, listing the store's runs."""
+        """The run of that name, or the newest with statements (`Store.find_run`)."""
         return cls(store, store.find_run(name))
 
     @property

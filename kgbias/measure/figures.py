@@ -16,10 +16,20 @@ from kgbias.measure.corrected import corrected_figures
 from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measure_of, measures_of
 from kgbias.stats.estimate import COVERS
-from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, studentised
+from kgbias.stats.inference import (
+    DRAWS,
+    STATISTICS,
+    Estimate,
+    Sample,
+    bootstrap,
+    mean,
+    one_sided,
+    studentised,
+)
 from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 
 _T, _PERCENTILES, _WILSON = "bootstrap-t", "percentile bootstrap", "Wilson's interval"
+_AGRESTI = "Agresti and Coull's interval"
 _OVER = {
     True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
     False: f"over statements, taken for independent, {DRAWS} draws",
@@ -198,6 +208,8 @@ def _figure(
     kept = sample if figure.counts is None else _equal(sample, figure.counts)
     e = bootstrap(kept, statistic)
     how = _T if studentised(kept, statistic) else _PERCENTILES
+    if statistic.averages and one_sided(kept):
+        how = _AGRESTI
     if figure.counts is not None:
         how = _WILSON
         if sample.design is None:
@@ -215,7 +227,7 @@ def how_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
         if (
             measure is not None
             and s.has_interval
-            and s.method.startswith((_T, _PERCENTILES, _WILSON))
+            and s.method.startswith((_T, _PERCENTILES, _WILSON, _AGRESTI))
         ):
             first, *rest = s.method.split("; ")
             method = "; ".join([first, *(part for part in rest if part.startswith(COVERS))])

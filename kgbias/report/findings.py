@@ -172,13 +172,15 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
             f" In {named:,} of the {floor['believed']:,} pairs the statement names a group: such "
             "pairs are not among the findings above."
         )
-    findings = [_belief(row, model) for row in own.values()]
+    other = "" if found.believing.model.id == data.run.model.id else model
+    findings = [_belief(row, model, other) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
     looked_at = f"what {model} believes of each group"
     return Kind(floor["p"], findings, none, remark=total, looked_at=looked_at)
 
 
-def _belief(row: Evidence, model: str) -> Finding:
+def _belief(row: Evidence, model: str, other: str) -> Finding:
+    """A belief; `other` names the model where it is not the one that was crawled."""
     said = Markup(
         "After the names of <b>{}</b>, {} finds “{}” {} bits likelier than after the names of the "
         "other groups of {} {}."
@@ -195,7 +197,8 @@ def _belief(row: Evidence, model: str) -> Finding:
     link = ("This statement", statements(group=row.group, words=row.object))
     every = ("All beliefs", "#beliefs")
     return Finding(
-        "What it believes", said, tested, _said(row), [link, every] if row.count else [every],
+        f"What {other or 'it'} believes", said, tested, _said(row),
+        [link, every] if row.count else [every],
         row.p_value, size(row.lift), row.category,
     )  # fmt: skip
 

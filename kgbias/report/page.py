@@ -200,7 +200,7 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
         found = list(exhibits(data))
     sections = [
         Section(
-            title,
+            _whose(data) if anchor == "beliefs" else title,
             Markup("<p>{}</p>{}").format(about, cards.render(groups, folded=anchor in _OPEN)),
             anchor,
         )
@@ -210,6 +210,13 @@ def standard_sections(data: RunData, found: Sequence[Exhibit] | None = None) -> 
     if data.attributions:
         sections.append(Section("Words behind the scores", _attribution(data), "words"))
     return sections
+
+
+def _whose(data: RunData) -> str:
+    """The title of the section of beliefs: they may be those of another model."""
+    believing = data.joint.believing
+    other = believing is not None and believing.model.id != data.run.model.id
+    return f"What {believing.model.title} believes" if believing and other else "What it believes"
 
 
 def _groups(

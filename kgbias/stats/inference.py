@@ -196,7 +196,7 @@ def bootstrap(
     sample = Sample.of(values)
     if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
         return _count(sample, draws, level, seed)
-    if isinstance(statistic, Statistic) and statistic.averages and _one_sided(sample):
+    if isinstance(statistic, Statistic) and statistic.averages and one_sided(sample):
         return _mean_of_labels(sample, statistic, draws, level, seed)
     plain = sample.design is None and not studentised(sample, statistic)
     listed = sample.listed() if plain else None
@@ -246,7 +246,7 @@ def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
 _FEW_OTHERS = 10  # observations without the commonest label; from more, resamples show how many
 
 
-def _one_sided(sample: Sample) -> bool:
+def one_sided(sample: Sample) -> bool:
     """Whether nearly all observations have one label of -1, 0 and 1 (or of 0 and 1)."""
     if not len(sample.values) or not set(sample.values) <= {-1.0, 0.0, 1.0}:
         return False

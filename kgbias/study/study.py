@@ -259,9 +259,11 @@ class Study(Compared, Tested, Checked):
             SUMMARY,
         )
 
-    def run(self, name: str | None = None) -> Run:
-        """The run of this name, or the newest. Raises RunNotFound, which lists the runs."""
-        return Run(self._context, self._context.graph.find_run(name))
+    def run(self, name: str | None = None, *, kind: str | None = None) -> Run:
+        """The run of this name, or the newest that has statements; with a `kind` ("crawl",
+        "import", "profiles", "stories" or "pairs"), the newest of it. Raises RunNotFound, which
+        lists the runs."""
+        return Run(self._context, self._context.graph.find_run(name, kind))
 
     def series(self, name: str) -> Series:
         """The crawls of a series, by the name of any of them; a crawl that was not repeated is a

@@ -84,9 +84,17 @@ def test_newest_run_and_unknown_runs(store: Store) -> None:
     with pytest.raises(RunNotFound, match="has no runs"):
         store.find_run()
     store.begin(RUN)
-    store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
+    second = store.begin(Run("second", MODEL, {"seed": 1}, GROUPS))
     assert store.find_run().name == "second"
-    with pytest.raises(RunNotFound, match="choose from first, second"):
+    store.record(second.id, "none", 0, [replace(ROUND[0], run_id=second.id)])
+    pairs = store.begin(Run("later", MODEL, {"seed": 2}, GROUPS, kind="pairs"))
+    answered = replace(ROUND[0], run_id=pairs.id, triple=None)
+    store.record(pairs.id, "none", 0, [answered])
+    assert store.find_run().name == "second"  # the newest that says something of a group
+    assert store.find_run(kind="pairs").name == "later"
+    with pytest.raises(RunNotFound, match="has no run of stories: kgbias stories makes one"):
+        store.find_run(kind="stories")
+    with pytest.raises(RunNotFound, match="choose from first, second, later"):
         store.find_run("third")
 
 

@@ -52,7 +52,7 @@ GROUPS = tuple(
     Group(name, "peoples", tuple(form.format(root) for form in FORMS))
     for name, root in (("elves", "elven"), ("orcs", "orcish"), ("ents", "entish"))
 )
-RUN = Run("middle", ModelInfo("test", "r1"), {"seed": 0}, GROUPS)
+RUN = Run("middle", ModelInfo("believer", "1"), {"seed": 0}, GROUPS)
 THINGS = [f"thing{n}" for n in range(90)]
 
 
@@ -153,6 +153,15 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
     assert "--encoder" in found.missing[0] and np.isnan(own.association.value)
     assert found.note == "" and found.believing is not None
+
+
+def test_what_one_model_refused_says_nothing_of_what_another_believes(run: StoredRun) -> None:
+    other = believer()
+    other.info = ModelInfo("zealot", "1")
+    believe(run, other)
+    rows = joint(run).rows
+    assert of(rows, "ents", "thing83").verdict == "believed but never said"
+    assert {row.model for row in rows} == {"zealot"}
 
 
 def test_the_floor_stands_beside_what_is_found(run: StoredRun) -> None:

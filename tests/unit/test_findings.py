@@ -167,13 +167,16 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     assert 0.035 < shown / 4000 < 0.06
 
 
+CRAWLED = SimpleNamespace(model=ModelInfo("m"))
+
+
 def test_a_small_floor_is_not_said_to_be_zero() -> None:
     """0.01 of 180 pairs is 0.05 of 900."""
     joint = SimpleNamespace(
         believing=SimpleNamespace(model=ModelInfo("m"), record={}), rows=[],
         floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
     )  # fmt: skip
-    kind = _believed(cast(RunData, SimpleNamespace(joint=joint, beliefs=None)), "")
+    kind = _believed(cast(RunData, SimpleNamespace(run=CRAWLED, joint=joint, beliefs=None)), "")
     assert kind is not None and kind.remark == (
         "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
         "made-up names, fewer than 0.1 would be believed on average."
@@ -192,7 +195,7 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
         SimpleNamespace(verdict=verdict, statement_id=id)
         for verdict, id in (("believed", "s1"), ("believed", "s1"), ("believed", "s3"), ("", "s2"))
     ]
-    data = SimpleNamespace(joint=joint, beliefs=(joint.believing, edges))
+    data = SimpleNamespace(run=CRAWLED, joint=joint, beliefs=(joint.believing, edges))
     kind = _believed(cast(RunData, data), "")
     assert kind is not None and kind.remark.endswith(
         "on average. In 2 of the 3 pairs the statement names a group: such pairs are not among "

@@ -119,6 +119,7 @@ RUN = set(
     agreement
     answers
     analyse_profiles
+    refusals
     arm_tests
     ask
     ask_in_cypher

@@ -205,17 +205,23 @@ class Runs(Neo4jSession):
         rows = self.read("MATCH (r:Run {uid: $uid}) RETURN r.seconds AS seconds", uid=run_id)
         return next((row["seconds"] for row in rows), None)
 
-    def find_run(self, name: str | None = None) -> Run:
+    def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
         there = self.read(
-            "MATCH (r:Run) RETURN r.name AS name, EXISTS {(r)<-[:IN]-(:Generation)} AS said "
-            "ORDER BY r.seq"
+            "MATCH (r:Run) RETURN r.name AS name, r.kind AS kind, "
+            "EXISTS {(r)<-[:IN]-(:Generation)} AS answered, "
+            "EXISTS {(r)<-[:IN]-(:Generation)-[:YIELDED]->()} AS said ORDER BY r.seq"
         )
         names = [row["name"] for row in there]
         if not names:
             raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
         if name is not None and name not in names:
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
-        newest = [row["name"] for row in there if row["said"]] or names
+        if name is None and kind is not None:
+            there = [row for row in there if row["kind"] == kind]
+            if not there:
+                raise RunNotFound(f"{self.url} has no run of {kind}: kgbias {kind} makes one")
+        ranked = sorted(there, key=lambda row: (row["said"], row["answered"]))  # stable: by age
+        newest = [row["name"] for row in ranked]
         (row,) = self.read(_RUN, name=newest[-1] if name is None else name)
         groups = tuple(
             Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))

@@ -156,14 +156,18 @@ class Crawls(Database):
         rows = self._db.execute("SELECT seconds FROM run WHERE id = ?", (run_id,))
         return next((seconds for (seconds,) in rows), None)
 
-    def find_run(self, name: str | None = None) -> Run:
+    def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
         query = (
             "SELECT run.*, model.name AS spec, revision, own_name "
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
-            answered = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id)"
-            rows = self._rows(f"{query}ORDER BY {answered} DESC, seq DESC LIMIT 1")
+            answered = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
+            order = f"{answered.format(' AND triple_id IS NOT NULL')} DESC, {answered.format('')}"
+            of_kind = "WHERE run.kind = ? " if kind else ""
+            rows = self._rows(
+                f"{query}{of_kind}ORDER BY {order} DESC, seq DESC LIMIT 1", (kind,) if kind else ()
+            )
         else:
             rows = self._rows(query + "WHERE run.name = ?", (name,))
         row = next(rows, None)
@@ -171,6 +175,8 @@ class Crawls(Database):
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
                 raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
+            if name is None:
+                raise RunNotFound(f"{self.url} has no run of {kind}: kgbias {kind} makes one")
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
         return self._record(
             Run,
