@@ -1,5 +1,5 @@
 """`python -m kgbias` is `kgbias`."""
 
-from kgbias.cli import main
+from kgbias.start import main
 
 main()

@@ -188,6 +188,19 @@ def cli() -> None:
     """
 
 
+def _system(error: OSError) -> str:
+    """What the system said, with advice where the cause is known."""
+    said = error.strerror or str(error)
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return (
+            f"{said}: the system allows no more open files (ulimit -n): allow more, or ask less at "
+            "a time (--set concurrency=4)"
+        )
+    if error.filename:
+        return f"{said}: {shortened(str(error.filename), 200)}"
+    return f"cannot write the output: {said}"
+
+
 def main() -> None:
     """Run the command line. An error that the user can fix is one line on stderr, no traceback."""
     # Most of what a command allocates lives until it ends: a collection every 700 objects costs a
@@ -208,9 +221,18 @@ def main() -> None:
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
             fail(f"the file name is too long: {shortened(str(error.filename), 60)}", 2)
-        fail(f"cannot write the output: {error.strerror or error}", 2)
+        fail(_system(error), 2)
     except MemoryError:
         fail("not enough memory", 2)
+    except UnicodeEncodeError as error:
+        if "surrogates" not in str(error):
+            fail(crash.report(error), crash.CODE)
+        name = shortened(ascii(error.object), 200)
+        fail(f"the name of a file or folder is not UTF-8, which this cannot write to: {name}", 2)
+    except RuntimeError as error:
+        if "start new thread" in str(error):
+            fail("the system allows no more threads (ulimit -u): allow more, or close programs", 2)
+        fail(crash.report(error), crash.CODE)
     except Exception as error:
         if isinstance(error, ValueError) and "null byte" in str(error):
             fail("a file name cannot contain a NUL character", 2)

@@ -29,6 +29,13 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
         if series is not None:
             return _print_series(study.series(series), as_json)
         found = study.runs().records()
+        # A run whose process died without a word still says that it is running.
+        status = {
+            row["name"]: "abandoned"
+            if row["status"] == "running" and not study.run(row["name"]).stored.is_held
+            else row["status"]
+            for row in found
+        }
         failed = {
             row["name"]: study.run(row["name"]).stored.failures() for row in found if row["failed"]
         }
@@ -41,7 +48,7 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
         triples, statements = row["triples"], row["statements"]
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
-            f"{row['name']}  {row['model']}  {row['status']}  "
+            f"{row['name']}  {row['model']}  {status[row['name']]}  "
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"

@@ -109,10 +109,10 @@ def prepare() -> None:
         if isinstance(stream, io.TextIOWrapper):
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
-    for argument in sys.argv[1:]:
+    for place, argument in enumerate(sys.argv[1:], 1):
         try:
-            argument.encode()
-        except UnicodeEncodeError:
+            sys.argv[place] = os.fsencode(argument).decode()  # whatever the locale took it for
+        except UnicodeDecodeError:
             raise UsageError(f"an argument is not UTF-8 text: {argument!r}") from None
 
 

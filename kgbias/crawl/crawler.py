@@ -209,13 +209,14 @@ def crawl(
     `gauge` scores statements between the rounds, if it has an `until_width`.
 
     Raises Interrupted on Ctrl-C or when the budget, which crawls may share, is spent; the same call
-    continues from there. Raises RunConflict if the name belongs to a run with other settings.
+    continues from there. Raises RunConflict if the name belongs to a run with other settings, or
+    another process is at work on this one.
     """
     if config.min_acceptability and judge is None:
         raise UsageError("`min_acceptability` needs a judge")
     if config.until_width and gauge is None:
         raise UsageError("`until_width` needs a gauge")
-    progress, watch = progress or Silent(), Watch()
+    progress = progress or Silent()
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
@@ -231,6 +232,21 @@ def crawl(
             settings=model.settings,
         )
     )
+    with store.hold(run):
+        return _crawl(config, run, asker, store, judge, gauge, progress)
+
+
+def _crawl(
+    config: CrawlConfig,
+    run: Run,
+    asker: LoggedModel,
+    store: Store,
+    judge: Judge | None,
+    gauge: Gauge | None,
+    progress: Progress,
+) -> CrawlResult:
+    """The rounds of a run that no other process asks for."""
+    watch = Watch()
     result = CrawlResult(run)
     pools = [Pool(arm, seed) for arm in config.arms for seed in config.seeds]
     board: dict[tuple[str, str], GroupProgress] = {

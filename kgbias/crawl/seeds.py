@@ -24,7 +24,7 @@ from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import VALUE, Sheet, read_sheet
-from kgbias.io.text import printable, shortened
+from kgbias.io.text import is_plain, printable, shortened
 from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
@@ -242,7 +242,7 @@ def _no_name(name: str) -> str:
             f"{shortened(name, 40)!r} has {len(name)} characters, and the name of a group has at "
             f"most {LONGEST}"
         )
-    if not name.isprintable() or not _LETTER.search(name):
+    if not is_plain(name) or not _LETTER.search(name):
         return f"{printable(name)!r} is no name of a group: it needs letters, and only plain text"
     return ""
 
@@ -552,5 +552,5 @@ def read_list(text: str, *, cut: bool = False, form: Form = "completion") -> lis
     return [
         " ".join(name.split())
         for name in names
-        if _LETTER.search(name) and name.isprintable() and len(name.split()) <= MAX_WORDS
+        if _LETTER.search(name) and is_plain(name) and len(name.split()) <= MAX_WORDS
     ]

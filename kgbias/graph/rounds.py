@@ -243,7 +243,19 @@ class Written:
     ) -> None:
         """Write the run round by round, and mark it complete. `write` asks for a round (`asker`,
         and `others` if several models are asked), records it, and returns how many of what the run
-        is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent."""
+        is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent;
+        RunConflict if another process is at work on the run."""
+        with store.hold(self.run):
+            self._in_rounds(store, asker, rounds, write, others)
+
+    def _in_rounds(
+        self,
+        store: Store,
+        asker: LoggedModel,
+        rounds: int,
+        write: Callable[[int], int],
+        others: Sequence[LoggedModel],
+    ) -> None:
         watch, there, run = Watch(), 0, self.run
         askers = (asker, *others)
         try:

@@ -9,6 +9,7 @@ two stores with the same runs give the same rows.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
@@ -81,6 +82,15 @@ class Store(Protocol):
         """Keep a person's own name for a model (`called`; "" takes it away), known or new. Raises
         UsageError if another model goes by it. Where else a model is written, one that is known
         keeps the name that it has."""
+        ...
+
+    def hold(self, run: Run) -> AbstractContextManager[None]:
+        """Inside this context, no other process asks for this run. Raises RunConflict, which says
+        who does, if one is at it. On a server, nobody is kept out."""
+        ...
+
+    def is_held(self, run_id: str) -> bool:
+        """Whether somebody may be at work on a run that is said to be running."""
         ...
 
     def set_status(self, run_id: str, status: Status) -> None: ...
@@ -608,6 +618,11 @@ class StoredRun:
     @property
     def name(self) -> str:
         return self.record.name
+
+    @property
+    def is_held(self) -> bool:
+        """Whether somebody may be at work on it."""
+        return self.store.is_held(self.id)
 
     def failures(self) -> Counter[str]:
         """How many of the run's requests failed, by reason."""

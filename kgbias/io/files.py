@@ -42,7 +42,7 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
             with tempfile.TemporaryDirectory() as folder:
                 partial = Path(folder) / f"output{suffix}"
                 yield partial
-                with partial.open("rb") as source, target.open("wb") as sink:
+                with partial.open("rb") as source, path.open("wb") as sink:
                     shutil.copyfileobj(source, sink)
             return
         if target.exists() and not os.access(target, os.W_OK):

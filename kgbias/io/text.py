@@ -62,9 +62,18 @@ def storable(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
+_JOINERS = "\u200c\u200d"  # between letters in Persian, Hindi and Sinhala, and in emoji
+
+
+def is_plain(text: str) -> bool:
+    """Whether a name is text that can be shown as it is: no control characters, and nothing that
+    reverses a line. Joiners are part of how many languages are written."""
+    return all(c.isprintable() or c in _JOINERS for c in text)
+
+
 def printable(text: str) -> str:
     """Text that is safe in a terminal: no control characters, nothing that reverses a line."""
-    return "".join(c if c.isprintable() else "�" for c in text)
+    return "".join(c if is_plain(c) else "�" for c in text)
 
 
 def shown(text: str, file: TextIO) -> str:

@@ -22,7 +22,7 @@ from kgbias.graph.types import verbalise
 from kgbias.io.files import whole_file
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import read_table
-from kgbias.io.text import defused, undefused
+from kgbias.io.text import defused, is_plain, undefused
 from kgbias.measure.sampling import LabelSample, sample_of
 from kgbias.measures import known
 from kgbias.parameters import user_name
@@ -399,6 +399,6 @@ def _rater(name: str | None) -> str:
     name = " ".join((user_name() if name is None else name).split())
     if not name:
         raise UsageError("who labels? a rater needs a name")
-    if len(name) > LONGEST_NAME or not name.isprintable():
+    if len(name) > LONGEST_NAME or not is_plain(name):
         raise UsageError(f"the name of a rater is one line of at most {LONGEST_NAME} characters")
     return name

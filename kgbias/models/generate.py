@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from kgbias.errors import ModelError
 from kgbias.models.base import Completion, Request
 from kgbias.models.load import cache_in, cache_name
 from kgbias.models.truncate import bounds
@@ -157,6 +158,11 @@ class Sampler:
         import torch
 
         scores = logits.float().cpu()
+        if bool(scores.isnan().any()):
+            raise ModelError(
+                "its probabilities are not numbers: its weights are damaged, or overflow in this "
+                "dtype (try dtype float32)"
+            )
         heat = torch.tensor([row.request.temperature or 1.0 for row in rows])
         scores /= heat[:, None]
         cuts = torch.full((len(rows), 2), -torch.inf)

@@ -258,6 +258,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
     info, location = files.info, files.location(notify)
     with one_line(info, _CALLED[as_]), quiet():
         config = pretrained("AutoConfig", location, revision=files.commit)
+        _check_size(info, config)
         trained = trained_as(config)
         if as_ in ("causal", "masked") and trained not in ("", as_):
             raise ModelError(f"{info.name} is {_CALLED[trained]}, not {_CALLED[as_]}")
@@ -284,6 +285,23 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
                 unload()
                 model = model.to(device)
     return Loaded(info, tokenizer, model.eval(), trained, location)
+
+
+_MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000
+
+
+def _check_size(info: ModelInfo, config: Any) -> None:
+    """Raise ModelError for a configuration of a size that no model has: transformers would allocate
+    it before it reads the weights."""
+    of_text = config.get_text_config()
+    for name, most in (
+        ("num_hidden_layers", _MAX_LAYERS),
+        ("hidden_size", _MAX_WIDTH),
+        ("vocab_size", _MAX_VOCABULARY),
+    ):
+        size = getattr(of_text, name, None)
+        if isinstance(size, int) and size > most:
+            raise ModelError(f"{info.name} is no model: its config.json says {name} {size:,}")
 
 
 def _decoder_of(model: Any) -> Any:

@@ -17,6 +17,8 @@ import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import thread as pool
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -46,11 +48,23 @@ from kgbias.models.wire import (
     parsed,
     read_secrets,
     server_url,
+    through,
     unforeseen,
     without_password,
 )
 
 T = TypeVar("T")
+
+
+class Unawaited(ThreadPoolExecutor):
+    """Threads that Python does not wait for at its exit: a look-up of a name that no server answers
+    can take a minute, whatever a person wants meanwhile."""
+
+    def _adjust_thread_count(self) -> None:
+        super()._adjust_thread_count()
+        waited_for = getattr(pool, "_threads_queues", {})
+        for thread in self._threads:
+            waited_for.pop(thread, None)
 
 
 class Background:
@@ -63,6 +77,7 @@ class Background:
         """Start `work` in the loop; what it puts on its stream can be read here."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
+            self._loop.set_default_executor(Unawaited())
             threading.Thread(target=self._loop.run_forever, daemon=True).start()
         stream: Stream[T] = Stream()
         stream.task = asyncio.run_coroutine_threadsafe(stream.follow(work), self._loop)
@@ -486,7 +501,8 @@ class ServerModel:
             return f"no answer within {self._timeout:.0f} s"
         if failure.dropped:
             return f"not answered: {self.clean(failure.message)}"
-        return f"cannot reach {self._shown_url}: {self.clean(failure.message)}"
+        way = through(self._url)
+        return f"cannot reach {self._shown_url}{way}: {self.clean(failure.message)}"
 
     def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
         """Learn from a refusal that names a parameter that was sent; whether asking again makes

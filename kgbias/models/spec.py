@@ -22,6 +22,7 @@ from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.plugins import Table
+from kgbias.io.text import is_plain
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
 from kgbias.models.pretrained import pretrained
@@ -154,7 +155,7 @@ def called(info: ModelInfo, name: str) -> ModelInfo:
         another = False
     if another:
         raise UsageError(f"{own!r} is the spec of a model: call {info.public} something else")
-    if len(own) > _LONGEST or not own.isprintable():
+    if len(own) > _LONGEST or not is_plain(own):
         raise UsageError(f"the name of a model has at most {_LONGEST} characters, all printable")
     return replace(info, called="" if own in (info.name, info.public) else own)
 

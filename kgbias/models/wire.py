@@ -28,11 +28,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
+from hashlib import sha256
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
+from urllib.request import getproxies, proxy_bypass
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
-from kgbias.io.text import storable
+from kgbias.io.text import is_plain, storable
 from kgbias.models.base import Request
 
 MAX_WAIT = 600.0  # seconds; a server that asks for more is not waited for
@@ -200,17 +203,18 @@ OPENAI = Api(("OPENAI_API_KEY",), "OPENAI_BASE_URL", "https://api.openai.com/v1"
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """What must never be shown: a key, the password of a URL, and the values of headers."""
+    """What must never be shown: a key, the password of a URL, the values of one's own headers, and
+    what a URL hides in its path and query."""
 
     key: str
     password: str = ""
-    headers: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
 
     def clean(self, text: str) -> str:
         """The text, fit to store, with every telling piece of a secret replaced, whether plain, as
         Basic authorisation or escaped."""
         known = [(self.key, "[key]"), (self.password, "[password]")]
-        for secret, name in (*known, *((value, "[header]") for value in self.headers)):
+        for secret, name in (*known, *((value, "[hidden]") for value in self.hidden)):
             if len(secret) >= _SECRET:
                 for size, pieces in _telling(secret):
                     text = _without(text, size, pieces, name)
@@ -219,7 +223,7 @@ class Secrets:
     def line(self, text: str, longest: int = 300) -> str:
         """The clean text on one line, of limited length and safe for a terminal."""
         text = self.clean(text)
-        return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:longest]
+        return " ".join("".join(c if is_plain(c) else " " for c in text).split())[:longest]
 
 
 _named_in_files: list[str] = []  # addresses named only in a file
@@ -296,7 +300,7 @@ def read_secrets(url: str, api: Api = OPENAI) -> Secrets:
     if is_withheld(url, os.environ.get(api.variable), api.url):
         key = ""
     password = unquote(urlsplit(url).password or "")
-    return Secrets(key, password, tuple(own_headers(url).values()))
+    return Secrets(key, password, (*own_headers(url).values(), *_hidden(url)))
 
 
 def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
@@ -314,10 +318,44 @@ def server_url(base_url: str | None = None, api: Api = OPENAI) -> str:
     return url
 
 
+# Segments of addresses of APIs; any other may be a token, or name a customer.
+_USUAL_SEGMENTS = frozenset(
+    "v1 v2 v3 v4 v1beta api openai deployments compatible-mode inference paas serverless engines"
+    " models proxy litellm rest".split()
+)
+
+
 def without_password(url: str) -> str:
-    """A URL in a form safe to show and store."""
+    """A URL in a form safe to show and store: without password and query, and with unusual parts of
+    its path as digests, by which two addresses can be told apart."""
     parts = urlsplit(url)
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    segments = [
+        part
+        if not part or part in _USUAL_SEGMENTS
+        else f"[{sha256(part.encode()).hexdigest()[:8]}]"
+        for part in parts.path.split("/")
+    ]
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(segments), "", ""))
+
+
+def _hidden(url: str) -> tuple[str, ...]:
+    """The parts of a URL's path and query that look like secrets; the name of a deployment does
+    not, and a word would be taken out of every answer that has it."""
+    parts = urlsplit(url)
+    segments = parts.path.split("/")
+    named = {after for before, after in pairwise(segments) if before in _NAMES_FOLLOW}
+    values = [value for _, value in parse_qsl(parts.query)]
+    return tuple(part for part in (*segments, *values) if part not in named and _telltale(part))
+
+
+_NAMES_FOLLOW = ("deployments", "engines", "models")
+_LONG_SECRET = 24  # characters, of letters alone
+
+
+def _telltale(part: str) -> bool:
+    """Whether a part of an address looks like a secret: long, or of letters and digits."""
+    mixed = any(c.isdigit() for c in part) and any(c.isalpha() for c in part)
+    return len(part) >= (_SECRET if mixed else _LONG_SECRET)
 
 
 def open_client(url: str, timeout: float, retries: int) -> Any:
@@ -355,6 +393,15 @@ def opening(url: str) -> Iterator[None]:
         why = Secrets("", "").line(str(error)) or type(error).__name__
         advice = f": check {', '.join(map(_shown, told))}" if told else ""
         raise ModelError(f"cannot make a client for {url}: {why}{advice}") from error
+
+
+def through(url: str) -> str:
+    """The proxy through which a URL is reached, as part of a sentence; "" for none."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme) or getproxies().get("all")
+    if not proxy or proxy_bypass(parts.hostname or ""):
+        return ""
+    return f" through the proxy {_shown(proxy)} (of the environment)"
 
 
 def _shown(setting: str) -> str:
@@ -542,9 +589,12 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI) -> An
         for name in (*(_KEYS if away else ()), *(told if away or not own else ())):
             request.headers.pop(name, None)
 
+    # A server or proxy may send a second response without being asked, which the next request on
+    # that connection would get for its own (httpcore#961): so no connection is used twice.
     return Client(
         event_hooks={"request": [sending], "response": [received]},
         headers={"accept-encoding": "identity"},
+        limits=httpx2.Limits(max_keepalive_connections=0),
     )
 
 

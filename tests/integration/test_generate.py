@@ -1,5 +1,6 @@
 """The sampling engine, on tiny random models of several architectures."""
 
+import json
 from collections import Counter
 from inspect import signature
 from pathlib import Path
@@ -328,3 +329,21 @@ def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
     tokenizer.backend_tokenizer.post_processor = TemplateProcessing("$A <|end|>", None, ends)
     assert tokenizer("men love")["input_ids"] == [*plain, tokenizer.eos_token_id]
     assert prompt_tokens(Request("men love", seed=0), tokenizer, "m") == plain
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    model = tiny.model()
+    with torch.no_grad():
+        next(model.parameters()).fill_(float("nan"))
+    model.save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="probabilities are not numbers"):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+
+
+def test_a_size_that_no_model_has_is_refused(tmp_path: Path) -> None:
+    tiny.saved(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 10**9}))
+    with pytest.raises(ModelError, match=r"config.json says num_hidden_layers 1,000,000,000"):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))

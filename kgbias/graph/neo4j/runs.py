@@ -5,6 +5,7 @@ A batch left with a provider is a node that is not part of the graph.
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
@@ -185,6 +186,12 @@ class Runs(Neo4jSession):
             *of_nodes(("Category", map(in_graph, run.categories))),
             (_SEEDS, {"uid": run.id, "rows": groups}),
         )
+
+    def hold(self, run: Run) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def is_held(self, run_id: str) -> bool:
+        return True  # which is not known
 
     def set_status(self, run_id: str, status: Status) -> None:
         self.write(

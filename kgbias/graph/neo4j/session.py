@@ -2,6 +2,7 @@
 
 import logging
 import os
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ Statement = tuple[str, Row]  # a query and its parameters
 BATCH = 5_000  # rows of one UNWIND
 _WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
+_ANSWER_SECONDS = 10  # for the first answer of a server
 _OLDEST = (5, 23)  # the first with CALL (variable) { ... }
 _INDEXES_VECTORS = (5, 18)
 
@@ -59,6 +61,25 @@ _RENAME = (
         for edge, (uid, by) in shape.ASKED.items()
     ),
 )
+
+
+def within(seconds: float, work: Callable[[], None]) -> None:
+    """Do something in a thread that may be left behind. Raises its error, or TimeoutError."""
+    raised: list[BaseException] = []
+
+    def tried() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=tried, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if thread.is_alive():
+        raise TimeoutError
+    if raised:
+        raise raised[0]
 
 
 class Incomplete(StoreError):
@@ -100,8 +121,13 @@ class Neo4jSession:
                 connection_timeout=10,
                 max_transaction_retry_time=_RETRY_SECONDS,
             )
-            self._driver.verify_connectivity()
-        except (neo4j.exceptions.Neo4jError, neo4j.exceptions.DriverError, ValueError) as error:
+            within(_ANSWER_SECONDS, self._driver.verify_connectivity)
+        except (
+            neo4j.exceptions.Neo4jError,
+            neo4j.exceptions.DriverError,
+            ValueError,
+            TimeoutError,
+        ) as error:
             raise self._explained(error) from error
         self._refuse_old_server()
 
@@ -303,6 +329,11 @@ class Neo4jSession:
             raise StoreError(f"{self.url} runs Neo4j {version}; kgbias needs 5.23 or later")
 
     def _explained(self, error: Exception) -> StoreError:
+        if isinstance(error, TimeoutError):
+            return StoreError(
+                f"{self.url} does not answer within {_ANSWER_SECONDS} s: is there a Neo4j server "
+                "at that port?"
+            )
         code = getattr(error, "code", "") or ""
         if "Unauthorized" in code and self._withheld:
             return StoreError(

@@ -16,7 +16,14 @@ _ADVICE = {
     "SQLITE_PERM": "{path} cannot be written: the file or its folder is read-only",
     "SQLITE_BUSY": "another program is writing to {path}: wait until it is done, then try again",
     "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
-    "SQLITE_IOERR_SHMMAP": "not enough memory to open {path}: free some, or allow more (ulimit -v)",
+    "SQLITE_IOERR_SHMMAP": "{path} cannot be opened ({error}): memory ran out (ulimit -v), or its "
+    "file system has no shared memory, as some network drives: keep the store on a local disk",
+    "SQLITE_IOERR_LOCK": "{path} cannot be locked ({error}): its file system has no locks, as some "
+    "network drives: keep the store on a local disk",
+    "SQLITE_IOERR_UNLOCK": "{path} cannot be locked ({error}): its file system has no locks, as "
+    "some network drives: keep the store on a local disk",
+    "SQLITE_IOERR_RDLOCK": "{path} cannot be locked ({error}): its file system has no locks, as "
+    "some network drives: keep the store on a local disk",
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }

@@ -1,0 +1,158 @@
+"""Faults that people reported of tools like this: each is what it is, and nothing false is stored."""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.cli import show
+from kgbias.crawl.seeds import read_seeds
+from kgbias.errors import StoreError
+from kgbias.graph.sqlite.guard import guarded
+from kgbias.io.files import write_text
+from kgbias.io.text import is_plain, printable
+from kgbias.models import open_model
+from kgbias.models.base import Request
+from kgbias.models.wire import read_secrets, through, without_password
+from tests.conftest import needs
+from tests.waiting import DEADLINE
+
+needs("openai")
+
+
+@contextmanager
+def chatty_server() -> Iterator[str]:
+    """A server that answers each request with its prompt, and every third time sends another answer
+    that nobody asked for, in the same breath."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    count = iter(range(1, 1_000_000))
+
+    def response(text: str) -> bytes:
+        body = {"choices": [{"text": text, "finish_reason": "stop"}],
+                "usage": {"prompt_tokens": 1, "completion_tokens": 1}}  # fmt: skip
+        data = json.dumps(body).encode()
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(data)}"
+        return head.encode() + b"\r\nconnection: keep-alive\r\n\r\n" + data
+
+    def serve(connection: socket.socket) -> None:
+        with connection, connection.makefile("rb") as file:
+            while line := file.readline():
+                length = 0
+                while line not in (b"\r\n", b""):
+                    name, _, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                    line = file.readline()
+                asked = json.loads(file.read(length))
+                stray = response("a stray answer") if next(count) % 3 == 0 else b""
+                connection.sendall(response(f" {asked['prompt']}") + stray)
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            threading.Thread(target=serve, args=(connection,), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    finally:
+        listening.close()
+
+
+def test_no_answer_of_another_request_is_taken() -> None:
+    with chatty_server() as url:
+        model = open_model("openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE)
+        requests = [Request(f"prompt {n}", seed=n) for n in range(30)]
+        found = {n: c.text for batch in model.complete(requests) for n, c in batch}
+        model.close()
+    assert found == {n: f" prompt {n}" for n in range(30)}
+
+
+def test_what_a_url_hides_is_neither_shown_nor_stored() -> None:
+    url = "https://u:pass-word-1@host:8/tenant-a81fe3c09b7d/v1?api-version=1&token=abcd1234efgh"
+    shown = without_password(url)
+    assert shown.startswith("https://host:8/[") and shown.endswith("]/v1")
+    echo = read_secrets(url).clean("GET /tenant-a81fe3c09b7d/v1?token=abcd1234efgh HTTP/1.1")
+    assert "a81fe3c09b7d" not in echo and "abcd1234efgh" not in echo
+    assert without_password("http://h:1/v1") == "http://h:1/v1"
+    other = without_password(url.replace("tenant-a", "tenant-b"))
+    assert other != shown  # two tenants are two servers
+    azure = "https://h/openai/deployments/gpt-4o-mini/v1?api-version=2024-10-21"
+    assert read_secrets(azure).clean("I am gpt-4o-mini, of 2024") == "I am gpt-4o-mini, of 2024"
+
+
+@pytest.mark.parametrize("name", ["می‌خواهم", "ක්‍ෂ", "👩‍👧 people"])
+def test_joiners_are_part_of_names(name: str, tmp_path: Path) -> None:
+    assert is_plain(name) and printable(name) == name
+    (tmp_path / "g.txt").write_text(f"{name}\n", "utf-8")
+    assert read_seeds(str(tmp_path / "g.txt"))[0].groups == (name,)
+    assert not is_plain("a\u202eb") and printable("a\x1b[31m") == "a\ufffd[31m"
+
+
+def test_an_argument_in_utf_8_is_taken_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    as_ascii = "Köche".encode().decode("ascii", "surrogateescape")
+    monkeypatch.setattr("sys.argv", ["kgbias", as_ascii])
+    show.prepare()
+    import sys
+
+    assert sys.argv[1] == "Köche"
+
+
+def test_a_pipe_by_its_name_is_written_to(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    try:
+        path = Path(f"/dev/fd/{write}")
+        if not path.exists():
+            pytest.skip("this system names no open files")
+        write_text(path, "a,b\n")
+        assert os.read(read, 100) == b"a,b\n"
+    finally:
+        os.close(read)
+        os.close(write)
+
+
+def test_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert through("http://h/v1") == ""
+    monkeypatch.setenv("http_proxy", "http://me:secret@proxy:1")
+    assert "proxy http://proxy:1" in through("http://h/v1") and "secret" not in through("http://h")
+    monkeypatch.setenv("no_proxy", "h")
+    assert through("http://h/v1") == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("SQLITE_IOERR_LOCK", "has no locks"),
+        ("SQLITE_IOERR_SHMMAP", "no shared memory"),
+        ("SQLITE_IOERR_WRITE", "check the disk"),
+    ],
+)
+def test_what_the_file_system_lacks_is_said(code: str, said: str) -> None:
+    import sqlite3
+
+    error: Any = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = code
+    with pytest.raises(StoreError, match=f"disk I/O error.*{said}"), guarded("k.db"):
+        raise error
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("neo4j")
+    from kgbias.graph.neo4j import session
+    from kgbias.graph.store import open_store
+
+    monkeypatch.setattr(session, "_ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(StoreError, match=r"does not answer within .*is there a Neo4j server"):
+            open_store(f"neo4j://127.0.0.1:{port}")
