@@ -1,4 +1,4 @@
-"""Faults that people reported of tools like this: each is what it is, and nothing false is stored."""
+"""Faults that people reported of tools like this: each is called what it is."""
 
 import json
 import os
