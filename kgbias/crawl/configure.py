@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from kgbias.crawl.config import Arm, CrawlConfig, Width
-from kgbias.crawl.seeds import DynamicSeeds, choose_class, choose_seeds
+from kgbias.crawl.seeds import (
+    DynamicSeeds,
+    SeedCategory,
+    choose_class,
+    choose_seeds,
+    held_seeds,
+    is_held,
+)
 from kgbias.errors import UsageError
 from kgbias.models.base import Form, ModelOptions
 from kgbias.models.budget import Spending
@@ -77,8 +84,8 @@ def configure(
     prompts: str | Path | None = None,
     preset: str | None = None,
     category: Names = (),
-    group: Names = (),
-    seeds: str | Path | list[str] | list[Path] | tuple[str, ...] = (),
+    group: Any = (),
+    seeds: Any = (),
     intersect: Names = (),
     dynamic: str | None = None,
     plural: str | None = None,
@@ -96,8 +103,11 @@ def configure(
             the temperature), both augmentations, its filters.
         category: categories to crawl: "gender", "ethnicity", "nationality",
             "religion".
-        group: groups to add to the category, "NAME" or "NAME | OTHER NAME".
-        seeds: files of groups: text, CSV, TSV, JSON (lines) or TOML (`crawl.seeds.read_seeds`).
+        group: groups to add to the category, "NAME" or "NAME | OTHER NAME"; or a frame, or a dict
+            of names to other names, as for `seeds`.
+        seeds: files of groups (`crawl.seeds.read_seeds`), or groups in memory: a pandas or polars
+            frame, or a list of dicts, with the columns of such a table, or a dict of the names of
+            groups to their other names.
         intersect: categories to combine, separated by commas, such as "gender,religion".
         dynamic: a class whose groups the model is asked for before the crawl; `plural` is its
             plural, needed if the class is not a known category. Of `seed_prompts` lists,
@@ -114,13 +124,17 @@ def configure(
     if dynamic is None and plural is not None:
         raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(model, prompts, preset, parameters)
-    files = [str(path) for path in ([seeds] if isinstance(seeds, str | Path) else seeds)]
+    files: list[str | SeedCategory] = []
+    for own in [seeds] if isinstance(seeds, str | Path) or is_held(seeds) else seeds:
+        files += held_seeds(own) if is_held(own) else [str(own)]
+    if is_held(group):  # groups of one's own, with their categories and other names
+        files, group = [*files, *held_seeds(group)], ()
     categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
     named, chosen = None, []
     if dynamic is None or categories or files or crossed:
-        own = groups if dynamic is None else ()
+        added = groups if dynamic is None else ()
         chosen = choose_seeds(
-            model, categories, own, seed_files=files, intersections=crossed, groups=pack.groups
+            model, categories, added, seed_files=files, intersections=crossed, groups=pack.groups
         )
     if dynamic is not None:
         asked_for = choose_class(model, dynamic, plural, groups=pack.groups)

@@ -135,6 +135,43 @@ def read_seeds(path: str) -> list[SeedCategory]:
     return found
 
 
+def is_held(groups: Any) -> bool:
+    """Whether these are groups in memory: a frame, a dict, or rows of a table."""
+    if hasattr(groups, "columns") or isinstance(groups, Mapping):
+        return True
+    return isinstance(groups, list) and bool(groups) and isinstance(groups[0], Mapping)
+
+
+_HELD = Path("groups")  # what groups in memory are called in messages, and without a category
+
+
+def held_seeds(groups: Any) -> list[SeedCategory]:
+    """The categories of groups in memory: a pandas or polars frame or a list of dicts, with the
+    columns of a table of groups (`_of_rows`), or a dict of names to their other names. Raises
+    DataError as `read_seeds` does."""
+    if isinstance(groups, Mapping):
+        rows = [
+            {"group": name, "variants": [others] if isinstance(others, str) else list(others or ())}
+            for name, others in groups.items()
+        ]
+    elif hasattr(groups, "to_dicts"):  # polars
+        rows = groups.to_dicts()
+    elif hasattr(groups, "to_dict"):  # pandas
+        rows = groups.to_dict("records")
+    else:
+        rows = list(groups)
+    if not rows:
+        raise DataError("the table of groups has no rows")
+    present = [{str(k): v for k, v in row.items() if not _is_nothing(v)} for row in rows]
+    _check_columns(_HELD, list(dict.fromkeys(name for row in present for name in row)))
+    return _of_rows(_HELD, [(f"row {n}", row) for n, row in enumerate(present, 1)])
+
+
+def _is_nothing(value: Any) -> bool:
+    """Whether a cell of a frame stands for no value."""
+    return value is None or (isinstance(value, float) and value != value)
+
+
 _SEEGULL = "seegull"
 _NAMES = ("group", "name")  # columns, either of which holds the group
 _COLUMNS = (*_NAMES, "category", "variants")
@@ -273,7 +310,7 @@ def choose_seeds(
     categories: Sequence[str] = (),
     own_groups: Sequence[str] = (),
     *,
-    seed_files: Sequence[str] = (),
+    seed_files: Sequence[str | SeedCategory] = (),
     intersections: Sequence[str] = (),
     groups: Path | None = None,
 ) -> list[SeedCategory]:
@@ -284,7 +321,11 @@ def choose_seeds(
     `own_groups` join the category if one is named (a new name makes a new category), else they form
     the category "custom". `groups` is the prompts' own file of groups, if any.
     """
-    of_files = [seed for path in seed_files for seed in read_seeds(path)]
+    of_files = [
+        seed
+        for own in seed_files
+        for seed in ([own] if isinstance(own, SeedCategory) else read_seeds(own))
+    ]
     known = {**known_seeds(model, groups), **{seed.category.name: seed for seed in of_files}}
     if not (categories or own_groups or of_files or intersections):
         if not model.startswith("reference"):

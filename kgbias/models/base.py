@@ -24,6 +24,9 @@ Settings = tuple[tuple[str, str], ...]
 (dtype, base URL, the token before a text), as (name, value) pairs."""
 
 
+IN_MEMORY = "memory:"  # begins the names of models that a program holds
+
+
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
     """Which model answers: enough to tell two models apart, and to find this one again.
@@ -57,9 +60,12 @@ class ModelInfo:
         """The spec without a path, which says whose machine it was: a file or folder on disk is
         the last part with a few digits of the revision, as two models may have the same file
         name."""
-        if not self.local:
+        held = self.name.startswith(IN_MEMORY)  # two of one name may do different things
+        if not self.local and not held:
             return self.name
-        digits = self.revision.removeprefix("sha256:")[:6] or self.id[:6]
+        digits = self.revision.rpartition(":")[2][:6] or self.id[:6]
+        if held:
+            return f"{self.name.removeprefix(IN_MEMORY)} ({digits})"
         return f"{self._last.removesuffix('.gguf')} ({digits})"
 
     @property

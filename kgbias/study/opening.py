@@ -52,6 +52,22 @@ def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
     return model.info.name
 
 
+def as_completer(model: Any, called: str | None) -> "str | Completer":
+    """A spec or an open model as it is; what a program holds, as a model of that name. Raises
+    UsageError for a model without a name, and for what is no model."""
+    if isinstance(model, str) or hasattr(model, "complete"):
+        found: str | Completer = model
+        return found
+    from kgbias.models.held import in_memory
+
+    if not called:
+        raise UsageError(
+            f"a {type(model).__name__} in memory needs a name: called='...' (or hand over "
+            "kgbias.in_memory(model, tokenizer, name='...'))"
+        )
+    return in_memory(model, name=called)
+
+
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The given options that open the model, and the call's own."""
     names = ModelOptions.__annotations__
@@ -140,8 +156,16 @@ def opened_scorer(
     """The model of a spec, or the one that is already open."""
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(model, str):
+        if (as_scorer := getattr(model, "scorer", None)) is not None:  # held in memory
+            scorer: TextScorer = as_scorer(notify=progress.note, **given)
+            return scorer
         if given:
             raise UsageError(f"`{min(given)}` belongs to opening a model: this one is open")
+        if not hasattr(model, "grid"):
+            raise UsageError(
+                f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over "
+                "kgbias.in_memory(model, tokenizer, name=...)"
+            )
         return model
     from kgbias.models.score.load import open_scorer
 

@@ -584,7 +584,7 @@ def _joint(
             # vectors, the rank, and each token's surprisal.
             probe_run(run, scorer, progress=progress)
         found = joint(run, counts, model=own)
-        vectors = encoder or (model if model and loads(model) else None)
+        vectors = encoder or (model if isinstance(model, str) and loads(model) else None)
         if vectors:
             if found.probing is None:
                 raise UsageError(

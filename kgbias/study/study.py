@@ -29,6 +29,7 @@ from kgbias.study.context import Context
 from kgbias.study.keeping import Keeping
 from kgbias.study.opening import (
     OPENING,
+    as_completer,
     check_reader,
     gauge_of,
     judge_of,
@@ -294,7 +295,7 @@ class Study(Compared, Tested, Checked):
 
     def crawl(
         self,
-        model: str | Completer,
+        model: Any,
         *,
         name: str | None = None,
         repeat: int | None = None,
@@ -307,8 +308,10 @@ class Study(Compared, Tested, Checked):
         where it stopped; nothing that was answered is asked again.
 
         Args:
-            model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, or a model opened
-                by `kgbias.open_model`.
+            model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, a model opened by
+                `kgbias.open_model` or `kgbias.in_memory`, or, with `called`, what `in_memory`
+                takes: a transformers model with its tokenizer, a pipeline, a function, an OpenAI
+                client.
             name: a name for the run (None: a descriptive one).
             repeat: crawl this many times, each with its own random seed derived from `seed`: the
                 runs name, name~2 ..., returned as a `Series`, which shows how much a figure varies
@@ -337,6 +340,8 @@ class Study(Compared, Tested, Checked):
         from kgbias.crawl.crawler import crawl_repeatedly
 
         opening, rest = parted(options)
+        if model is not (opened := as_completer(model, called)):
+            model, called = opened, None  # it has that name
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)

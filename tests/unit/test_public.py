@@ -45,6 +45,7 @@ PUBLIC = set(
     load_scorer
     model_kinds
     open
+    in_memory
     open_model
     open_scorer
     plugins

@@ -1,0 +1,124 @@
+"""Models and groups that a program holds: what it does is what it is."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import kgbias  # noqa: E402
+from kgbias.errors import DataError, ModelError, UsageError  # noqa: E402
+from kgbias.models.base import Request  # noqa: E402
+from tests import tiny  # noqa: E402
+
+pytestmark = pytest.mark.integration
+
+SMALL: dict[str, Any] = {"group": ["Men", "Women"], "samples": 2, "iterations": 1}
+
+
+@pytest.fixture(scope="module")
+def held() -> tuple[Any, Any]:
+    return tiny.model("llama", max_position_embeddings=4096), tiny.tokenizer()
+
+
+def test_a_model_in_memory_answers_as_its_files_do(held: tuple[Any, Any], tmp_path: Path) -> None:
+    model, tokenizer = held
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    requests = [Request(f"men {n}", seed=n, max_tokens=5) for n in range(4)]
+    opened = [kgbias.open_model(f"hf:{tmp_path}"), kgbias.in_memory(model, tokenizer, name="own")]
+    found = [{n: c.text for batch in one.complete(requests) for n, c in batch} for one in opened]
+    assert found[0] == found[1]
+    scored = [
+        kgbias.open_scorer(f"hf:{tmp_path}").score(["men love rain"]),
+        opened[1].scorer().score(["men love rain"]),  # type: ignore[attr-defined]
+    ]
+    assert scored[0].log_likelihoods == pytest.approx(scored[1].log_likelihoods)
+
+
+def test_a_model_with_a_hook_is_another_one_and_is_left_as_it_was(
+    held: tuple[Any, Any], tmp_path: Path
+) -> None:
+    model, tokenizer = held
+    plain = kgbias.in_memory(model, tokenizer, name="own")
+    assert kgbias.in_memory((model, tokenizer), name="own").info == plain.info
+    layer = model.model.layers[0]
+    hook = layer.register_forward_hook(
+        lambda _, __, out: (out[0] + 0.5, *out[1:]) if isinstance(out, tuple) else out + 0.5
+    )
+    model.train()
+    try:
+        steered = kgbias.in_memory(model, tokenizer, name="own")
+        assert steered.info.id != plain.info.id
+        assert model.training
+        with kgbias.open(tmp_path / "k.db") as study:
+            first = study.crawl(plain, **SMALL)
+            second = study.crawl(steered, **SMALL)
+            assert first.name != second.name and second.crawled.cached == 0
+            assert study.crawl(steered, **SMALL).crawled.asked == 0
+    finally:
+        hook.remove()
+        model.eval()
+    assert kgbias.in_memory(model, tokenizer, name="own").info == plain.info
+
+
+def test_crawl_and_probe_what_is_at_hand(held: tuple[Any, Any], tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.crawl(held, called="steered", **SMALL)
+        assert run.model.title.startswith("steered (")
+        if not run.triples():
+            (tmp_path / "said.csv").write_text(
+                "group,predicate,object\nMen,love,rain\nWomen,are,kind\nMen,hate,food\n"
+            )
+            run = study.import_file(tmp_path / "said.csv")
+        probes = run.probe(kgbias.in_memory(*held, name="steered"))
+        assert probes is not None
+
+
+def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
+    def kind(prompts: list[str]) -> list[str]:
+        return [" are kind." for _ in prompts]
+
+    def loud(prompts: list[str]) -> list[str]:
+        return [" are loud." for _ in prompts]
+
+    with kgbias.open(tmp_path / "k.db") as study:
+        first = study.crawl(kind, called="mine", **SMALL)
+        again = study.crawl(kind, called="mine", **SMALL)
+        other = study.crawl(loud, called="mine", **SMALL)
+        assert again.id == first.id and again.crawled.asked == 0
+        assert other.crawled.cached == 0
+        assert all("loud" in t.object for t in other.triples())
+        with pytest.raises(UsageError, match="needs a name: called="):
+            study.crawl(kind, **SMALL)
+        with pytest.raises(UsageError, match="a int is no model"):
+            study.crawl(3, called="x", **SMALL)
+        with pytest.raises(ModelError, match=r"was given .* prompts.*as many texts"):
+            study.crawl(lambda prompts: [], called="empty", **SMALL)
+        with pytest.raises(ModelError, match=r"failed: .*division"):
+            study.crawl(lambda prompts: [1 / 0], called="broken", **SMALL)
+        with pytest.raises(UsageError, match="gives no log-probabilities"):
+            first.probe(kind)  # type: ignore[arg-type]
+
+
+def test_groups_in_memory(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(
+        {
+            "group": ["Bakers", "Nurses"],
+            "category": ["trade", None],
+            "variants": ["Bread makers", None],
+        }
+    )
+    with kgbias.open(tmp_path / "k.db") as study:
+        for option in ("group", "seeds"):
+            price: Any = study.price("smollm2", **{option: frame})
+            assert price.whom == {"trade": ("Bakers",), "groups": ("Nurses",)}
+        price = study.price("smollm2", group={"Bakers": ["Bread makers"], "Nurses": []})
+        assert price.whom == {"groups": ("Bakers", "Nurses")}
+        price = study.price("smollm2", seeds=[{"name": "Bakers"}])
+        assert price.whom == {"groups": ("Bakers",)}
+        with pytest.raises(DataError, match="no column 'group' or 'name'"):
+            study.price("smollm2", group=pd.DataFrame({"who": ["Bakers"]}))
