@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 import kgbias
 from kgbias.cli import show
@@ -22,6 +23,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import setting
+from kgbias.errors import UsageError
 from kgbias.export import FORMATS
 from kgbias.study.reproducing import Difference, Reproduction
 
@@ -53,15 +55,36 @@ def figures(
     type=click.Path(dir_okay=False, path_type=Path),
     help="Also write the runs' explorer to this file; the report links to its views.",
 )
+@click.option(
+    "--summary",
+    is_flag=True,
+    help="Instead, write one page of Markdown to hand in: what was asked, found, not shown, the "
+    "limits, and statements drawn at random (default file: summary.md).",
+)
 @selection_options
+@click.pass_context
 def report(
-    runs: tuple[str, ...], store_url: str, path: Path, explorer: Path | None, **selection: Any
+    context: click.Context,
+    /,
+    runs: tuple[str, ...],
+    store_url: str,
+    path: Path,
+    explorer: Path | None,
+    summary: bool,
+    **selection: Any,
 ) -> None:
     """Write the report of a run (default: the newest) as one page: findings, figures, an
     interactive graph and every triple, with several arms side by side. For two to six runs: small
     multiples, ranks, overlap and differences."""
     with kgbias.open(store_url, progress=True) as study:
-        written = study.report(runs, path, explorer=explorer, **selection)
+        if summary:
+            if len(runs) > 1 or explorer:
+                raise UsageError("--summary is of one run, without an explorer")
+            if context.get_parameter_source("path") is ParameterSource.DEFAULT:
+                path = Path("summary.md")
+            written = study.run(*runs).summarise(path, **selection)
+        else:
+            written = study.report(runs, path, explorer=explorer, **selection)
     for page in (written, explorer):
         if page is not None:
             show.say(page.resolve())

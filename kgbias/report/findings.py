@@ -492,8 +492,8 @@ def _declined(data: RunData, explorer: str) -> Kind | None:
 def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
     more = "more" if one.difference.value > 0 else "less"
     said = Markup(
-        "About <b>{}</b> it declines {} often to answer than about other {}: {}% of prompts {}, {} "
-        "percentage points {} {}."
+        "About <b>{}</b> it declines {} often to answer than about the other groups of {}: {}% of "
+        "prompts {}, {} percentage points {} {}."
     ).format(
         one.group, more, test.category, figure(100 * one.share.value, ".0f"),
         interval(one.share, 100, ".0f"), figure(abs(100 * one.difference.value), ".0f"), more,

@@ -275,6 +275,19 @@ class Run(Held, Measured, Probed):
             )
         return Path(path)
 
+    def summarise(self, path: PathLike = "summary.md", **selection: Unpack[Selecting]) -> Path:
+        """Write one page of Markdown that can be handed in: what was asked of which model and how,
+        refusals, findings with their tests, what was not shown, the limits, and twenty statements
+        drawn at random. The same store gives the same text. Returns its path."""
+        from kgbias.report.summary import write_summary
+
+        need_statements(self.stored)
+        with self._context.working(whole=True) as progress:
+            write_summary(
+                self.stored, Path(path), selection=Selection(**selection), progress=progress
+            )
+        return Path(path)
+
     def figures(
         self,
         folder: PathLike = "figures",

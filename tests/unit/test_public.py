@@ -182,6 +182,7 @@ RUN = set(
     status
     stored
     stories
+    summarise
     story_links
     told
     structure

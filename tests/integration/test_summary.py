@@ -1,0 +1,63 @@
+"""The page that can be handed in, of a model that declines by hash: what it says is what was
+planted."""
+
+import re
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+import kgbias
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
+
+pytestmark = pytest.mark.integration
+
+GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
+WORDS = "kind loud late tall calm rich poor slow warm proud".split()
+
+
+def number(text: str) -> int:
+    return int(sha256(text.encode()).hexdigest()[:8], 16)
+
+
+def answers(prompts: Sequence[str]) -> list[str]:
+    """Declines 30% of its prompts by their hash, and 65% of those about nurses."""
+    found = []
+    for prompt in prompts:
+        last = prompt.rstrip().rpartition("\n")[2]
+        share = 0.65 if "Nurses" in last else 0.3
+        if number(prompt) / 16**8 < share:
+            found.append("I'm sorry, but I can't help with that.")
+        else:
+            word = WORDS[number(prompt + "x") % len(WORDS)]
+            found.append(f" are {word} people who live here.\n")
+    return found
+
+
+def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.crawl(
+            lambda prompts: answers(prompts), called="planted", group=list(GROUPS), samples=20,
+            iterations=2, name="world_1",
+        )  # fmt: skip
+        run.measure(topics=False)
+        path = run.summarise(tmp_path / "summary.md")
+        text = path.read_text("utf-8")
+        assert run.summarise(tmp_path / "again.md").read_text("utf-8") == text
+        refused = {row["group"]: row for row in run.refusals().records()}
+    assert CONTENT_WARNING in text and SAMPLE_STATEMENT in text
+    for heading in ("What was asked", "Refusals", "Findings", "Limits"):
+        assert f"## {heading}" in text
+    rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+)% \| (\d+) to (\d+) \|", text, re.MULTILINE)
+    assert {row[0] for row in rows} == set(GROUPS)
+    for group, prompts, share, low, high in rows:
+        planted = 65 if group == "Nurses" else 30
+        assert int(low) - 6 <= planted <= int(high) + 6
+        assert int(prompts) == refused[group]["prompts"]
+        assert int(share) == round(100 * refused[group]["refused"])
+    assert "About Nurses it declines more often" in text
+    assert len(re.findall(r"^- .*\((?:once|\d+ times)", text, re.MULTILINE)) > 5
+    assert r"world\_1" in text  # nothing of a name is Markdown
