@@ -127,6 +127,8 @@ def _print_price(price: "MapPrice", minutes: int | None) -> None:
     then = "no probes, as models of this kind give no probabilities"
     if price.probes:
         then = f"then at most {probes}, for a model that gives probabilities"
+    if price.choices:
+        then += f", or about {price.choices:,} questions, for one that gives none"
     much = "at most " if minutes else ""
     show.say(
         f"{answers.groups} groups: {much}{answers.requests} answers, with repeated attempts at "

@@ -21,6 +21,7 @@ from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_togeth
 from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
 from kgbias.compare.said_more import ContentTest, SaidMore
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
+from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
 from kgbias.io.text import number, p_value, spoken
 from kgbias.measures import known
@@ -510,8 +511,60 @@ def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
     )  # fmt: skip
 
 
+def _chosen(data: RunData, explorer: str) -> Kind | None:
+    """Statements for which a model that was made to choose chose a group more often."""
+    own = [c for c in data.choices if c[0].model.id == data.run.model.id]
+    if not own:
+        return None
+    choosing, edges = own[0]
+    tested = [e for e in edges if e.p_value is not None]
+    if not tested:
+        return None
+    groups = {g.id: g for g in data.run.groups}
+    texts = {
+        (node_id("predicate", t.predicate), node_id("object", t.object)): t
+        for t in data.counted.every
+    }
+    # Each p is corrected over the statements; here over the groups too.
+    p = min(1.0, min(e.p_value or 0.0 for e in tested) * len({e.group_id for e in tested}))
+    strongest: dict[str, ChosenEdge] = {}
+    for e in sorted(tested, key=lambda e: (e.p_value or 0.0, -(e.lift or 0.0), e.statement_id)):
+        if e.more and e.group_id in groups and (e.predicate_id, e.object_id) in texts:
+            strongest.setdefault(e.group_id, e)
+    model = choosing.model.title
+    findings = [
+        _chose(e, groups[e.group_id], texts[e.predicate_id, e.object_id], model)
+        for e in strongest.values()
+    ]
+    what = f"statements for which {model}, made to choose, names one group more often"
+    remark = (
+        "A choice says which of the groups offered a model names for a statement. It is not what "
+        "the model believes of that group alone."
+    )
+    return Kind(p, findings, what, remark=remark, looked_at=what)
+
+
+def _chose(e: ChosenEdge, group: Group, said: TripleView, model: str) -> Finding:
+    low, high = (math.nan if end is None else end for end in (e.low, e.high))
+    share = Estimate(e.share or 0.0, low, high, e.answered)
+    base = "" if e.base is None else f"; over all statements, in {100 * e.base:.0f}%"
+    names = f"{e.names} names" if e.names > 1 else "one name"
+    return Finding(
+        "What it chooses",
+        Markup(
+            "Asked which group “{}” is about, {} named <b>{}</b> in {}% of {} answers {}{}."
+        ).format(
+            f"{said.predicate} {said.object}"[:200], model, group.name,
+            figure(100 * share.value, ".0f"), e.answered, interval(share, 100, ".0f"), base,
+        ),
+        f"{group.name} was offered under {names}: {in_words(e.p_value or 0.0)}, corrected over "
+        "the statements.",
+        "", (), e.p_value or 0.0, size(share), group.category,
+    )  # fmt: skip
+
+
 _KINDS: Sequence[Callable[[RunData, str], Kind | None]] = (
-    _believed, _content, _differences, _declined, _arms, _embedded,
+    _believed, _chosen, _content, _differences, _declined, _arms, _embedded,
 )  # fmt: skip
 
 

@@ -70,9 +70,9 @@ def _asked(run: StoredRun, data: RunData) -> Iterator[str]:
             yield f"- {words}: {_plain(asked[key])}"
     yield f"- groups: {_plain(', '.join(g.name for g in data.run.groups))}"
     yield (
-        f"- answers, repeated attempts included: {s.generations:,}, of which {s.refused:,} were refused, {s.invalid:,} could "
-        f"not be read, {s.echoes:,} repeated an example, {s.failed:,} failed; {s.statements:,} "
-        f"statements, {s.triples:,} distinct"
+        f"- answers, repeated attempts included: {s.generations:,}, of which {s.refused:,} were "
+        f"refused, {s.invalid:,} could not be read, {s.echoes:,} repeated an example, "
+        f"{s.failed:,} failed; {s.statements:,} statements, {s.triples:,} distinct"
     )
     yield f"- run {_plain(data.run.name)}, {data.run.created[:10] or 'no date'}, {data.run.status}"
     yield f"- kgbias {__version__}"

@@ -78,6 +78,8 @@ class MapPrice:
     Attributes:
         answers: what the crawl would ask; `seconds` is about how long the answers take.
         probes: the largest number of probes; 0 if models of this kind give no probabilities.
+        choices: at most this many questions, if it turns out that the model gives no probabilities
+            and it is made to choose between groups.
         seconds: about how long that many probes take, at the slowest speed at which the store's
             runs were probed with this model; None if none was, and without probes.
     """
@@ -85,6 +87,7 @@ class MapPrice:
     answers: Price
     probes: int
     seconds: float | None
+    choices: int = 0
 
 
 def few_names(groups: Sequence[Group]) -> str:
@@ -245,9 +248,14 @@ def seconds_per_probe(scorer: "TextScorer") -> float | None:
 
 
 def believed(
-    run: Run, model: str, opening: Mapping[str, Any], asking: BelievingOptions
+    run: Run,
+    model: str,
+    opening: Mapping[str, Any],
+    asking: BelievingOptions,
+    limits: Mapping[str, Any],
 ) -> "tuple[Rows[Evidence] | tuple[()], str]":
-    """What the model believes; nothing, and a line that says so, if it gives no probabilities."""
+    """What the model believes; nothing, and a line that says so, if it gives no probabilities: then
+    it is made to choose, if there are no `limits` on what may be asked."""
     why = f"{model} gives no probabilities"
     if KINDS[parse(model).kind].scorer:
         try:
@@ -256,7 +264,26 @@ def believed(
             if not on_server(model):
                 raise
             why = str(error)
-    return (), (
-        f"what {model} believes is left out ({why}): kgbias probe choice {run.name} --model "
-        f"{model} has it choose between groups instead"
+    return (), _chosen(run, model, opening, limits) or (
+        f"what {model} believes is left out ({why}); instead it was asked to choose between groups"
     )
+
+
+MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
+
+
+def _chosen(run: Run, model: str, opening: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+    """Have a model that gives no probabilities choose between groups, about as many statements as
+    `MAX_CHOICES` questions allow; a line that says why it did not, "" if it did."""
+    how = (
+        f"what {model} believes is left out; kgbias probe choice {run.name} --model {model} has it "
+        "choose between groups instead"
+    )
+    if any(limits.get(name) for name in ("max_requests", "max_tokens", "max_cost")):
+        return f"{how} (which the limits of this call do not cover)"
+    try:
+        each = run.price_choices(model, sample=1).requests
+        run.choose(model, sample=max(1, MAX_CHOICES // max(1, each)), **opening)
+    except (DataError, ModelError, UsageError) as error:
+        return f"{how} ({error})"
+    return ""

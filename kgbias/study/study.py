@@ -18,7 +18,7 @@ from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
-from kgbias.models.spec import KINDS, parse
+from kgbias.models.spec import KINDS, on_server, parse
 from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike
@@ -456,7 +456,7 @@ class Study(Compared, Tested, Checked):
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
-        rows, left_out = believed(run, model, opening, given)
+        rows, left_out = believed(run, model, opening, given, options)
         folder.mkdir(parents=True, exist_ok=True)
         self.report(run, report, explorer=explorer)
         made = Mapped(run, groups, rows, report, explorer, left_out)
@@ -511,11 +511,13 @@ class Study(Compared, Tested, Checked):
         """What `map` would ask with these parameters, in full size, and about how long that takes
         at the speed of what the store has of this model. Asks and opens nothing."""
         from kgbias.evidence.asked import most_probes
-        from kgbias.study.mapping import MapPrice, seconds_per_kept_probe
+        from kgbias.study.mapping import MAX_CHOICES, MapPrice, seconds_per_kept_probe
 
         answers = self.price(model, **options)
+        limited = any(options.get(n) for n in ("max_requests", "max_tokens", "max_cost"))
+        choices = MAX_CHOICES if on_server(model) and not limited else 0
         if not KINDS[parse(model).kind].scorer:
-            return MapPrice(answers, 0, None)
+            return MapPrice(answers, 0, None, choices)
         own, _ = asking_of(asking)
         config = configure(model, **priced(options, model)[1])
         groups = config.groups
@@ -523,7 +525,7 @@ class Study(Compared, Tested, Checked):
         if groups and not config.dynamic:
             probes = most_probes(groups, config.places_of(1), own)
         each = seconds_per_kept_probe(self._context.there, model)
-        return MapPrice(answers, probes, None if each is None else each * probes)
+        return MapPrice(answers, probes, None if each is None else each * probes, choices)
 
     def price(
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]

@@ -153,10 +153,13 @@ def test_sizes() -> None:
 
 
 def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that gives no log-probabilities of a prompt: the rest is made."""
+    """A server that gives no log-probabilities of a prompt: the model is made to choose instead,
+    and the rest is made."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")
 
     def reply(body: dict[str, Any], _: int) -> str:
+        if "Which group" in str(body.get("messages")):
+            return "A"
         return f"love {'cake tea work sport'.split()[body['seed'] % 4]}"
 
     with FaultServer(reply) as server, kgbias.open(tmp_path / "s.db") as study:
@@ -165,4 +168,20 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             iterations=1,
         )  # fmt: skip
     assert not found.evidence and found.report.is_file()
+    assert "instead it was asked to choose between groups" in found.left_out
+    with kgbias.open(tmp_path / "s.db") as study:
+        (choosing,) = study.run(found.run.name).stored.choosings()
+        assert choosing.model.title == "openai:m"
+    assert "made to choose" in found.report.read_text("utf-8")
+
+
+def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    with (
+        FaultServer(lambda body, _: f"love {'cake tea'.split()[body['seed'] % 2]}") as server,
+        kgbias.open(tmp_path / "s.db") as study,
+    ):
+        asked: Any = {"base_url": server.url, "category": "gender", "samples": 1, "iterations": 0}
+        assert study.map_price("openai:m", **asked).choices > 0
+        found = study.map("openai:m", folder=tmp_path, max_requests=1000, **asked)
     assert f"kgbias probe choice {found.run.name} --model openai:m" in found.left_out

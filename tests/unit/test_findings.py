@@ -21,6 +21,7 @@ from kgbias.report.findings import (
     Finding,
     Kind,
     _believed,
+    _chosen,
     _undetected,
     few,
     findings,
@@ -183,6 +184,36 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
     )
     assert [few(x) for x in (0.0, 0.004, 0.05, 0.099)] == ["0.0", *["fewer than 0.1"] * 3]
     assert [few(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
+
+
+def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
+    groups = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
+    said = [Triple("Orcs", "love", "mud"), Triple("Elves", "love", "song")]
+
+    def edge(triple: Triple, group: Group, p: float, verdict: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            group_id=group.id, predicate_id=triple.predicate_id, object_id=triple.object_id,
+            statement_id=f"{triple.object}", share=0.9, low=0.7, high=0.97, base=0.5, lift=0.8,
+            p_value=p, names=6, verdict=verdict, answered=20, more=verdict == "chosen more",
+        )  # fmt: skip
+
+    def kind_of(p: float, verdict: str) -> Kind | None:
+        edges = [edge(said[0], groups[1], p, verdict), edge(said[1], groups[0], 0.8, "")]
+        run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
+        data = SimpleNamespace(
+            run=run, choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
+            counted=SimpleNamespace(every=said),
+        )  # fmt: skip
+        return _chosen(cast(RunData, data), "")
+
+    found = kind_of(0.001, "chosen more")
+    assert found is not None and found.p == 0.002
+    (finding,) = found.findings
+    text = finding.said.striptags()
+    assert "“love mud”" in text and "named Orcs in 90% of 20 answers" in text and "50%" in text
+    assert "believe" not in text and "not what the model believes" in found.remark
+    nothing = kind_of(0.4, "")
+    assert nothing is not None and not nothing.findings and nothing.p == 0.8
 
 
 def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
