@@ -11,7 +11,7 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.io.reading import decoded, given_encoding, json_value, read_bytes
+from kgbias.io.reading import decoded, given_encoding, json_value, not_text, read_bytes
 from kgbias.io.tables import LONGEST_CELL, check_header, delimiter_of, read_sheet
 from kgbias.io.text import undefused
 
@@ -75,9 +75,9 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
             for record in rows:
                 line = record.line
                 yield record
-    except UnicodeDecodeError:
-        decoded(read_bytes(path), path)  # names the line and the byte
-        raise
+    except UnicodeDecodeError as error:
+        decoded(read_bytes(path), path)  # names the line and the byte, unless it is UTF-16
+        raise not_text(path, error, line + 1) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (csv.Error, ValueError, DataError) as error:

@@ -202,7 +202,7 @@ def _text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
     """A table with a header or, where that is allowed, a list with one value a line."""
     delimiter = delimiter_of(text, known)
     header = [cell.strip().casefold() for cell in _cells(_first(text), delimiter)]
-    headed = bool(set(header) & set(known))
+    headed = not {name.casefold() for name in known}.isdisjoint(header)
     if not lines or headed:
         columns, rows = table(io.StringIO(text, newline=""), str(path), (), delimiter)
         form = _DELIMITERS[delimiter] if len(columns) > 1 else "a list with a header"

@@ -244,7 +244,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    known = (*_STATEMENTS, *_SBIC_COLUMNS, *([column] if column else []))
+    known = (*_STATEMENTS, *_SBIC_COLUMNS, "category", *([column] if column else []))
     sheet = read_sheet(path, known, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]

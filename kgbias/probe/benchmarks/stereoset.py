@@ -241,7 +241,8 @@ _CODED = ("anti-stereotype", "stereotype", "unrelated")  # labels on the hub, by
 
 def _entries(path: Path) -> Iterator[tuple[str, Any]]:
     """The examples as they stand in the file, each with its part."""
-    if is_stereoset(path) and isinstance(data := _json_of(path), dict) and "data" in data:
+    data = _json_of(path)
+    if isinstance(data, dict) and isinstance(data.get("data"), dict):
         for part in PARTS:
             for entry in data["data"].get(part) or ():
                 yield part, entry
