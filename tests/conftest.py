@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
@@ -44,6 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     """Started in the background of a script, we ignore Ctrl-C, and so would the crawls that tests
     start and interrupt. And we collect garbage as commands do (kgbias.cli.main)."""
+    # Hypothesis allows an example 200 ms, which is a limit of time.
+    hypothesis.settings.register_profile("kgbias", deadline=None)
+    hypothesis.settings.load_profile("kgbias")
     gc.set_threshold(10_000)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
