@@ -71,6 +71,8 @@ def negativity(targets: Array, a: Array, b: Array) -> Array:
     """The probability, by a logistic regression of B against A, that each target is negative."""
     from sklearn.linear_model import LogisticRegression
 
+    if not all(bool(np.isfinite(vectors).all()) for vectors in (targets, a, b)):
+        raise DataError("a vector holds a value that is no number, or infinite")
     labels = np.repeat([0, 1], [len(a), len(b)])
     model = LogisticRegression(max_iter=2000).fit(np.concatenate([a, b]), labels)
     return np.asarray(model.predict_proba(targets)[:, 1])

@@ -239,7 +239,7 @@ def _cells(row: Evidence) -> tuple[str, ...]:
         f"said {row.times:>3}",
         lift if row.lift.has_interval else "",
         f"association {row.association.value:>+5.2f}" if row.vectors else "",
-        f"chosen {row.chosen.value:.2f}" if row.chooser else "",
+        f"chosen {row.chosen.value:.2f}" if row.chosen.value == row.chosen.value else "",
         f"stories {row.told.value:.2f}" if row.told.has_interval else "",
         row.sentence[:70],
     )

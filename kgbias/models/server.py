@@ -183,13 +183,14 @@ class Gate:
     def grow(self) -> None:
         self._limit = min(self._most, self._limit + 1 / self._limit)
 
-    def shrink(self, wait: float) -> None:
-        """Halve, at most once while the busy answers last."""
+    def shrink(self, wait: float, *, late: bool = False) -> None:
+        """Halve, at most once while the busy answers, or those that come too late, last."""
         now = time.monotonic()
         if now >= self._quiet_until:
             self._limit = max(1.0, self._limit / 2)
             self._quiet_until = now + max(1.0, wait)
-            self._notify(f"the server is busy: {int(self._limit)} at a time, waiting {wait:.0f} s")
+            why = "answers take too long" if late else "the server is busy"
+            self._notify(f"{why}: {int(self._limit)} at a time, waiting {wait:.0f} s")
 
 
 def _first(error: BaseException) -> BaseException:
@@ -455,9 +456,9 @@ class ServerModel:
                         raise ModelError(why)
                 elif code and code not in RETRIED:
                     break
-                if code in _BUSY:
+                if code in _BUSY or failure.late:  # many long answers at once time out together
                     wait = max(wait, failure.wait)
-                    self._gate.shrink(wait)
+                    self._gate.shrink(wait, late=failure.late)
             else:
                 completion = self._read(body, request, time.perf_counter() - began, sent)
                 if completion.finish != "error":

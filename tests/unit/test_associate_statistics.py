@@ -244,3 +244,13 @@ def test_scaling_vectors_changes_nothing(sets: list[Floats], factor: float) -> N
     plain = associations(x, a, b), associations(y, a, b)
     assert effect_size(*scaled) == pytest.approx(effect_size(*plain))
     assert permutation_test(*scaled).at_least == permutation_test(*plain).at_least
+
+
+def test_rnsb_of_what_is_no_number_is_one_line() -> None:
+    pytest.importorskip("sklearn")
+    from kgbias.associate.methods import rnsb
+    from kgbias.errors import DataError
+
+    own = np.ones((2, 3))
+    with pytest.raises(DataError, match="no number"):
+        rnsb(own, own, own, np.full((2, 3), np.nan))

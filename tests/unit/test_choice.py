@@ -423,3 +423,14 @@ def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
 
     found = study.run().choose(ScriptedModel(withheld), samples=3)
     assert found.outcomes == {"read": 6, "refused": 6}
+
+
+def test_answers_that_name_no_option_are_told_of_early() -> None:
+    from collections import Counter
+
+    from kgbias.probe.choice.ask import _few_read
+
+    assert _few_read(Counter(read=30, refused=20)) == ""
+    assert _few_read(Counter(failed=50)) == ""
+    told = _few_read(Counter(read=4, unreadable=40, refused=6))
+    assert "of the first 50 answers only 4 name an option (6 refused, 40 unreadable)" in told

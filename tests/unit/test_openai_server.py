@@ -396,3 +396,10 @@ def test_own_headers_go_to_their_server_alone_and_are_shown_to_nobody() -> None:
         assert "1234" not in read_secrets(own.url).clean("not for tenant-1234-secret")
     with pytest.raises(UsageError), sending({"X Tenant": "a"}, own.url):
         pass
+
+
+def test_fewer_are_asked_at_once_when_answers_come_too_late() -> None:
+    notes: list[str] = []
+    with FaultServer(once(("hang", DEADLINE))) as server:
+        ask(server, some(6), notes, timeout=1)
+    assert any(note.startswith("answers take too long: ") for note in notes)

@@ -18,7 +18,14 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
-from kgbias.probe.choice.config import FAILED, LETTERS, REFUSED, ChoiceConfig, read_choice
+from kgbias.probe.choice.config import (
+    FAILED,
+    LETTERS,
+    REFUSED,
+    UNREADABLE,
+    ChoiceConfig,
+    read_choice,
+)
 from kgbias.probe.choice.result import CategoryChoices, RunChoices, Shares
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
@@ -201,6 +208,8 @@ def _choose(
         read = _read(answer, [_called(part, *option) for option in question.options])
         outcome = READ if isinstance(read, int) else read
         outcomes[outcome] += 1
+        if outcomes.total() == MIN_TOLD and (line := _few_read(outcomes)):
+            told.note(line)
         if outcome not in (READ, FAILED):
             told.advance(0, **{outcome: 1})
         if isinstance(read, int):
@@ -221,6 +230,22 @@ def _choose(
         tuple(picked), outcomes,
     )  # fmt: skip
     return choices, [_edge(choices, offered, place, *own) for place, own in keys.items()]
+
+
+MIN_TOLD = 50  # answers, after which it is said that most cannot be read
+
+
+def _few_read(outcomes: Counter[str]) -> str:
+    """What to do if fewer than half of the answers could be read; "" if enough could."""
+    answered = outcomes.total() - outcomes[FAILED]
+    if not answered or outcomes[READ] >= answered / 2:
+        return ""
+    bad = ", ".join(f"{outcomes[n]} {n}" for n in (REFUSED, UNREADABLE) if outcomes[n])
+    return (
+        f"of the first {answered} answers only {outcomes[READ]} name an option ({bad}): Ctrl-C "
+        "stops, and what came is kept; the other form (`form`), or a question of your own "
+        "(`prompts`), may be answered better"
+    )
 
 
 def _shown(name: GroupName) -> str:
