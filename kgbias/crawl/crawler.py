@@ -279,6 +279,7 @@ def _crawl(
             if plans:
                 result.iterations = iteration
                 progress.note(described(result.groups))
+                progress.note(_for_example(generations))
             if widths and plans:
                 widths.add(generations)
                 progress.note(widths.described(config.groups))
@@ -389,6 +390,22 @@ def _plans(
             and not (widths and widths.narrow(pool.arm, plan.group))
         ),
     )
+
+
+MAX_SHOWN = 3  # statements, after each round
+
+
+def _for_example(generations: Sequence[Sequence[Generation]]) -> str:
+    """A few statements of a round, of as many groups, spread over it."""
+    said: dict[str, str] = {}
+    for attempts in generations:
+        triple = attempts[-1].triple
+        if triple is not None:
+            said.setdefault(triple.group, verbalise(triple.group, triple.predicate, triple.object))
+    if not said:
+        return "no statement came of this round"
+    step = max(1, len(said) // MAX_SHOWN)
+    return f"for example: {' '.join(list(said.values())[::step][:MAX_SHOWN])}"
 
 
 class Declined:

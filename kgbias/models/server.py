@@ -22,6 +22,7 @@ from concurrent.futures import thread as pool
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
+from urllib.parse import urlsplit
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.text import duration
@@ -323,8 +324,19 @@ class ServerModel:
         yield from self._background.run(lambda done: self._ask_all(requests, done)).batches()
 
     def _opened(self) -> Any:
+        """The client. Raises UsageError without a key for the provider's own address, which
+        answers nobody without one."""
+        at_home = urlsplit(self._url).hostname == urlsplit(self.api.url).hostname
+        if at_home and not self._key_is_set():
+            raise UsageError(
+                f"no key is set: {' or '.join(self.api.keys)} in the environment; requests go to "
+                f"{self._shown_url} (another address: base_url)"
+            )
         with opening(self._shown_url):
             return self._open()
+
+    def _key_is_set(self) -> bool:
+        return bool(self._secrets.key)
 
     def close(self) -> None:
         self._background.close(self._close() if self._client is not None else None)
