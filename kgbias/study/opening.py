@@ -132,7 +132,7 @@ def opened_reader(
 
 
 def spread_scorer(
-    model: "str | Scoring",
+    model: "str | Scoring | Completer",
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None,
@@ -151,7 +151,7 @@ def spread_scorer(
 
 
 def opened_scorer(
-    model: "str | TextScorer", options: ScorerOptions, progress: Progress
+    model: "str | TextScorer | Completer", options: ScorerOptions, progress: Progress
 ) -> "TextScorer":
     """The model of a spec, or the one that is already open."""
     given = {name: value for name, value in options.items() if value is not None}
@@ -166,7 +166,9 @@ def opened_scorer(
                 f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over "
                 "kgbias.in_memory(model, tokenizer, name=...)"
             )
-        return model
+        opened: Any = model
+        found: TextScorer = opened
+        return found
     from kgbias.models.score.load import open_scorer
 
     return open_scorer(model, notify=progress.note, **given)  # type: ignore[arg-type]

@@ -238,7 +238,7 @@ class Probed(OfRun):
 
     def evidence(
         self,
-        model: str | None = None,
+        model: "str | TextScorer | Completer | None" = None,
         *,
         encoder: str | None = None,
         indicators: PathLike | None = None,
@@ -259,7 +259,8 @@ class Probed(OfRun):
         are not computed again.
 
         Args:
-            model: the spec of the model whose probabilities count. None: of those that the run was
+            model: the spec of the model whose probabilities count, or an open one
+                (`kgbias.open_scorer`, `kgbias.in_memory`). None: of those that the run was
                 probed with, the one that was crawled, else the first.
             encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
             indicators: a file of names of groups, and of words that stand for them in vectors, in
@@ -547,7 +548,7 @@ def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
 def _joint(
     context: Context,
     run: StoredRun,
-    model: str | None = None,
+    model: "str | TextScorer | Completer | None" = None,
     *,
     encoder: str | None = None,
     indicators: PathLike | None = None,

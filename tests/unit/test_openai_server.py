@@ -403,3 +403,18 @@ def test_fewer_are_asked_at_once_when_answers_come_too_late() -> None:
     with FaultServer(once(("hang", DEADLINE))) as server:
         ask(server, some(6), notes, timeout=1)
     assert any(note.startswith("answers take too long: ") for note in notes)
+
+
+def test_an_openai_client_is_asked_at_its_own_address_with_its_own_key() -> None:
+    import openai
+
+    from kgbias.models.held import in_memory
+
+    with FaultServer(lambda *_: " food.") as server:
+        client = openai.OpenAI(api_key="sk-of-the-client", base_url=server.url)
+        model = in_memory(client, name="m")
+        assert model.info.name == "openai:m"
+        found = [c.text for batch in model.complete(some(2)) for _, c in batch]
+        model.close()
+        sent = {name.lower(): value for name, value in server.headers[0].items()}
+    assert found == [" food."] * 2 and sent["authorization"] == "Bearer sk-of-the-client"
