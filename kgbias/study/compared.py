@@ -515,6 +515,7 @@ def _outcome(
 
 def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
     """Each model's newest complete crawl that was measured."""
+    from kgbias.compare.asking import asked_apart
     from kgbias.compare.models import crawled
     from kgbias.compare.runs import of_one
     from kgbias.models.spec import known_as
@@ -528,14 +529,19 @@ def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Su
         done = run.kind == "crawl" and run.status == "complete"
         if done and run.model.name in names and context.there.metrics(run.id):
             found[run.model.name] = run
-    subjects = []
+    subjects, compared = [], []
     for name in (name for name in names if name in found):
         stored = StoredRun(context.there, found[name])
         try:
             title = stored.model.title
             subjects.append((title, stored.name, crawled(stored, of_one(stored, Selection()))))
+            compared.append(stored)
         except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored.name} is not compared: {error}")
+    if len(compared) > 1 and (apart := asked_apart(compared)):
+        context.remark(
+            f"the crawls were not asked alike, and differ by that too: {'; '.join(apart)}"
+        )
     return subjects
 
 
