@@ -81,7 +81,9 @@ def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
 
 
 def _asking(f: F) -> F:
-    return base_url_option(encoding_option(settings("device", "dtype", "bos", "instruction")(f)))
+    return base_url_option(
+        encoding_option(settings("device", "dtype", "bos", "instruction", "words")(f))
+    )
 
 
 def ranking_options(f: F) -> F:

@@ -36,6 +36,7 @@ class ScorerOptions(TypedDict, total=False):
     dtype: str | None
     base_url: str | None
     instruction: str | None
+    words: bool | None
 
 
 OPENING = tuple(ScorerOptions.__annotations__)

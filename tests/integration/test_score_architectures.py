@@ -215,3 +215,38 @@ def test_a_model_that_also_sees_is_scored_by_what_it_predicts_of_text(tmp_path: 
     own = sum(float(logits[n, token]) for n, token in enumerate(ids[1:]))
     assert scorer.score([text]).log_likelihoods[0] == pytest.approx(own, rel=1e-5)
     assert trained_as(BlipConfig(architectures=["BlipForConditionalGeneration"])) == ""
+
+
+def test_a_word_is_masked_to_its_end_if_asked_for(tmp_path: Path) -> None:
+    """Kauf and Ivanova (2023), PLL-word-l2r: against a plain loop."""
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tiny.bert(tmp_path, ["the", "sou", "##ven", "##ir", "is", "old", "."])
+    model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
+    text = "the souvenir is old ."
+    ids = tokenizer(text)["input_ids"]
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+
+    def summed(words: bool) -> float:
+        total = 0.0
+        for place in range(1, len(ids) - 1):
+            hidden = list(ids)
+            hidden[place] = tokenizer.mask_token_id
+            later = place + 1
+            while words and pieces[later].startswith("##"):
+                hidden[later] = tokenizer.mask_token_id
+                later += 1
+            with torch.no_grad():
+                logits = model(input_ids=torch.tensor([hidden])).logits[0, place].double()
+            total += float(logits.log_softmax(-1)[ids[place]])
+        return total
+
+    one = open_scorer(f"hf:{tmp_path}")
+    whole = open_scorer(f"hf:{tmp_path}", words=True)
+    assert one.score([text]).log_likelihoods[0] == pytest.approx(summed(False), rel=1e-5)
+    assert whole.score([text]).log_likelihoods[0] == pytest.approx(summed(True), rel=1e-5)
+    assert summed(False) != pytest.approx(summed(True), rel=1e-3)
+    assert dict(whole.settings)["masked"] == "word" and "masked" not in dict(one.settings)
+    with pytest.raises(UsageError, match="words"):
+        open_scorer("reference", words=True)

@@ -59,7 +59,8 @@ class Convention:
     before a text, given and not scored: bos, eos (for a model without BOS), none (then the text's
     first token is not scored either), special (a masked model's special tokens), start (a decoder's
     start token) or server (whatever the server puts there). `tier` is how it was computed; it
-    changes the time taken, not the score.
+    changes the time taken, not the score. `masked` is what a masked model does not see of a text
+    beside the token that it predicts: "" for nothing else, "word" for the rest of its word.
     """
 
     kind: str
@@ -67,6 +68,7 @@ class Convention:
     dtype: str = "float32"
     tier: str = ""
     instruction: str = ""
+    masked: str = ""
 
     def settings(self) -> Settings:
         """The settings that can change a score."""

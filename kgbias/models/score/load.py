@@ -22,6 +22,7 @@ def open_scorer(
     tier: str = "auto",
     device: str = "auto",
     instruction: str | None = None,
+    words: bool | None = None,
     base_url: str | None = None,
     revision: str | None = None,
     notify: Notify | None = None,
@@ -40,6 +41,8 @@ def open_scorer(
         device: "auto" (CUDA, else MPS, else the CPU) or the name of a torch device.
         instruction: what the encoder of an encoder-decoder reads; "{group}" in it stands for the
             group of a probe, and the decoder then begins with the statement (None: "{group}").
+        words: under a masked model, mask the rest of a word with each of its pieces (Kauf and
+            Ivanova 2023); None: mask one piece at a time (Salazar et al. 2020).
         base_url: a server's address; default OPENAI_BASE_URL, else OpenAI's own.
         revision: require this revision (see `kgbias.models.spec.resolve`).
         notify: called with one line for each thing that takes long or that the user should know.
@@ -61,6 +64,7 @@ def open_scorer(
         "tier": (tier, "auto"),
         "device": (device, "auto"),
         "instruction": (instruction, None),
+        "words": (words, None),
         "base_url": (base_url, None),
     }
     takes = signature(opened).parameters
@@ -85,6 +89,7 @@ def open_local_scorer(
     tier: str,
     device: str,
     instruction: str | None = None,
+    words: bool | None = None,
 ) -> TextScorer:
     """The scorer of a model on this machine; see `open_scorer`."""
     if kind not in ("auto", *_SCORED):
@@ -110,6 +115,8 @@ def open_local_scorer(
         raise ModelError(f"{info.name} has no fast tokenizer")
     if instruction is not None and kind != "seq2seq":
         raise NotFor("instruction", f"{info.name}, which has no encoder")
+    if words and kind != "masked":
+        raise NotFor("words", f"{info.name}, which is no masked language model")
     if kind == "seq2seq":
         from kgbias.models.score.conditioned import GROUP, ConditionedScorer
 
@@ -126,7 +133,7 @@ def open_local_scorer(
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotFor(name, f"{info.name}, a masked language model")
-        masked = MaskedScorer(info, tokenizer, model, dtype)
+        masked = MaskedScorer(info, tokenizer, model, dtype, words=bool(words))
         masked.parameters = int(model.num_parameters())
         return masked
     scorer = CausalScorer(

@@ -1,5 +1,6 @@
 """Pseudo-perplexity under a masked model (Salazar et al. 2020): each token is masked in turn, and
-read from all others."""
+read from all others. With `words`, the later pieces of its word are masked too (Kauf and Ivanova
+2023, PLL-word-l2r): else a word of several pieces is easy to guess from the rest of itself."""
 
 from collections.abc import Callable, Sequence
 from itertools import groupby, islice
@@ -23,7 +24,9 @@ class MaskedScorer(TextScorer):
     token) is read once; copies of one length make a batch, without padding; only the masked
     positions go through the output layer, if the model allows it."""
 
-    def __init__(self, info: ModelInfo, tokenizer: Any, model: Any, dtype: str = "") -> None:
+    def __init__(
+        self, info: ModelInfo, tokenizer: Any, model: Any, dtype: str = "", *, words: bool = False
+    ) -> None:
         if tokenizer.mask_token_id is None:
             raise ModelError(f"{info.name} has no mask token")
         self._model = model
@@ -31,7 +34,8 @@ class MaskedScorer(TextScorer):
         place = "cpu" if model.device.type == "cpu" else "other"
         self._batch = _BATCH[place]
         dtype = dtype or str(model.dtype).removeprefix("torch.")
-        convention = Convention("masked", "special", dtype)
+        convention = Convention("masked", "special", dtype, masked="word" if words else "")
+        self._words = words
         super().__init__(info, tokenizer, convention, context(model, tokenizer), 0)
         self._before, self._after = self._around()
         self._first = len(self._before)
@@ -64,8 +68,11 @@ class MaskedScorer(TextScorer):
         left = [len(one.scored) for one in encoded]
         asked: dict[Copy, list[tuple[int, int]]] = {}  # each copy, with the texts that it is of
         for n, one in enumerate(encoded):
+            ends = self._ends(one)
             for column, place in enumerate(one.scored):
-                copy = (*one.ids[:place], self._mask, *one.ids[place + 1 :]), place
+                end = ends[column]
+                hidden = (self._mask,) * (end - place)
+                copy = (*one.ids[:place], *hidden, *one.ids[end:]), place
                 asked.setdefault(copy, []).append((n, column))
         with torch.inference_mode():
             for length, equal in groupby(sorted(asked, key=_length), key=_length):
@@ -78,6 +85,19 @@ class MaskedScorer(TextScorer):
                         left[n] -= 1
                     advance(len({n for _, n, _ in of if not left[n]}))
         return found
+
+    def _ends(self, one: Encoded) -> list[int]:
+        """Up to where a text is masked to predict each scored token: behind the token itself, or
+        its word."""
+        if not self._words:
+            return [place + 1 for place in one.scored]
+        pieces = self._tokenizer.convert_ids_to_tokens([one.ids[place] for place in one.scored])
+        joined = any(piece.startswith("##") for piece in self._tokenizer.get_vocab())
+        ends = [place + 1 for place in one.scored]
+        for n in range(len(pieces) - 2, -1, -1):
+            if _continues(pieces[n + 1], joined) and one.scored[n + 1] == one.scored[n] + 1:
+                ends[n] = ends[n + 1]
+        return ends
 
     def _read(
         self, batch: Sequence[Copy], rows: Sequence[int], tokens: Sequence[int]
@@ -136,6 +156,14 @@ class _only:
 
     def __exit__(self, *_: object) -> None:
         self._hook.remove()
+
+
+def _continues(piece: str, joined: bool) -> bool:
+    """Whether a piece goes on with the word before it: in WordPiece by its mark (`joined`), in
+    other vocabularies because no space begins it; punctuation is a word of its own."""
+    if joined:
+        return piece.startswith("##")
+    return not piece.startswith(("Ġ", "▁", " ")) and any(c.isalnum() for c in piece)
 
 
 def _length(copy: Copy) -> int:
