@@ -82,7 +82,7 @@ def _model_option(f: F, parameter: str, *, multiple: bool = False) -> F:
 
 def _asking(f: F) -> F:
     return base_url_option(
-        encoding_option(settings("device", "dtype", "bos", "instruction", "words")(f))
+        encoding_option(settings("device", "dtype", "bos", "instruction", "whole-words")(f))
     )
 
 

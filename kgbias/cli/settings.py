@@ -65,11 +65,12 @@ SHARED: Mapping[str, Shared] = {
         '"{group}", the default, stands for the group or name in a probe.',
         "TEXT",
     ),
-    "words": Shared(
+    "whole-words": Shared(
         "Under a masked model, mask the rest of a word with each of its pieces (Kauf and Ivanova "
         "2023; default: false).",
         "BOOL",
         bool,
+        "words",
     ),
     "concurrency": Shared("Requests sent to a server at once (default: 16).", "N", int),
     "timeout": Shared("Seconds to wait for a server's answer (default: 120).", "SECONDS", float),
