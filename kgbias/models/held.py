@@ -25,6 +25,7 @@ from kgbias.models.base import (
     Settings,
 )
 from kgbias.models.openai_server import OpenAIModel
+from kgbias.models.thoughts import without_thoughts
 from kgbias.models.wire import Secrets, open_client
 
 if TYPE_CHECKING:
@@ -88,13 +89,29 @@ class HeldModel:
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Answer the requests; see `Completer.complete`."""
+        """Answer the requests; see `Completer.complete`. Raises ModelError if the model has changed
+        since it was opened."""
+        self._check_same()
+        with _answering(self._model):
+            yield from without_thoughts(self._complete, requests, self.info.title, lambda _: None)
+
+    def _complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
         from kgbias.models.local import prompt_tokens
 
         name = self.info.title
         prompts = [prompt_tokens(request, self._tokenizer, name) for request in requests]
+        yield from self._sampler.complete(requests, prompts)
+
+    def _check_same(self) -> None:
         with _answering(self._model):
-            yield from self._sampler.complete(requests, prompts)
+            if fingerprint(self._model, self._tokenizer) == self.info.revision:
+                return
+        raise ModelError(
+            f"{self.info.title} no longer does what it did when it was opened, and its answers "
+            "would be taken for the old one's: open it again (in_memory)"
+        )
 
     @cached_property
     def _sampler(self) -> "Sampler":
@@ -105,15 +122,16 @@ class HeldModel:
     def scorer(
         self, *, begin: str = "auto", notify: Notify = lambda _: None, **others: Any
     ) -> "TextScorer":
-        """The same model, to score texts. Raises UsageError for options of opening a spec."""
-        from kgbias.models.load import trained_as
+        """The same model, to score texts. Raises UsageError for options of opening a spec,
+        ModelError if the model has changed since it was opened."""
         from kgbias.models.score.base import CausalScorer
         from kgbias.models.score.masked import MaskedScorer
 
         if given := [option for option, value in others.items() if value is not None]:
             raise UsageError(f"`{given[0]}` belongs to opening a model: this one is open")
+        self._check_same()
         self._model.eval()
-        if trained_as(self._model.config) == "masked":
+        if "MaskedLM" in type(self._model).__name__:
             return MaskedScorer(self.info, self._tokenizer, self._model, self.settings[0][1])
         return CausalScorer(self.info, self._tokenizer, self._model, begin, notify=notify)
 

@@ -45,16 +45,22 @@ def test_a_model_with_a_hook_is_another_one_and_is_left_as_it_was(
     plain = kgbias.in_memory(model, tokenizer, name="own")
     assert kgbias.in_memory((model, tokenizer), name="own").info == plain.info
     layer = model.model.layers[0]
-    hook = layer.register_forward_hook(
-        lambda _, __, out: (out[0] + 0.5, *out[1:]) if isinstance(out, tuple) else out + 0.5
-    )
+
+    def steers(_: Any, __: Any, out: Any) -> Any:
+        return (out[0] + 0.5, *out[1:]) if isinstance(out, tuple) else out + 0.5
+
+    hook = layer.register_forward_hook(steers)
     model.train()
     try:
+        with pytest.raises(ModelError, match="no longer does what it did"):
+            list(plain.complete([Request("men", seed=0)]))
         steered = kgbias.in_memory(model, tokenizer, name="own")
         assert steered.info.id != plain.info.id
         assert model.training
         with kgbias.open(tmp_path / "k.db") as study:
+            hook.remove()
             first = study.crawl(plain, **SMALL)
+            hook = layer.register_forward_hook(steers)
             second = study.crawl(steered, **SMALL)
             assert first.name != second.name and second.crawled.cached == 0
             assert study.crawl(steered, **SMALL).crawled.asked == 0
