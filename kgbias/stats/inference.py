@@ -248,7 +248,7 @@ _FEW_OTHERS = 10  # observations without the commonest label; from more, resampl
 
 def one_sided(sample: Sample) -> bool:
     """Whether nearly all observations have one label of -1, 0 and 1 (or of 0 and 1)."""
-    if not len(sample.values) or not set(sample.values) <= {-1.0, 0.0, 1.0}:
+    if not len(sample.values) or not np.isin(sample.values, (-1.0, 0.0, 1.0)).all():
         return False
     counts = sample.collapsed().counts
     return int(counts.sum() - counts.max()) < _FEW_OTHERS
