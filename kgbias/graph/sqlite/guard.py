@@ -10,6 +10,10 @@ from typing import Any
 from kgbias.errors import StoreError
 
 _FETCH = 1_000  # rows that iteration reads ahead
+_NO_LOCKS = (
+    "{path} cannot be locked ({error}): its file system has no locks, as some network drives: "
+    "keep the store on a local disk"
+)
 _ADVICE = {
     "SQLITE_FULL": "the disk of {path} is full: free some space, then run the same command again",
     "SQLITE_READONLY": "{path} cannot be written: the file or its folder is read-only",
@@ -18,12 +22,9 @@ _ADVICE = {
     "SQLITE_LOCKED": "another program is writing to {path}: wait until it is done, then try again",
     "SQLITE_IOERR_SHMMAP": "{path} cannot be opened ({error}): memory ran out (ulimit -v), or its "
     "file system has no shared memory, as some network drives: keep the store on a local disk",
-    "SQLITE_IOERR_LOCK": "{path} cannot be locked ({error}): its file system has no locks, as some "
-    "network drives: keep the store on a local disk",
-    "SQLITE_IOERR_UNLOCK": "{path} cannot be locked ({error}): its file system has no locks, as "
-    "some network drives: keep the store on a local disk",
-    "SQLITE_IOERR_RDLOCK": "{path} cannot be locked ({error}): its file system has no locks, as "
-    "some network drives: keep the store on a local disk",
+    "SQLITE_IOERR_LOCK": _NO_LOCKS,
+    "SQLITE_IOERR_UNLOCK": _NO_LOCKS,
+    "SQLITE_IOERR_RDLOCK": _NO_LOCKS,
     "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
