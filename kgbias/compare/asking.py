@@ -11,7 +11,7 @@ from kgbias.graph.store import StoredRun
 
 MAX_READ = 200  # answers by which is told whether a model thought before them
 _TRUNCATION = ("top_p", "min_p", "top_k")
-_NAMED = {
+WORDS_FOR = {
     "kind": "made by",
     "form": "form",
     "prompts": "prompts",
@@ -49,7 +49,7 @@ def asked_apart(runs: Sequence[StoredRun]) -> list[str]:
     """In what runs differ, a line each: how they were asked, and about whom."""
     asked = [how_asked(run) for run in runs]
     found = []
-    for name, words in _NAMED.items():
+    for name, words in WORDS_FOR.items():
         values = [own.get(name, "not known") for own in asked]
         if len(set(values)) > 1 and not _alike(name, values):
             listed = ", ".join(f"{r.name} {v}" for r, v in zip(runs, values, strict=True))

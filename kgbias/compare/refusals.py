@@ -19,7 +19,6 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion, holm, proportion
 from kgbias.stats.keyness import FeatureTable, measure_keyness
 
-LEVEL = 0.05
 _FEWEST = 3  # prompts of a group; of fewer there is no interval
 _WORTH_SAYING = 0.05  # of all prompts refused: below, refusals are not what a model does
 
@@ -66,7 +65,7 @@ class CategoryRefusals:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prompt:
+class AskedPrompt:
     """A prompt about a group: what could have been dealt in its place, and how often it was
     refused."""
 
@@ -77,7 +76,7 @@ class _Prompt:
 
 def refused_prompts(
     generations: Iterable[Generation], arms: Collection[str] | None = None
-) -> list[_Prompt]:
+) -> list[AskedPrompt]:
     """The prompts of a run in these arms (None: all), each once, with the share of their first
     attempts that were refused; of failed requests nothing is known."""
     answers: dict[tuple[str, ...], list[bool]] = defaultdict(list)
@@ -88,7 +87,7 @@ def refused_prompts(
             block = (g.arm, g.strategy, g.template_hash)
             answers[g.group_id, *block, place].append(g.outcome == "refused")
     return [
-        _Prompt(group, tuple(block), sum(own) / len(own))
+        AskedPrompt(group, tuple(block), sum(own) / len(own))
         for (group, *block, _), own in answers.items()
     ]
 
@@ -115,7 +114,7 @@ def refusals(
 def _of_category(
     category: str,
     groups: Sequence[Group],
-    prompts: Sequence[_Prompt],
+    prompts: Sequence[AskedPrompt],
     there: dict[str, int],
     deals: int,
 ) -> CategoryRefusals:

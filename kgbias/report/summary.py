@@ -10,7 +10,7 @@ from shlex import quote
 
 from markupsafe import Markup
 
-from kgbias.compare.asking import how_asked
+from kgbias.compare.asking import WORDS_FOR, how_asked
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import write_text
@@ -22,15 +22,9 @@ from kgbias.report.run_data import RunData
 from kgbias.stats.estimate import Estimate
 
 DRAWN = 20  # statements
-_WORDS = {
-    "form": "asked as",
-    "prompts": "prompts",
-    "language": "language",
-    "temperature": "temperature",
-    "truncation": "truncation",
-    "dtype": "weights",
-    "thinks": "thoughts before answers",
-}
+_ELSEWHERE = ("kind", "refused")  # what other lines of the page say
+_WORDS = {key: words for key, words in WORDS_FOR.items() if key not in _ELSEWHERE}
+_WORDS["form"] = "asked as"
 _CODE = re.compile(r"([\\`*_\[\]<>#|])")
 
 
