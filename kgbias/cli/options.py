@@ -422,7 +422,7 @@ def print_price(
         show.say(cost)
 
 
-def ended(result: "Written", max_failed: float) -> int:
+def exit_code_of(result: "Written", max_failed: float) -> int:
     """The exit code of a run of profiles, stories or pairs, after a line that says why requests
     failed. Raises ModelError if nothing came of it."""
     if why := result.why_none:

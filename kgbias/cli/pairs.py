@@ -16,7 +16,7 @@ from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
     base_url_option,
-    ended,
+    exit_code_of,
     form_setting,
     json_option,
     model_option,
@@ -101,7 +101,7 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return ended(made.paired, max_failed)
+    return exit_code_of(made.paired, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
-    ended,
+    exit_code_of,
     json_option,
     model_option,
     print_price,
@@ -106,7 +106,7 @@ def run(
         show.data(_as_data(made))
     else:
         _print(made)
-    return ended(made.written, max_failed)
+    return exit_code_of(made.written, max_failed)
 
 
 def _as_data(run: kgbias.Run) -> dict[str, Any]:

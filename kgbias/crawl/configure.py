@@ -14,8 +14,8 @@ from kgbias.crawl.seeds import (
     SeedCategory,
     choose_class,
     choose_seeds,
-    held_seeds,
-    is_held,
+    is_in_memory,
+    seeds_in_memory,
 )
 from kgbias.errors import UsageError
 from kgbias.models.base import Form, ModelOptions
@@ -125,10 +125,10 @@ def configure(
         raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(model, prompts, preset, parameters)
     files: list[str | SeedCategory] = []
-    for own in [seeds] if isinstance(seeds, str | Path) or is_held(seeds) else seeds:
-        files += held_seeds(own) if is_held(own) else [str(own)]
-    if is_held(group):  # groups of one's own, with their categories and other names
-        files, group = [*files, *held_seeds(group)], ()
+    for own in [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds:
+        files += seeds_in_memory(own) if is_in_memory(own) else [str(own)]
+    if is_in_memory(group):  # groups of one's own, with their categories and other names
+        files, group = [*files, *seeds_in_memory(group)], ()
     categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
     named, chosen = None, []
     if dynamic is None or categories or files or crossed:

@@ -135,17 +135,17 @@ def read_seeds(path: str) -> list[SeedCategory]:
     return found
 
 
-def is_held(groups: Any) -> bool:
+def is_in_memory(groups: Any) -> bool:
     """Whether these are groups in memory: a frame, a dict, or rows of a table."""
     if hasattr(groups, "columns") or isinstance(groups, Mapping):
         return True
     return isinstance(groups, list) and bool(groups) and isinstance(groups[0], Mapping)
 
 
-_HELD = Path("groups")  # what groups in memory are called in messages, and without a category
+_IN_MEMORY = Path("groups")  # what groups in memory are called in messages, and without a category
 
 
-def held_seeds(groups: Any) -> list[SeedCategory]:
+def seeds_in_memory(groups: Any) -> list[SeedCategory]:
     """The categories of groups in memory: a pandas or polars frame or a list of dicts, with the
     columns of a table of groups (`_of_rows`), or a dict of names to their other names. Raises
     DataError as `read_seeds` does."""
@@ -163,8 +163,8 @@ def held_seeds(groups: Any) -> list[SeedCategory]:
     if not rows:
         raise DataError("the table of groups has no rows")
     present = [{str(k): v for k, v in row.items() if not _is_nothing(v)} for row in rows]
-    _check_columns(_HELD, list(dict.fromkeys(name for row in present for name in row)))
-    return _of_rows(_HELD, [(f"row {n}", row) for n, row in enumerate(present, 1)])
+    _check_columns(_IN_MEMORY, list(dict.fromkeys(name for row in present for name in row)))
+    return _of_rows(_IN_MEMORY, [(f"row {n}", row) for n, row in enumerate(present, 1)])
 
 
 def _is_nothing(value: Any) -> bool:
