@@ -285,8 +285,8 @@ def _crawl(
                 progress.note(widths.described(config.groups))
             if declined.always and not until_here.always:
                 progress.note(
-                    f"{MAX_IN_VAIN} refused prompts were asked again and refused again: refused "
-                    "prompts are not asked again from now on"
+                    f"{declined.asked_again} refused prompts were asked again and refused again: "
+                    "refused prompts are not asked again from now on"
                 )
             if not iteration and (line := _advice(config, generations)):
                 progress.note(line)
@@ -409,21 +409,25 @@ def _for_example(generations: Sequence[Sequence[Generation]]) -> str:
 
 
 class Declined:
-    """Whether asking a refused prompt again is of use with this model."""
+    """Whether asking a refused prompt again is of use with this model.
+
+    Attributes:
+        asked_again: how many refused prompts were asked again and answered or refused.
+    """
 
     def __init__(self) -> None:
-        self._asked_again = self._answered = 0
+        self.asked_again = self._answered = 0
 
     def count(self, before: Generation | None, generation: Generation) -> None:
         """Count the answer to a prompt that was refused before."""
         if before is not None and before.outcome == "refused" and generation.outcome != "failed":
-            self._asked_again += 1
+            self.asked_again += 1
             self._answered += generation.outcome != "refused"
 
     @property
     def always(self) -> bool:
-        """Whether as many as tell were asked again, and each was refused again."""
-        return self._asked_again >= MAX_IN_VAIN and not self._answered
+        """Whether enough prompts to tell by were asked again, and each was refused again."""
+        return self.asked_again >= MAX_IN_VAIN and not self._answered
 
 
 def _settle(

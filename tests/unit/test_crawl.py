@@ -146,12 +146,14 @@ def test_invalid_answers_are_resampled_and_counted(store: SQLiteStore) -> None:
 
 def test_a_model_that_never_answers_well_ends(store: SQLiteStore) -> None:
     config = replace(SMALL, max_attempts=3)
-    result = crawl(config, ScriptedModel(lambda _: "This question is offensive."), store)
+    refusing, progress = ScriptedModel(lambda _: "This question is offensive."), Notes()
+    result = crawl(config, refusing, store, progress=progress)
     # Without any triple there is nothing to show: only the initialisation asks.
     # And what is refused again and again is not asked a third time.
     assert result.outcomes == {"refused": 3 * 8 * 2}
     assert result.unfilled == 3 * 8
     assert store.triples(result.run.id) == []
+    assert sum(note.startswith("24 refused prompts were asked") for note in progress.notes) == 1
 
 
 def test_failures_are_recorded_not_cached(store: SQLiteStore) -> None:
