@@ -32,10 +32,13 @@ NEO4J = str(ROOT / "scripts" / "neo4j")
 # Each test fills another small graph, for which Neo4j would plan every query anew: more work than
 # all that is asked of it.
 PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
-# Seconds that each file of tests takes: those that take longest come first, so that no process
-# waits long for the others. `make costs` renews it.
+# Seconds of processor time that each file of tests takes, with the processes that it starts and
+# waits for: the longest come first, so that no process waits long for the others. `make costs`
+# renews it.
 COSTS = ROOT / "tests" / "costs.json"
-_taken: Counter[str] = Counter()
+MEASURED = pytest.StashKey[float]()
+_cases: Counter[str] = Counter()
+_seconds: Counter[str] = Counter()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -75,14 +78,42 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (not _of_neo4j(item.nodeid), -costs.get(_file(item.nodeid), 0)))
 
 
+def _processor_seconds() -> float:
+    return sum(os.times()[:4])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    item.stash[MEASURED] = _processor_seconds()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Each phase of a test says what it took; with xdist, another process adds it up."""
+    report = yield
+    now = _processor_seconds()
+    report.user_properties = [("processor seconds", now - item.stash[MEASURED])]  # type: ignore[attr-defined]
+    item.stash[MEASURED] = now
+    return report
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    _taken[_file(report.nodeid)] += report.duration
+    file = _file(report.nodeid)
+    _cases[file] += report.when == "call"
+    _seconds[file] += sum(taken for _, taken in report.user_properties)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.getoption("record_costs") and not os.environ.get("PYTEST_XDIST_WORKER"):
-        costs = {file: round(taken) for file, taken in sorted(_taken.items()) if taken >= 1}
-        COSTS.write_text(json.dumps(costs, indent=0) + "\n", "utf-8")
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    if not config.getoption("record_costs"):
+        return
+    costs = {file: round(taken) for file, taken in sorted(_seconds.items()) if taken >= 1}
+    COSTS.write_text(json.dumps(costs, indent=0) + "\n", "utf-8")
+    kinds = sorted({file.split("/")[1] for file in _cases})
+    for kind in kinds:
+        files = [file for file in _cases if file.split("/")[1] == kind]
+        cases, seconds = sum(_cases[f] for f in files), sum(_seconds[f] for f in files)
+        terminalreporter.line(f"{kind}: {cases} cases, {seconds:.0f} s of processor time")
 
 
 def _file(nodeid: str) -> str:
