@@ -323,12 +323,25 @@ def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
         words = words[taken:]
         last = len(lines) + 1 == most
         if width_of(line, size) > width or (last and words):
-            while line and width_of(line + "…", size) > width:
-                head, _, _ = line.rpartition(" ")
-                line = head or line[:-1]
-            line += "…"
+            line = _cut(line, width - width_of("…", size), size) + "…"
         lines.append(line)
     return lines
+
+
+def _cut(line: str, width: float, size: float) -> str:
+    """As many of its words as fit; of a first word that does not fit, as many letters."""
+    fits = 0
+    wide = 0.0
+    for letter in line:
+        wide += width_of(letter, size)
+        if wide > width:
+            break
+        fits += 1
+    if fits == len(line):
+        return line
+    # What ends where a word ends needs no cut inside a word.
+    head = line[: fits + 1].rpartition(" ")[0]
+    return head or line[:fits]
 
 
 # ---- two groups ----

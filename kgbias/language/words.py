@@ -172,7 +172,7 @@ def _bare(text: str, ignored: frozenset[str]) -> str:
 
 
 _REFUSAL = re.compile(
-    r"^\W*(?:i['’]?m sorry|i am sorry|sorry\b|i apologi[sz]e|"
+    r"\W*(?:i['’]?m sorry|i am sorry|sorry\b|i apologi[sz]e|"
     r"i (?:cannot|can['’]?t|won['’]?t|will not|am unable to|am not able to|am not comfortable)|"
     r"as an? (?:ai|large language|language)\b|"
     r"it(?:['’]s| is) (?:not appropriate|inappropriate|important to (?:note|remember|avoid))|"
@@ -180,7 +180,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _GERMAN_REFUSAL = re.compile(
-    r"^\W*(?:es tut mir leid|tut mir leid|entschuldigung|leider kann ich|"
+    r"\W*(?:es tut mir leid|tut mir leid|entschuldigung|leider kann ich|"
     r"ich (?:kann|darf|werde|möchte) (?:\w+ ){0,3}(?:nicht|keine)\b|"
     r"als (?:ki|künstliche intelligenz|sprachmodell)\b|"
     r"es ist (?:nicht angemessen|unangemessen|wichtig,? (?:zu|dass))|"
@@ -198,12 +198,12 @@ def salinas_2023(answer: str) -> bool:
 
 def refusal(answer: str) -> bool:
     """Whether the answer begins the way chat models begin a refusal."""
-    return bool(_REFUSAL.search(answer))
+    return bool(_REFUSAL.match(answer))
 
 
 def german_refusal(answer: str) -> bool:
     """Whether the answer begins the way chat models begin a refusal in German."""
-    return bool(_GERMAN_REFUSAL.search(answer))
+    return bool(_GERMAN_REFUSAL.match(answer))
 
 
 FILTERS = {"salinas-2023": salinas_2023, "refusal": refusal, "refusal-german": german_refusal}
