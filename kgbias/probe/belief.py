@@ -449,12 +449,22 @@ def _shrunk(squares: Array, degrees: float, prior: float, usual: float) -> Array
 
 
 def _inverse_trigamma(value: float) -> float:
-    """The point at which the trigamma function, which decreases, has a value > 0: by bisection."""
-    low, high = 1e-8, 1e8
-    for _ in range(120):
-        middle = math.sqrt(low * high)
-        low, high = (middle, high) if _trigamma(middle) > value else (low, middle)
-    return math.sqrt(low * high)
+    """The point at which the trigamma function has a value > 0, by Newton's method on its
+    reciprocal, which is nearly a line (Smyth 2004, appendix)."""
+    special = _special()
+    if value > 1e7:
+        return 1 / math.sqrt(value)
+    if value < 1e-6:
+        return 1 / value
+    point = 0.5 + 1 / value
+    for _ in range(50):
+        # trigamma and tetragamma, which scipy computes so too, only with more checks
+        first, second = float(special.zeta(2, point)), -2 * float(special.zeta(3, point))
+        step = first * (1 - first / value) / second
+        point += step
+        if -step / point < 1e-12:
+            break
+    return point
 
 
 def _trigamma(x: float) -> float:

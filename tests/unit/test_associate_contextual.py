@@ -25,6 +25,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Encoding, Span
 from kgbias.models.predict import Filled, Prediction
+from tests.simulation import Simulation
 
 Floats = np.ndarray
 INFO = ModelInfo("stub", "1")
@@ -220,11 +221,12 @@ def test_ceat_result() -> None:
         ceat(TEST, contexts(tables), INFO, draws=1)
 
 
-def test_published_p_of_ceat_rejects_true_nulls_and_the_permutation_does_not() -> None:
+def test_published_p_of_ceat_rejects_true_nulls_and_the_permutation_does_not(
+    simulation: Simulation,
+) -> None:
     """Words are drawn from one distribution, so there is nothing to find."""
     published, permuted = [], []
-    for seed in range(100):
-        rng = np.random.default_rng(seed)
+    for rng in simulation.worlds(25):
         tables = [
             [rng.normal(size=(1, 10)) + rng.normal(size=(5, 10)) for _ in range(6)]
             for _ in range(4)
@@ -233,8 +235,9 @@ def test_published_p_of_ceat_rejects_true_nulls_and_the_permutation_does_not() -
         assert result.calibrated is not None
         published.append(result.p.value)
         permuted.append(result.calibrated.value)
-    assert np.mean(np.array(published) <= 0.05) > 0.5
-    assert np.mean(np.array(permuted) <= 0.05) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 100)
+    tried = len(published)
+    simulation.check("published", sum(p <= 0.05 for p in published), tried, 0.5, 1.0)
+    simulation.check("permuted", sum(p <= 0.05 for p in permuted), tried, 0.0, 0.05)
 
 
 def test_biases_by_hand() -> None:

@@ -15,6 +15,7 @@ from kgbias.associate.weat import seat
 from kgbias.errors import DataError
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Place, Span
+from tests.simulation import Simulation
 
 NAMES = tuple(f"name{n}" for n in range(10))
 
@@ -93,20 +94,22 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
     assert all(p >= 1 / 252 and round(p * 252) == pytest.approx(p * 252) for p in ps)
 
 
-def test_the_search_keeps_its_level() -> None:
+def test_the_search_keeps_its_level(simulation: Simulation) -> None:
     """The best of four layers, uncorrected, is significant far too often."""
     model, quick = Layers(), Statistics(bootstrap_draws=1)
-    results = [search_seat(shuffled(n), model, "w-seat", quick) for n in range(60)]
-    corrected = np.mean([r.p.value <= 0.05 for r in results])
-    assert corrected <= 0.05 + 2 * np.sqrt(0.05 * 0.95 / 60)
+    seeds = [int(rng.integers(2**31)) for rng in simulation.worlds(20)]
+    results = [search_seat(shuffled(n), model, "w-seat", quick) for n in seeds]
+    found = sum(r.p.value <= 0.05 for r in results)
+    simulation.check("corrected", found, len(seeds), 0.0, 0.05)
     naive = [
         min(
             seat(shuffled(n), model, "w-seat", quick, encoding="word-average", layer=layer).p.value
             for layer in range(4)
         )
-        for n in range(60)
+        for n in seeds
     ]
-    assert np.mean(np.array(naive) <= 0.05) > 2 * 0.05
+    found = sum(p <= 0.05 for p in naive)
+    simulation.check("uncorrected", found, len(seeds), 0.1, 1.0)
 
 
 def test_many_partitions_are_sampled_and_nothing_to_search_is_an_error() -> None:

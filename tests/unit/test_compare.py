@@ -30,6 +30,7 @@ from kgbias.io.progress import Lines
 from kgbias.models.base import ModelInfo
 from kgbias.stats.inference import kendall_tau, resampled_means
 from tests.conftest import needs
+from tests.simulation import Simulation
 
 needs("scipy")
 
@@ -123,13 +124,12 @@ def test_the_normal_means_of_many_values_are_those_by_drawing(
         assert np.quantile(fast, q) == pytest.approx(np.quantile(drawn, q), abs=0.003)
 
 
-def test_the_interval_of_a_difference_holds_its_level() -> None:
-    rng = np.random.default_rng(0)
-    hits = 0
-    for _ in range(150):
+def test_the_interval_of_a_difference_holds_its_level(simulation: Simulation) -> None:
+    held = []
+    for rng in simulation.worlds(40):
         found = two_sample(rng.normal(1, 1, 40), rng.normal(0, 2, 60), draws=300)
-        hits += found.difference.low <= 1 <= found.difference.high
-    assert 0.9 <= hits / 150 <= 0.985
+        held.append(found.difference.low <= 1 <= found.difference.high)
+    simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Alone", "y"))

@@ -33,6 +33,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 from tests.conftest import needs
+from tests.simulation import Simulation
 
 needs("scipy")
 
@@ -49,17 +50,18 @@ def clustered(rng: np.random.Generator, shift: float = 0.0) -> Sample:
     return Sample(values, np.ones(n, dtype=np.int64), Design(clusters, strata), np.arange(n))
 
 
-def test_group_tests_of_clusters_keep_their_level_over_200_seeds() -> None:
-    rng = np.random.default_rng(0)
-    alone, found = np.zeros(2), np.zeros(2)
-    for _ in range(200):
+def test_group_tests_of_clusters_keep_their_level(simulation: Simulation) -> None:
+    found, alone = [], []
+    for rng in simulation.worlds(50):
         a, b = clustered(rng), clustered(rng)
         with_clusters = two_sample(a, b, draws=1)
         without = two_sample(a.values, b.values, draws=1)
-        found += [with_clusters.u_p <= 0.05, with_clusters.ks_p <= 0.05]
-        alone += [without.u_p <= 0.05, without.ks_p <= 0.05]
-    assert (found / 200 <= 0.05 + 2 * math.sqrt(0.05 * 0.95 / 200)).all()
-    assert (alone / 200 > 0.15).all()  # as they were, clusters left out of account
+        found.append([with_clusters.u_p <= 0.05, with_clusters.ks_p <= 0.05])
+        alone.append([without.u_p <= 0.05, without.ks_p <= 0.05])
+    for n, test in enumerate(("Mann-Whitney", "Kolmogorov-Smirnov")):
+        simulation.check(test, sum(each[n] for each in found), len(found), 0.0, 0.05)
+        without_clusters = sum(each[n] for each in alone)
+        simulation.check(f"{test}, alone", without_clusters, len(alone), 0.15, 1.0)
 
 
 def test_single_answers_give_the_plain_tests() -> None:

@@ -20,6 +20,7 @@ from kgbias.report.run_data import RunData
 from kgbias.stats.designs import Design, effects, likely_effects
 from kgbias.stats.estimate import covered
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
+from tests.simulation import Simulation
 
 ints = lambda *x: np.array(x, dtype=np.int64)  # noqa: E731
 
@@ -118,26 +119,27 @@ def test_the_likely_effects_of_three_units_by_hand() -> None:
     assert not likely_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
 
 
-def test_three_wordings_hold_the_mean_of_all() -> None:
+def test_three_wordings_hold_the_mean_of_all(simulation: Simulation) -> None:
     """Where wordings matter as much as the statements of one: resampling three falls short."""
-    rng, held = np.random.default_rng(3), 0
+    held = []
     wordings = np.arange(60) % 3
     design = Design(np.arange(60), np.zeros(60, dtype=np.int64), {"wordings": wordings})
-    for _ in range(150):
+    for rng in simulation.worlds(40):
         values = rng.normal(0, 1, 60) + rng.normal(0, math.sqrt(4 / 20), 3)[wordings]
         e = bootstrap(sample(list(values), design), mean, draws=300)
-        held += e.low <= 0 <= e.high
-    assert held / 150 >= 0.9
+        held.append(e.low <= 0 <= e.high)
+    simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
 
 @pytest.mark.parametrize("statistic", ["mean", "median"])
-def test_intervals_hold_where_independent_ones_do_not(statistic: str) -> None:
+def test_intervals_hold_where_independent_ones_do_not(
+    statistic: str, simulation: Simulation
+) -> None:
     """Clusters of four that share half of their variance, in two strata, and six wordings."""
-    rng = np.random.default_rng(0)
     clusters, strata = np.arange(240) // 4, np.arange(60) // 30
     wordings = np.arange(240) % 6
-    hits = np.zeros(2)
-    for trial in range(120):
+    held = []
+    for trial, rng in enumerate(simulation.worlds(40)):
         values = (
             rng.normal(0, 0.7, 60)[clusters]
             + rng.normal(0, 0.7, 240)
@@ -146,11 +148,12 @@ def test_intervals_hold_where_independent_ones_do_not(statistic: str) -> None:
         )
         levels = {"wordings": wordings} if trial % 2 else {}
         known = sample(list(values), Design(clusters, strata, levels))
-        for n, s in enumerate((known, replace(known, design=None))):
-            e = bootstrap(s, STATISTICS[statistic], draws=200)
-            hits[n] += e.low <= 0 <= e.high
-    assert 0.90 <= hits[0] / 120 <= 0.99
-    assert hits[1] / 120 < 0.9
+        both = (known, replace(known, design=None))
+        intervals = [bootstrap(s, STATISTICS[statistic], draws=200) for s in both]
+        held.append([e.low <= 0 <= e.high for e in intervals])
+    dependent, independent = np.sum(held, axis=0)
+    simulation.check("held", dependent, len(held), 0.92, 0.98)
+    simulation.check("held as if independent", independent, len(held), 0.0, 0.88)
 
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))

@@ -46,6 +46,7 @@ from kgbias.report.evidence import (
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.several_data import SeveralData
+from tests.simulation import Simulation
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
 GROUPS = tuple(
@@ -559,16 +560,15 @@ def test_tau_by_hand() -> None:
     assert kendall(np.arange(9.0), -np.arange(9.0)).value == -1
 
 
-def test_the_interval_of_tau_holds_its_level() -> None:
+def test_the_interval_of_tau_holds_its_level(simulation: Simulation) -> None:
     """The tau of normal pairs of correlation r is 2/pi asin(r)."""
-    rng = np.random.default_rng(0)
     truth = 2 / np.pi * np.arcsin(0.5)
-    held = 0
-    for _ in range(200):
+    held = []
+    for rng in simulation.worlds(50):
         x, y = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=80).T
         found = kendall(x, y)
-        held += found.low <= truth <= found.high
-    assert 180 <= held <= 199
+        held.append(found.low <= truth <= found.high)
+    simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
 
 # said against believed, as an exhibit
@@ -595,12 +595,13 @@ def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
     assert "mean lift" not in exhibit.table.note  # of one predicate: no interval
 
 
-def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates() -> None:
+def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates(
+    simulation: Simulation,
+) -> None:
     """Pairs of a predicate share their lift, so that the interval of 40 predicates, not of 400
     pairs, holds the truth, which is 1, in 95% of cases."""
-    rng = np.random.default_rng(1)
-    held, short = 0, 0
-    for _ in range(40):
+    held, short = [], []
+    for rng in simulation.worlds(10):
         said = rng.integers(0, 2, (40, 10))
         lifts = rng.normal(0, 1, (40, 2, 1)) * np.stack([said, 1 - said], axis=1)
         lifts = lifts.sum(axis=1) + said + rng.normal(0, 0.1, (40, 10))
@@ -610,12 +611,13 @@ def test_the_lift_of_what_was_said_has_the_interval_of_its_predicates() -> None:
             for n in range(10)
         ]
         e = difference(found)
-        held += e.low <= 1 <= e.high
+        held.append(e.low <= 1 <= e.high)
         loose = difference(
             [replace(p, edge=edge(f"{n}", p.edge.lift)) for n, p in enumerate(found)]
         )
-        short += loose.low <= 1 <= loose.high
-    assert 33 <= held <= 40 and short < 30
+        short.append(loose.low <= 1 <= loose.high)
+    simulation.check("held", sum(held), len(held), 0.9, 0.98)
+    simulation.check("held over pairs", sum(short), len(short), 0.0, 0.75)
 
 
 def edge(predicate: str, lift: float) -> BelievedEdge:
@@ -720,14 +722,13 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     assert Beside([found.sides[0], replace(found.sides[1], table=None)]).apart(0, 1) == {}
 
 
-def test_models_that_differ_by_chance_are_seldom_told_apart() -> None:
+def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulation) -> None:
     """Names of two models before 40 statements, all noise: at most one screen in twenty or so has
     any difference (the family is corrected by Benjamini and Hochberg)."""
-    rng = np.random.default_rng(5)
     names = [(g, tuple(f"{g}{n}" for n in range(8))) for g in ("a", "b", "c")]
     words = [("are", f"thing{n}") for n in range(40)]
-    some = 0
-    for _ in range(100):
+    some = []
+    for rng in simulation.worlds(30):
         sides = []
         for label in ("one", "two"):
             own = rng.normal(0, 1, (24, 1)) + rng.normal(0, 1, (24, 40))
@@ -735,8 +736,8 @@ def test_models_that_differ_by_chance_are_seldom_told_apart() -> None:
             table = NameTable("c", names, words, ("", "x", "y"), each, each, ["{}"] * 24)
             edges = {(g, Statement(*w).words): edge(w[1], 0.0) for g, _ in names for w in words}
             sides.append(Side(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), table=table))
-        some += any(other.p <= 0.05 for other in Beside(sides).apart(0, 1).values())
-    assert some <= 11
+        some.append(any(other.p <= 0.05 for other in Beside(sides).apart(0, 1).values()))
+    simulation.check("told apart", sum(some), len(some), 0.0, 0.06)
 
 
 def test_ranks_are_correlated_anew_in_each_draw() -> None:
@@ -784,11 +785,10 @@ def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) 
     assert Beside.of([one, Side.of("two", run, believing, fewer, "peoples")]) is None
 
 
-def test_the_interval_of_the_correlation_holds_its_level() -> None:
+def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation) -> None:
     """Lifts of two models that share a part by predicate: r is 0.5, over 40 predicates of 5."""
-    rng = np.random.default_rng(2)
-    held = 0
-    for _ in range(60):
+    held = []
+    for rng in simulation.worlds(12):
         shared, *own = rng.normal(0, 1, (3, 40, 5)) + rng.normal(0, 1, (3, 40, 1))
         sides = [
             Side(
@@ -805,8 +805,8 @@ def test_the_interval_of_the_correlation_holds_its_level() -> None:
         found = Beside.of(sides)
         assert found is not None
         (two,) = found.two()
-        held += two.correlation.low <= 0.5 <= two.correlation.high
-    assert 51 <= held <= 60
+        held.append(two.correlation.low <= 0.5 <= two.correlation.high)
+    simulation.check("held", sum(held), len(held), 0.9, 0.98)
 
 
 # the explorer

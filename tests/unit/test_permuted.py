@@ -26,6 +26,7 @@ from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
 from kgbias.stats.standardised import CHOSEN, Asked, Mix, Redrawn, weighted
 from tests.conftest import needs
+from tests.simulation import Simulation
 
 needs("scipy")
 
@@ -144,32 +145,31 @@ def test_prompts_that_write_the_sign_make_no_difference() -> None:
     assert found.differs and found.p <= 0.001
 
 
-def test_false_positives_of_the_family_stay_at_the_level() -> None:
-    """200 samples without any difference, of four groups asked unevenly: the omnibus test finds
-    one in at most 5% and two standard errors, and so is a group named."""
-    rng = np.random.default_rng(7)
-    omnibus = named = 0
-    for seed in range(200):
+def test_false_positives_of_the_family_stay_at_the_level(simulation: Simulation) -> None:
+    """Samples without any difference, of four groups asked unevenly: the omnibus test finds one in
+    at most 5%, and so is a group named."""
+    omnibus, named = [], []
+    for seed, rng in enumerate(simulation.worlds(50)):
         sides = [crawl(rng, sizes=(2 + g, 6 - g, 8)) for g in range(4)]
         found = deal(sides, Mix.of(sides), permutations=199, seed=seed)
-        omnibus += found.p <= LEVEL
-        named += found.p <= LEVEL and found.against_rest.min() * 4 <= LEVEL
-    most = 0.05 + 2 * math.sqrt(0.05 * 0.95 / 200)
-    assert omnibus / 200 <= most and named / 200 <= most
+        omnibus.append(found.p <= LEVEL)
+        named.append(found.p <= LEVEL and found.against_rest.min() * 4 <= LEVEL)
+    simulation.check("omnibus", sum(omnibus), len(omnibus), 0.0, 0.05)
+    simulation.check("named", sum(named), len(named), 0.0, 0.05)
 
 
-def test_intervals_of_standardised_differences_hold() -> None:
-    rng = np.random.default_rng(5)
-    hits = held = 0
-    for _ in range(120):
+def test_intervals_of_standardised_differences_hold(simulation: Simulation) -> None:
+    differences, means = [], []
+    for rng in simulation.worlds(30):
         sides = [crawl(rng, 0.5), crawl(rng)]
         mix = Mix.of(sides)
         drawn = [Redrawn.of(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)]
         low, high = drawn[0].minus(drawn[1], at_one_mix)
-        hits += low <= 0.5 <= high
+        differences.append(low <= 0.5 <= high)
         alone = mix.estimate(sides[0], draws=300)
-        held += alone.low <= 0.5 <= alone.high
-    assert 0.88 <= hits / 120 <= 0.99 and 0.88 <= held / 120 <= 0.99
+        means.append(alone.low <= 0.5 <= alone.high)
+    simulation.check("differences", sum(differences), len(differences), 0.91, 0.98)
+    simulation.check("means", sum(means), len(means), 0.91, 0.98)
 
 
 def test_what_has_no_prompts_in_common_is_not_compared() -> None:

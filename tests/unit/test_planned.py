@@ -8,6 +8,7 @@ import pytest
 
 import kgbias
 from kgbias.compare.paired import PLANNED, Asked, Drawn, _prompts, permutation_p, planned
+from tests.simulation import Simulation
 from tests.unit.test_cli import run
 
 DEMO = {"are": Asked("initialise", 15, 4), "chosen": Asked("predicate", 32, 4)}
@@ -33,11 +34,10 @@ def test_it_is_near_the_normal_approximation() -> None:
     assert planned({"x": Asked("predicate", n, 4)}, groups) == pytest.approx(z * error, rel=0.06)
 
 
-def test_the_decision_finds_it_as_often_as_it_says() -> None:
-    least, found = planned(DEMO, 2), 0
-    rng = np.random.default_rng(0)
+def test_the_decision_finds_it_as_often_as_it_says(simulation: Simulation) -> None:
+    least, found = planned(DEMO, 2), []
     own = _prompts(DEMO)
-    for _ in range(200):
+    for rng in simulation.worlds(50):
         sides = []
         for shift in (least, 0.0):
             sums = np.concatenate([
@@ -45,8 +45,8 @@ def test_the_decision_finds_it_as_often_as_it_says() -> None:
                 for kind, n in (("are", 15), ("chosen", 32))
             ])  # fmt: skip
             sides.append(Drawn(own.strata, sums + shift * own.counts, own.counts))
-        found += permutation_p(sides[0], sides[1], permutations=499) <= 0.05
-    assert 0.70 <= found / 200 <= 0.90
+        found.append(permutation_p(sides[0], sides[1], permutations=499) <= 0.05)
+    simulation.check("found", sum(found), len(found), 0.72, 0.88)
 
 
 def test_a_category_of_one_group_shows_nothing() -> None:

@@ -40,6 +40,7 @@ from kgbias.probe.sofa import (
 from kgbias.probe.stream import probe_sets
 from kgbias.stats.inference import kendall_tau
 from tests.conftest import needs
+from tests.simulation import Simulation
 
 
 class Beliefs:
@@ -102,16 +103,16 @@ def test_the_interval_of_a_score_is_over_identities_and_statements() -> None:
     assert 0.9 < narrow.low < narrow.value < narrow.high < 1.1
 
 
-def test_the_score_of_a_population_is_held() -> None:
+def test_the_score_of_a_population_is_held(simulation: Simulation) -> None:
     """Four identities and 30 statements of very many: the score is 1 + 0.5."""
-    rng, held = np.random.default_rng(2), 0
-    for seed in range(200):
+    held = []
+    for seed, rng in enumerate(simulation.worlds(50)):
         star = rng.normal(0, 1, (4, 1)) + rng.normal(0, 0.5**0.5, (4, 30))
         e = category_bias(
             "c", "abcd", [str(n) for n in range(30)], star, draws=400, seed=seed
         ).score
-        held += e.low <= 1.5 <= e.high
-    assert 0.92 <= held / 200 <= 0.985
+        held.append(e.low <= 1.5 <= e.high)
+    simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
 
 def test_sofa_score_by_hand() -> None:

@@ -44,6 +44,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 from tests.conftest import needs
+from tests.simulation import Simulation
 
 GROUPS = (Group("A", "x"), Group("B", "x"), Group("C", "x"), Group("Other", "y"))
 RUN = Run("r", ModelInfo("m"), {}, GROUPS)
@@ -100,23 +101,20 @@ def test_statements_of_one_prompt_are_drawn_together() -> None:
     assert all(found.estimate.has_interval for found in mixed)
 
 
-def test_the_correction_takes_the_bias_away_and_intervals_hold() -> None:
-    rng = np.random.default_rng(0)
-    planted = rng.dirichlet(np.ones(8), size=5)
+def test_the_correction_takes_the_bias_away_and_intervals_hold(simulation: Simulation) -> None:
+    planted = np.random.default_rng(0).dirichlet(np.ones(8), size=5)
     truth = divergence(planted, planted.mean(axis=0))
-    corrected, plug_in, hits = [], [], 0
-    for seed in range(60):
+    corrected, plug_in, held = [], [], []
+    for seed, rng in enumerate(simulation.worlds(30)):
         counts = [rng.multinomial(100, p).astype(float) for p in planted]
         found = relative_entropies(counts, draws=300, seed=seed)
         corrected.append([f.estimate.value for f in found])
         plug_in.append([f.plug_in for f in found])
-        hits += sum(
-            f.estimate.low <= t <= f.estimate.high for f, t in zip(found, truth, strict=True)
-        )
+        held += [f.estimate.low <= t <= f.estimate.high for f, t in zip(found, truth, strict=True)]
     bias = np.mean(plug_in, axis=0) - truth
     assert np.mean(bias) > 0.02  # about (8 - 1) / (2 * 100 * ln 2) = 0.05, less what q takes
     assert abs(np.mean(corrected) - truth.mean()) < np.mean(bias) / 2
-    assert 0.9 <= hits / 300 <= 0.99
+    simulation.check("held", sum(held), len(held), 0.92, 0.98)
 
 
 def test_no_difference_gives_zero_inside_the_interval() -> None:

@@ -11,6 +11,7 @@ from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample
 from kgbias.stats.variance import Cells, Components, Crossed, _sankaran, cells, crossed
+from tests.simulation import Simulation
 
 NONE = np.zeros((3, 3))
 
@@ -92,27 +93,31 @@ def drawn(
     return crossed([Cells(row, np.eye(3) * 0.15**2, 60) for row in means], draws=400)
 
 
-def test_nothing_is_said_of_nothing() -> None:
-    """Neither where nothing moves nor where a wording moves all groups alike, in 200 tables; a
-    planted interaction is found, and said to be larger than the groups in a good part."""
-    rng = np.random.default_rng(1)
+def test_nothing_is_said_of_nothing(simulation: Simulation) -> None:
+    """Neither where nothing moves nor where a wording moves all groups alike; a planted interaction
+    is found, and said to be larger than the groups in a good part."""
     for common in (0.0, 0.4):
-        found = [drawn(rng, 0, common, 0).excess for _ in range(100)]
-        assert np.mean([e.low > 0 or e.high < 0 for e in found]) <= 0.05
-    planted = [drawn(rng, 0, 0, 0.4) for _ in range(60)]
-    assert np.mean([c.own.low > 0 for c in planted]) >= 0.95
-    assert np.mean([c.excess.low > 0 for c in planted]) > 0.3
-    assert not any(c.excess.high < 0 for c in planted)
-    apart = [drawn(rng, 0.5, 0, 0).excess for _ in range(60)]
-    assert np.mean([e.high < 0 for e in apart]) > 0.6 and not any(e.low > 0 for e in apart)
+        found = [drawn(rng, 0, common, 0).excess for rng in simulation.worlds(30)]
+        told = sum(e.low > 0 or e.high < 0 for e in found)
+        simulation.check(f"nothing moves, {common}", told, len(found), 0.0, 0.05)
+    planted = [drawn(rng, 0, 0, 0.4) for rng in simulation.worlds(20)]
+    own, larger = (sum(e.low > 0 for e in side) for side in (
+        [c.own for c in planted], [c.excess for c in planted]
+    ))  # fmt: skip
+    simulation.check("planted", own, len(planted), 0.95, 1.0)
+    simulation.check("planted, larger", larger, len(planted), 0.3, 1.0)
+    smaller = sum(c.excess.high < 0 for c in planted)
+    simulation.check("planted, smaller", smaller, len(planted), 0.0, 0.005)
+    apart = [drawn(rng, 0.5, 0, 0).excess for rng in simulation.worlds(20)]
+    simulation.check("groups differ", sum(e.high < 0 for e in apart), len(apart), 0.6, 1.0)
+    simulation.check("the wrong way", sum(e.low > 0 for e in apart), len(apart), 0.0, 0.005)
 
 
-def test_intervals_hold_the_variances() -> None:
-    rng, held = np.random.default_rng(2), np.zeros(2)
-    for _ in range(200):
-        c = drawn(rng, 0, 0.3, 0.3)
-        held += [e.low <= 0.09 <= e.high for e in (c.own, c.common)]
-    assert (held / 200 >= 0.92).all()
+def test_intervals_hold_the_variances(simulation: Simulation) -> None:
+    found = [drawn(rng, 0, 0.3, 0.3) for rng in simulation.worlds(50)]
+    for part in ("own", "common"):
+        held = sum(getattr(c, part).low <= 0.09 <= getattr(c, part).high for c in found)
+        simulation.check(part, held, len(found), 0.92, 1.0)
 
 
 def test_words_say_what_the_interval_shows() -> None:
