@@ -9,7 +9,6 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.calibrate.rows import Calibration, Row, RowResult
-from kgbias.errors import MissingExtra
 from kgbias.evidence.association import Texts
 from kgbias.evidence.joint import kendall
 from kgbias.probe.graph import bits
@@ -87,10 +86,8 @@ def _null_taus(c: Calibration, first: str, second: str) -> Estimate:
 
 def _students(value: float, error: float, freedom: int, n: int) -> Estimate:
     """A correlation with its interval by Student's t."""
-    try:
-        from scipy.stats import t
-    except ModuleNotFoundError as missing:
-        raise MissingExtra("scipy", extra="stats") from missing
+    from scipy.stats import t
+
     half = float(t.ppf(0.975, freedom)) * error
     return Estimate(value, value - half, value + half, n).within(-1.0, 1.0)
 

@@ -19,7 +19,6 @@ from statistics import NormalDist
 
 import numpy as np
 
-from kgbias.errors import MissingExtra
 from kgbias.stats.inference import Sample, Values
 from kgbias.stats.units import Units
 
@@ -287,10 +286,8 @@ def _critical(strata: Sequence[tuple[Values, int]], level: float) -> float:
     """How many standard deviations from 0 the permutation distribution's two tails begin that
     together hold this level: those of the symmetric Pearson distribution (types II and VII) with
     its kurtosis, which is exact for the sum of n of N values drawn without replacement."""
-    try:
-        from scipy.stats import beta, norm, t
-    except ModuleNotFoundError as missing:
-        raise MissingExtra("scipy", extra="stats") from missing
+    from scipy.stats import beta, norm, t
+
     variance = fourth = 0.0
     for e, n in strata:
         size = len(e)
@@ -317,14 +314,12 @@ def equivalence_p(difference: float, error: float, margin: float, freedom: float
     """The p-value of two one-sided t-tests (Schuirmann 1987): small if the true difference lies
     between -margin and margin. `error` is the standard error, `freedom` its degrees of freedom
     (infinite: normal). NaN if they are undefined."""
+    from scipy.stats import norm, t
+
     if math.isnan(difference) or math.isnan(error) or freedom <= 0:
         return math.nan
     if error == 0:
         return 0.0 if abs(difference) < margin else 1.0
-    try:
-        from scipy.stats import norm, t
-    except ModuleNotFoundError as missing:
-        raise MissingExtra("scipy", extra="stats") from missing
     above = (margin - abs(difference)) / error
     return float(norm.sf(above) if math.isinf(freedom) else t.sf(above, freedom))
 

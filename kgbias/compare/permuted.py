@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.compare.paired import Drawn
-from kgbias.errors import MissingExtra
 from kgbias.stats.inference import Values
 from kgbias.stats.standardised import Asked, Mix, weighted
 
@@ -193,10 +192,8 @@ def _deals(
 def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
     """The same by the normal approximation: standard errors of linearised means of clusters; the
     test of all groups is that of Welch and James, as chi-squared."""
-    try:
-        from scipy.special import chdtrc
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
+    from scipy.special import chdtrc
+
     moments = [_moments(a, list(mix.weights)) for a in own]
     sums, sizes = (np.array([m[n] for m in moments]) for n in (0, 1))
     means, rest = (found[0] for found in _means(sums[None], sizes[None], weights))

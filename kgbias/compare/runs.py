@@ -10,7 +10,7 @@ import numpy as np
 
 from kgbias.compare.asking import asked_apart
 from kgbias.compare.families import tested
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted, Selection, by_group, one_arm, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run, TripleView, node_id
@@ -165,12 +165,10 @@ def rank_agreement(
     of each pair. NaN if one side is constant, and below five groups, whose ranks say nothing:
     three can be ranked in six ways. The means are estimates, and their noise pulls tau towards
     0."""
+    from scipy.stats import kendalltau
+
     if len(pairs) < FEWEST:
         return Agreement(measure, Estimate.missing(len(pairs)), math.nan)
-    try:
-        from scipy.stats import kendalltau
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
     first, second = (np.array([Sample.of(pair[side]).mean for pair in pairs]) for side in (0, 1))
     tau = bootstrap_pairs(first, second, kendall_tau, draws=_DRAWS, seed=seed)
     return Agreement(measure, tau, float(kendalltau(first, second).pvalue))

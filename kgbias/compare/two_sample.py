@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.errors import MissingExtra
 from kgbias.stats.designs import tails
 from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, resampled, resampled_means
 from kgbias.stats.inference import mean as mean_of
@@ -64,10 +63,6 @@ def two_sample(
     if 0 in n:
         means = (first.mean, second.mean)
         return TwoSample(n, means, Estimate.missing(sum(n)), nan, nan, nan, nan, nan)
-    try:
-        import scipy.stats  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
     ks, ks_p, u, u_p = _tests(first, second)
     if (effect := _design_effects(first, second)) is not None:
         ks, ks_p, u, u_p = _asymptotic_tests(first, second, *effect)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra
 from kgbias.stats.inference import benjamini_hochberg
 
 Array = NDArray[np.float64]
@@ -486,8 +485,6 @@ def quantile(level: float, degrees: float) -> float:
 
 
 def _special() -> Any:
-    try:
-        from scipy import special
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
+    from scipy import special
+
     return special

@@ -515,15 +515,10 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 
 
 def student_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t by Hill's (1970) expansion of the normal one: right to 0.001 from
-    four degrees of freedom on."""
-    z, v = NormalDist().inv_cdf(share), freedom
-    return z + (
-        (z**3 + z) / (4 * v)
-        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
-        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
-        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * v**4)
-    )
+    """The quantile of Student's t distribution with `freedom` > 0 degrees of freedom."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, share))
 
 
 def bootstrap_pairs(

@@ -29,7 +29,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra
 from kgbias.ids import content_id
 from kgbias.stats.designs import Places, tails
 from kgbias.stats.estimate import finite
@@ -293,11 +292,9 @@ class Corrected:
         cells are their own: t = difference / standard error, of the crawl and of the labels. The
         degrees of freedom are Satterthwaite's (1946, Biometrics Bulletin 2): the square of the sum
         of variances over the sum of their squares, each divided by its own. NaN if neither varies.
-        Raises MissingExtra without SciPy."""
-        try:
-            from scipy.special import stdtr
-        except ModuleNotFoundError as error:
-            raise MissingExtra("scipy", extra="stats") from error
+        """
+        from scipy.special import stdtr
+
         parts = np.array([*self.parts, *other.parts], dtype=np.float64).reshape(-1, 2)
         variances, freedom = parts[parts[:, 0] > 0].T
         if not len(variances):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import MissingExtra, UsageError, no_such
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.stats.inference import benjamini_hochberg
@@ -240,10 +240,8 @@ def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any]:
 def exact(own: Any, of: Any, everyone: Any, n: int) -> Any:
     """Twice the tail of the hypergeometric distribution on the side of the group's share: the
     p-value of `own` of `of` stories, if `everyone` of all `n` have the value."""
-    try:
-        from scipy.stats import hypergeom
-    except ModuleNotFoundError as error:
-        raise MissingExtra("scipy", extra="stats") from error
+    from scipy.stats import hypergeom
+
     more = hypergeom.sf(own - 1, n, everyone, of)
     fewer = hypergeom.cdf(own, n, everyone, of)
     return np.minimum(1.0, 2 * np.where(own * n > everyone * of, more, fewer))

@@ -15,6 +15,7 @@ from kgbias.stats.inference import (
     mean,
     proportion,
     quantile,
+    student_quantile,
     total,
 )
 from kgbias.stats.units import Units, ratio
@@ -134,3 +135,8 @@ def test_alike_groups_of_few_statements_are_not_said_to_diverge() -> None:
     assert sum(e.low > 0 for e in found) <= 6  # of 60; once three in five of them
     unlike = [np.array([20.0, 0, 0]), *[np.array([0, 10.0, 10.0])] * 5]
     assert relative_entropies(unlike, draws=200)[0].estimate.low > 0
+
+
+@pytest.mark.parametrize(("freedom", "value"), [(1, 12.7062), (2, 4.3027), (10, 2.2281)])
+def test_students_quantile_is_that_of_tables(freedom: int, value: float) -> None:
+    assert student_quantile(0.975, freedom) == pytest.approx(value, abs=5e-5)
