@@ -72,8 +72,8 @@ def drawn(found: Statements, by_group: Map) -> str:
 
 FORMAT = 8  # of the data in the page and in a server's cache: raise it when either changes
 SCRIPTS = (
-    "data", "state", "rows", "map", "views", "timeline", "search", "runs", "tables",
-    "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
+    "data", "state", "rows", "colour", "map", "views", "timeline", "search", "runs", "tables",
+    "facets", "origins", "similar", "choices", "beliefs", "details", "exports", "live", "app",
 )  # fmt: skip
 """The page's own scripts, in order; they are joined into one."""
 

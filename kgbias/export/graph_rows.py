@@ -28,7 +28,7 @@ class GraphRows(Passes):
     def nodes(self) -> Iterator[Nodes]:
         run = self.run
         yield "Category", self._categories()
-        own = {g.id: in_graph(g) for g in run.groups}
+        own = {g.id: in_graph(g) | {"variants": sorted(g.variants)} for g in run.groups}
         yield (
             "SocialGroup",
             (

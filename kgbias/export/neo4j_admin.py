@@ -167,5 +167,19 @@ def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        value = _LIST.join(str(item).replace(_LIST, " ") for item in value)
+        # One item that is empty would be no list at all.
+        value = _LIST.join(_item(item) for item in value) or (" " if value else "")
+    elif isinstance(value, float):
+        value = _number(value)
     return '"' + str(value).replace('"', '""') + '"'
+
+
+def _item(value: Any) -> str:
+    return _number(value) if isinstance(value, float) else str(value).replace(_LIST, " ")
+
+
+def _number(value: float) -> str:
+    """As Java reads it."""
+    if math.isnan(value):
+        return "NaN"
+    return str(value).replace("inf", "Infinity")

@@ -1,6 +1,8 @@
 """Both stores hold the graph of `kgbias.graph.shape`: one of everything, as Cypher sees it."""
 
 import math
+import re
+import subprocess
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import UsageError
+from kgbias.export import write_export
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.keeping import Corpus, Passage, Relation
@@ -25,7 +28,7 @@ from kgbias.graph.sofa import (
     SofaResult,
     SofaStatement,
 )
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
     About,
     Answer,
@@ -61,6 +64,8 @@ from kgbias.graph.types import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
+from tests.conftest import NEO4J, start_neo4j
+from tests.waiting import DEADLINE
 
 pytestmark = pytest.mark.skipif(not find_spec("kglite"), reason="kglite is not installed")
 
@@ -351,6 +356,85 @@ def test_both_stores_hold_the_same_graph_as_neo4j(tmp_path: Path, empty_neo4j: s
             }
     for name, rows in graphs[0].items():
         assert rows == graphs[1][name], name
+
+
+ODD = ('", \\"', "two\r\nlines", " spaces ", "-", "Ünï", "'=1+1", "")
+
+
+def odd_values(store: Store) -> None:
+    """Lists without items, with an empty one and with what a table could take for its own; numbers
+    that are none."""
+    metric = Metric("warmth", "rule", "1")
+    parts = [{}, {" ": 0.5}, dict.fromkeys(ODD, 1e-300), {"a": math.nan, "b": math.inf}]
+    triples = (SONGS, SONG, SMOKE)
+    for number, (triple, one) in enumerate(zip(triples, parts, strict=False)):
+        store.save_scores(RUN.id, metric, [Score(triple.id, number / 3, "", one)])
+    other = Metric("competence", "rule", "1")
+    store.save_scores(RUN.id, other, [Score(SONGS.id, -0.0, ODD[0], parts[3])])
+    tokens = [Attribution(SONGS.id, metric, ODD, tuple(map(float, range(len(ODD)))), 0.5)]
+    store.save_attributions([*tokens, Attribution(SONG.id, metric, (), (), 0.25)])
+
+
+LEFT_OUT = {  # what the other run alone has, or no run
+    "Run": 1, "Run-OF-Model": 1, "Run-SEEDED-SocialGroup": 1, "Run-PLACED-SocialGroup": 1,
+    "SocialGroup": 1, "Predicate": 1, "Object": 1, "Statement": 1, "Descriptor": 1,
+    "Name-PROBED_BEFORE-Statement": 2, "BenchmarkItem": 1, "BenchmarkItem-READ_BY-Model": 1,
+    "SocialGroup-FLAGGED-Descriptor": 1,
+}  # fmt: skip
+
+
+def stored(row: Any) -> Any:
+    """A row as neo4j-admin can write it: a list without items is no property."""
+    return tuple(
+        {k: v for k, v in cell.items() if v != []} if isinstance(cell, dict) else cell
+        for cell in row
+    )
+
+
+@pytest.mark.integration
+def test_what_neo4j_admin_imports_is_the_graph_row_by_row(
+    tmp_path: Path, neo4j_server: dict[str, str], empty_neo4j: str
+) -> None:
+    home = neo4j_server["HOME"]
+    with open_store(str(tmp_path / "kgbias.db")) as store:
+        everything(store)
+        odd_values(store)
+        before = seen(store, narrow=False)
+        write_export(
+            StoredRun(store, store.find_run(RUN.name)), tmp_path / "written", "neo4j-admin"
+        )
+    subprocess.run([NEO4J, "stop", home], check=True)
+    readme = (tmp_path / "written" / "README.txt").read_text()
+    words = re.sub(r"\\\n", " ", readme[readme.index("neo4j-admin ") :]).split()[1:]
+    # It clears a buffer for each file, of four megabytes if nothing is said.
+    done = subprocess.run(
+        [NEO4J, "admin", home, *words, "--overwrite-destination", "--read-buffer-size=256k"],
+        cwd=tmp_path / "written", capture_output=True, text=True, timeout=DEADLINE,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    start_neo4j(home)
+    with open_store(empty_neo4j) as server:
+        after = seen(server, narrow=False)
+        # What kgbias reads of it is what was written: every row of every file.
+        write_export(StoredRun(server, server.find_run(RUN.name)), tmp_path / "read", "neo4j-admin")
+    files = {path.name for path in (tmp_path / "read").iterdir()}
+    assert files == {path.name for path in (tmp_path / "written").iterdir()} - {"import.report"}
+    lines = {
+        name: [
+            sorted((tmp_path / side / name).read_text().split("\n")) for side in ("written", "read")
+        ]
+        for name in files
+    }
+    assert {name: both for name, both in lines.items() if both[0] != both[1]} == {}
+    changed = {}
+    for thing, rows in after.items():
+        there = repr([stored(row) for row in before[thing]])  # nan is not itself
+        changed[thing] = [row for row in rows if repr(stored(row)) not in there]
+    placed = [row[0] for row in changed.pop("SocialGroup")]  # by the run, and not by a later one
+    assert [(node["name"], node["placed_by"]) for node in placed] == [("Elves", RUN.name)]
+    assert {thing: rows for thing, rows in changed.items() if rows} == {}
+    left_out = {thing: len(before[thing]) - len(rows) for thing, rows in after.items()}
+    assert {thing: count for thing, count in left_out.items() if count} == LEFT_OUT
 
 
 def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:

@@ -443,6 +443,51 @@ def test_words_are_hidden_until_they_are_asked_for(chromium: Any, page_of: Any) 
     assert page.evaluate(blurred) == "blur(5px)"
 
 
+LONG = (
+    "Native Hawaiian and Pacific Islander people",
+    "Pacific Islanders",
+    "Latinx people",
+    "Asian",
+)
+
+
+@pytest.mark.parametrize("wide", [390, 1280])
+def test_no_name_lies_on_another_and_two_groups_show_whole_words(
+    chromium: Any, store: SQLiteStore, tmp_path: Path, wide: int
+) -> None:
+    groups = tuple(Group(f"{name} {n}", "many") for n in range(7) for name in LONG)
+    objects = ["food", "their grandparents' recipes and the long evenings that go with them"]
+    write_explorer([StoredRun(store, measured_run(store, groups, objects))], tmp_path / "e.html")
+    window = Window(chromium, tmp_path / "e.html", viewport={"width": wide, "height": 844})
+    page = window.page
+    boxes = page.evaluate("kgbias.named()")
+    assert len(boxes) >= 10
+    for n, (left, top, right, low) in enumerate(boxes):
+        for other in boxes[:n]:
+            apart = right <= other[0] or other[2] <= left or low <= other[1] or other[3] <= top
+            assert apart, (boxes[n], other)
+    unnamed = page.evaluate("kgbias.map.unnamed")
+    assert ("no room here" in page.inner_text("#map-note")) == (unnamed > 0)
+    tall = page.locator("#canvas").bounding_box()["height"]
+    page.evaluate("kgbias.set({ row: 0 })")
+    assert page.locator("#canvas").bounding_box()["height"] == tall
+    page.click("#close-details")
+    page.evaluate("kgbias.set({ view: 'two', group: 0, with: 1 })")
+    shown = " ".join(page.locator("#picture text").all_text_contents())
+    assert "…" not in shown and groups[0].name in shown and objects[1] in shown
+    assert "Both: 2" in shown and window.complaints == []
+    page.close()
+
+
+def test_a_copied_link_says_so_and_that_a_file_must_go_along(page_of: Any) -> None:
+    page = page_of("#view=group&group=Men").page
+    assert not page.is_visible("#notice")
+    page.click("#copy-link")
+    page.wait_for_selector("#notice", state="visible")
+    told = page.inner_text("#notice")
+    assert told.startswith("The link was copied.") and "send explorer.html along" in told
+
+
 @pytest.mark.parametrize("view", ["map", "group", "two", "path"])
 def test_a_narrow_window_needs_no_sideways_scroll(page_of: Any, view: str) -> None:
     page = page_of(f"#view={view}", viewport={"width": 360, "height": 740}).page

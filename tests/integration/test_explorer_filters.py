@@ -111,7 +111,7 @@ def test_each_filter_leaves_out_what_it_says(window: Window) -> None:
     assert page.locator("#head th").all_inner_texts()[4:] == ["filters · none", "filters · prefix"]
     assert window.count() == 5
     page.click("#copy-link")
-    page.wait_for_selector("#status:has-text('The link')", state="attached")
+    page.wait_for_selector("#notice:has-text('The link')")
 
 
 def test_what_is_similar_is_found_and_marked(window: Window) -> None:
@@ -187,10 +187,72 @@ def test_a_path_leads_over_what_both_share(window: Window) -> None:
     assert "No path leads from Men to Sikhs" in page.inner_text("#picture")
 
 
+def facets(window: Window, name: str) -> dict[str, int]:
+    """The bars of a facet: what each is of, and its number of statements."""
+    bars = window.page.locator(f"#{name} .facet")
+    texts = [bars.nth(n).locator("span, small").all_inner_texts() for n in range(bars.count())]
+    return {text[0]: int(text[-1]) for text in texts}
+
+
+def test_facets_count_under_each_other(window: Window) -> None:
+    page = window.page
+    assert facets(window, "group-facet") == {"Women": 2, "Men": 1, "Sikhs": 1}
+    assert facets(window, "predicate-facet") == {"love": 4}
+    page.click("#group-facet .facet:has-text('Women')")
+    assert facets(window, "predicate-facet") == {"love": 2}
+    assert facets(window, "group-facet") == {"Women": 2, "Men": 1, "Sikhs": 1}  # not under itself
+    assert page.locator("#group-facet [aria-pressed=true]").inner_text().startswith("Women")
+    page.focus("#group-facet [aria-pressed=true]")
+    page.keyboard.press("Enter")
+    assert window.count() == 4
+    assert page.evaluate("document.activeElement.innerText").startswith("Women")
+    page.select_option("#source", label="filters · prefix")
+    assert facets(window, "group-facet") == {"Women": 1}
+    page.click("#predicate-facet .facet:has-text('hate')")
+    assert (window.count(), said(window)) == (1, {"Women hate food"})
+
+
+def test_every_column_colours(window: Window) -> None:
+    """A dot has the colour of what is said most, or of the mean, which the legend explains."""
+    page = window.page
+    columns = "[...document.querySelectorAll('#colour option')].map((o) => o.value)"
+    for column in page.evaluate(columns):
+        page.select_option("#colour", column)
+        legend = page.locator("#legend > span").evaluate_all(
+            "spans => spans.map(s => [s.innerText, getComputedStyle(s.firstChild).backgroundColor])"
+        )
+        drawn = page.evaluate(
+            "kgbias.map.graph.mapNodes((id, data) => [id, data.color])"
+            ".filter(([id]) => id[0] === 'o').map(([id, color]) => { const [r, g, b] = [1, 3, 5]"
+            ".map((at) => parseInt(color.slice(at, at + 2), 16));"
+            " return [kgbias.text('object', id.slice(1)), `rgb(${r}, ${g}, ${b})`]; })"
+        )
+        assert {name for name, _ in drawn} == {"food", "rain"}, column
+        if column == "group":
+            named = dict((tone, name) for name, tone in legend)
+            assert {name: named[tone] for name, tone in drawn} == {"food": "Women", "rain": "Women"}
+        if column == "toxicity":
+            assert [name for name, _ in legend] == ["0.000", "0.250", "0.500", "0.750", "1.000"]
+            tones = dict(drawn)
+            assert tones["food"] != tones["rain"]  # .15 and .55
+    assert {"group", "predicate", "toxicity", "count"} <= set(page.evaluate(columns))
+    page.select_option("#colour", "group")
+    page.click("#export summary")
+    svg = window.saved("#save-svg")
+    assert b"Women" in svg and b"\xe2\x97\x8f" in svg  # the legend goes along
+    page.reload()
+    page.wait_for_selector("html[data-ready]", state="attached")
+    assert page.evaluate("kgbias.state.colour") == "group"
+
+
 def test_words_that_nothing_holds_are_said(window: Window) -> None:
     window.page.fill("#search", "womn")
     window.page.locator("#caption", has_text="womn").wait_for()
     caption = window.page.inner_text("#caption")
-    assert caption == "No statement that passes the filters holds “womn”. The nearest is “Women”."
+    assert caption == "No statement that passes the filters holds “womn”. The nearest is Women."
+    window.page.click("#caption button")  # leads to it
+    assert window.count() == 2  # those about Women
+    window.page.fill("#search", "zhqwomen")
+    assert window.page.inner_text("#options li") == "Women\nnearest group · 3"
     window.page.fill("#search", "")
     window.page.locator("#caption", has_text="womn").wait_for(state="detached")

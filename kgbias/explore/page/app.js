@@ -2,6 +2,14 @@
 const histograms = {};
 
 const announce = (text) => { by("status").textContent = text; };
+// What a press of a button did, for a moment in sight.
+let noticed = 0;
+const notice = (text) => {
+  clearTimeout(noticed);
+  by("notice").hidden = false;
+  by("notice").textContent = text;
+  noticed = setTimeout(() => { by("notice").hidden = true; }, 3_000 + 60 * text.length);
+};
 
 // Filters
 
@@ -27,10 +35,15 @@ const syncChecks = (id, key, column) => {
   if (box.hidden) return;
   const tally = new Map();
   if (column) for (const n of passingBut(key).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
+  const most = Math.max(1, ...tally.values());
   for (const label of box.querySelectorAll("label")) {
     const input = label.querySelector("input");
     input.checked = !state[key] || state[key].has(Number(input.value));
-    if (column) label.querySelector("small").textContent = number(tally.get(Number(input.value)) ?? 0);
+    const often = tally.get(Number(input.value)) ?? 0;
+    if (!column) continue;
+    label.querySelector("small").textContent = number(often);
+    label.classList.add("facet");
+    label.style.setProperty("--share", `${(100 * often) / most}%`);
   }
 };
 
@@ -129,11 +142,12 @@ const wire = (id, key, value = Number) => by(id).addEventListener("input", () =>
 // Drawing
 
 const CAPTIONS = {
-  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. ${state.by === "meaning" ? byMeaning() : byUnits()}colour: positive minus negative.`,
+  map: () => `${plural(selection().rows.length, "statement")} of ${number(about.sources[state.source].end - about.sources[state.source].start)} in ${sourceName(state.source)}. ${state.by === "meaning" ? byMeaning() : byUnits()}${byColour()}`,
 };
 const PLACING = { umap: "UMAP", pca: "two principal components (UMAP comes with kgbias[topics], and separates more)" };
 const byMeaning = () => `A dot is an object, near others that are about the same by ${PLACING[about.placing]}, whether or not they agree (“lazy” lies near “not lazy”); directions and distances across the map mean nothing. Names are words found most in a region; `;
 const byUnits = () => `A disc is a ${NOUN[state.by].toLowerCase()}, a dot is an object said of it; ${state.by === "community" ? "" : "objects at the rim are shared, on the side of the units they are shared with; "}`;
+const byColour = () => (state.colour === "regard" ? "colour: positive minus negative." : Object.hasOwn(NAMES, state.colour) ? `colour: the ${COLOUR_NAMES[state.colour]} said most.` : `colour: the mean of ${COLOUR_NAMES[state.colour] ?? state.colour.replace("_", " ")}.`);
 const NEEDS = { group: ["group"], two: ["group", "with"], path: ["group", "with"], differences: [] };
 const settle = () => {  // choose what a view needs and the state lacks
   if (NEEDS[state.view]?.length && !texts.group.length) state.view = "map";
@@ -153,7 +167,7 @@ const draw = (changes = {}) => {
     if (tab.dataset.tab === state.view) tab.setAttribute("aria-current", "page");
     else tab.removeAttribute("aria-current");
   }
-  for (const [id, value] of [["by", state.by], ["source", state.source], ["other", state.other], ["group", state.group], ["with", state.with], ["limit", state.limit], ["count", state.count], ["table-by", state.by]]) {
+  for (const [id, value] of [["by", state.by], ["source", state.source], ["other", state.other], ["group", state.group], ["with", state.with], ["limit", state.limit], ["count", state.count], ["colour", state.colour], ["table-by", state.by]]) {
     if (by(id) && document.activeElement !== by(id)) by(id).value = value;
   }
   if (document.activeElement !== by("search")) by("search").value = state.words;
@@ -169,18 +183,19 @@ const draw = (changes = {}) => {
         drawMap(true);
       }
     } else by("caption").textContent = PICTURES[state.view]();
-    if (state.words.trim() && !selection().rows.length) by("caption").textContent = holdsNothing(state.words);
+    if (state.words.trim() && !selection().rows.length) by("caption").replaceChildren(...holdsNothing(state.words));
     drawChips();
     syncMeasures();
     syncChecks("regard-filter", "regard", row.label);
     syncChecks("verdict-filter", "verdict", row.verdict);
     syncChecks("mark-filter", "mark", row.mark);
     syncChecks("strategy-filter", "strategy");
+    drawFacets();
     drawTimeline();
     drawMeaning();
     const n = tableRows().rows.length;
-    announce(n || !state.words.trim() ? plural(n, "statement") : holdsNothing(state.words));
-    placeLegend();
+    announce(n || !state.words.trim() ? plural(n, "statement") : by("caption").textContent);
+    drawLegend();
   }
   if (!quiet || only.some((key) => key !== "row")) drawTable();
   if (only.includes("row") || !only.length) {
@@ -190,10 +205,10 @@ const draw = (changes = {}) => {
   markRow();
   drawExports();
 };
-const placeLegend = () => { by("legend").dataset.of = state.view === "differences" ? "sources" : "regard"; };
 
 const start = async () => {
   ready(await block("core"));
+  buildMeasures();
   Object.assign(state, read(location.hash.slice(1)));
   about.sources.forEach((_, n) => {
     by("source").append(option(sourceName(n), n));
@@ -213,7 +228,9 @@ const start = async () => {
   for (const key of ["verdict", "mark"]) checks(`${key}-filter`, row[key] ? core[key].map((v, n) => [n, v]).filter(([n]) => row[key].includes(n)) : [], key);
   checks("strategy-filter", core.strategy.map((s, n) => [n, s]), "strategy");
   by("echo-choice").hidden = !said.echo?.some((n) => n);
-  buildMeasures();
+  by("colour").append(...colourColumns().map((key) => option(COLOUR_NAMES[key] ?? key.replace("_", " "), key)));
+  wire("colour", "colour", String);
+  startFacets();
   wire("by", "by", String);
   wire("source", "source");
   wire("other", "other");
@@ -240,7 +257,8 @@ const start = async () => {
   for (const [id, action] of [["save-svg", savePicture], ["save-png", savePixels], ["save-gexf", saveGraph], ["save-csv", saveTable], ["save-jsonl", saveLines]]) by(id).addEventListener("click", action);
   by("copy-command").addEventListener("click", () => copy(by("command").textContent, "The command"));
   by("copy-cypher").addEventListener("click", () => copy(by("cypher").textContent, "The query"));
-  by("copy-link").addEventListener("click", () => copy(location.href, "The link"));
+  by("copy-link").hidden = location.protocol === "about:";  // in a notebook's frame
+  by("copy-link").addEventListener("click", copyLink);
   const blur = (on) => {
     document.body.classList.toggle("blurred", on);
     by("blur").setAttribute("aria-pressed", on);
@@ -264,7 +282,7 @@ const start = async () => {
   draw();
   startLive();
   document.documentElement.dataset.ready = Math.round(performance.now());
-  window.kgbias = { about, state, set, cleared, map, selection, passing, complete, block, maps: () => maps };  // for scripts that drive the page, such as the tests
+  window.kgbias = { about, state, set, cleared, map, selection, passing, complete, block, maps: () => maps, named: () => named, text: (kind, n) => texts[kind][n] };  // for scripts that drive the page, such as the tests
 };
 const warnedOf = warnedBefore();
 if (warnedOf) {

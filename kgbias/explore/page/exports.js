@@ -6,13 +6,16 @@ const pictureFile = () => {
   const drawn = state.view === "map" ? mapPicture() : by("picture").querySelector("svg")?.cloneNode(true);
   if (!drawn) return null;
   const { page, soft } = colours(), [, , width, height] = drawn.getAttribute("viewBox").split(" ").map(Number);
-  const whole = svg("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height + 46}`, width, height: height + 46, "font-family": FONT.replaceAll('"', "'") });
+  const whole = svg("svg", { xmlns: SVG, viewBox: `0 0 ${width} ${height + 63}`, width, height: height + 63, "font-family": FONT.replaceAll('"', "'") });
   whole.append(svg("rect", { width: "100%", height: "100%", fill: page }), ...drawn.childNodes);
+  const legend = svg("text", { x: 12, y: height + 18, "font-size": 11, fill: soft });
+  for (const [tone, words] of legendOf()) legend.append(svg("tspan", { fill: tone }, "● "), svg("tspan", {}, `${plain(words)}   `));
+  whole.append(legend);
   const lines = [by("caption").textContent, `${sourceName(state.source)}, ${about.sources[state.source].model}. ${by("warning-words").textContent}`];
-  lines.forEach((text, n) => whole.append(svg("text", { x: 12, y: height + 18 + 17 * n, "font-size": 11, fill: soft }, plain(text))));
+  lines.forEach((text, n) => whole.append(svg("text", { x: 12, y: height + 35 + 17 * n, "font-size": 11, fill: soft }, plain(text))));
   for (const element of whole.querySelectorAll("[tabindex]")) for (const name of ["tabindex", "role", "aria-label"]) element.removeAttribute(name);
   for (const text of whole.querySelectorAll("title, text, tspan")) if (!text.children.length) text.textContent = plain(text.textContent);
-  return { text: new XMLSerializer().serializeToString(whole), width, height: height + 46 };
+  return { text: new XMLSerializer().serializeToString(whole), width, height: height + 63 };
 };
 const savePicture = () => {
   const file = pictureFile();
@@ -26,13 +29,13 @@ const savePixels = async () => {
   try {
     await image.decode();
   } catch {
-    return announce("This browser could not turn the picture into pixels: save it as SVG.");
+    return notice("This browser could not turn the picture into pixels: save it as SVG.");
   }
   const canvas = make("canvas");
   canvas.width = file.width * scale;
   canvas.height = file.height * scale;
   canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
-  canvas.toBlob((blob) => save(fileName("png"), "image/png", [blob]), "image/png");
+  canvas.toBlob((blob) => (blob ? save(fileName("png"), "image/png", [blob]) : notice("The picture is too large for this browser: save it as SVG.")), "image/png");
 };
 
 const record = (n, count) => ({
@@ -163,16 +166,21 @@ const drawExports = async () => {
   by("command-note").textContent = missing.length ? `It has no option for ${missing.join(", ")}; the Cypher, CSV and JSONL apply all filters.` : "";
   by("cypher").textContent = await cypher();
 };
-const copy = async (text, what) => {
+const copy = async (text, what, more = "") => {
   try {
     await navigator.clipboard.writeText(text);
-    announce(`${what} copied.`);
+    notice(`${what} was copied.${more}`);
   } catch {
     const area = make("textarea", text);
     document.body.append(area);
     area.select();
     const done = document.execCommand("copy");
     area.remove();
-    announce(done ? `${what} copied.` : `${what} could not be copied: the browser does not allow it.`);
+    notice(done ? `${what} was copied.${more}` : `${what} could not be copied: the browser does not allow it.`);
   }
+};
+// A link to a file leads nowhere on another computer.
+const copyLink = () => {
+  const file = decodeURIComponent(location.pathname.split("/").pop());
+  copy(location.href, "The link", location.protocol === "file:" ? ` It names a file on this computer: for others, send ${file} along. They see the same if they add what follows .html in the link to the address of their copy.` : "");
 };

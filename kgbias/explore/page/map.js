@@ -1,7 +1,7 @@
 // The map: a disc for each unit, and in it the objects said of it. Of the objects in sight, those said
 // most often are drawn, never more than MOST; zooming in shows more.
 const MOST = 1500;
-const map = { renderer: null, graph: null, lasso: false, drawn: null };
+const map = { renderer: null, graph: null, lasso: false, drawn: null, note: "", unnamed: 0 };
 
 const mapSums = () => {
   const kind = state.by, found = selection();
@@ -55,14 +55,15 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
   const { kind, units, objects } = fresh || !map.drawn ? (map.drawn = mapSums()) : map.drawn;
   const place = maps[kind], step = place.step[0], { page, ink, line, soft } = colours(), graph = map.graph;
   const chosen = strongest(objects, place, MOST);
+  const found = selection(), unitColour = keyColours(found, units, place.unit.length, unitOf(kind)), objectColour = keyColours(found, objects, texts.object.length, (n) => row.object[n]);
   const inside = kind === "meaning";  // regions have no edge: their names stand among their dots
   graph.clear();
   place.unit.forEach((_, n) => {
-    const value = net(units, n), hue = netColour(value);
+    const hue = unitColour(n);
     graph.addNode(`u${n}`, {
       x: place.centres[2 * n], y: place.centres[2 * n + 1], size: place.radii[n], unit: n,
       color: inside ? "rgba(0,0,0,0)" : mix(page, units.n[n] ? hue : line, units.n[n] ? 0.2 : 0.25), inside, zIndex: 0,
-      label: short(unitName(kind, n), 40), count: units.said[n], ink: units.n[n] ? ink : soft, type: "circle",
+      label: short(unitName(kind, n), 40), count: units.said[n], ink: units.n[n] ? ink : soft, type: "circle", forceLabel: true,
     });
   });
   for (let n = 0; n < place.likeness.length; n++) {
@@ -72,7 +73,7 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
   for (const n of chosen) {
     graph.addNode(`o${n}`, {
       x: place.points[2 * n], y: place.points[2 * n + 1], object: n, zIndex: 1, ink: soft, type: "circle",
-      size: Math.max(least, step * Math.min(0.82, 0.4 + 0.07 * Math.log2(1 + objects.said[n]))), color: netColour(net(objects, n)),
+      size: Math.max(least, step * Math.min(0.82, 0.4 + 0.07 * Math.log2(1 + objects.said[n]))), color: objectColour(n),
       label: short(texts.object[n], 40), count: objects.said[n],
     });
   }
@@ -81,43 +82,75 @@ const drawMap = (fresh = false, least = seen(), again = false) => {
   const right = seen();  // known only once the map has been placed
   if (Math.abs(right - least) > 0.05 * right && !again) return drawMap(false, right, true);
   const shown = objects.said.reduce((sum, n) => sum + (n > 0), 0);
-  by("map-note").textContent = chosen.length < shown
+  map.note = chosen.length < shown
     ? `${number(chosen.length)} of ${plural(shown, "object")} are drawn: those in sight that were said most often. Zoom in for more.`
     : `${plural(shown, "object")}.`;
+  noteMap();
+};
+const noteMap = () => {
+  by("map-note").textContent = map.note + (map.unnamed ? ` ${plural(map.unnamed, "name")} ${map.unnamed === 1 ? "has" : "have"} no room here: zoom in, or point at a disc.` : "");
 };
 
 const unitText = (radius) => Math.max(11, Math.min(18, 9 + radius / 12));
-// Where names stand in the picture being drawn, so that no object's name covers another.
-let named = [];
+// Where names stand in the picture being drawn, so that none lies on another.
+let named = [], unitNames = null;
+const covered = (box) => named.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3]);
 const room = (box) => {
-  if (named.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) return false;
+  if (covered(box)) return false;
   named.push(box);
   return true;
 };
-const drawMapLabel = (context, data) => {
-  const unit = data.unit !== undefined, size = unit ? unitText(data.size) : 11.5;
-  if (unit ? data.size < 7 && !data.highlighted && !data.inside : data.size < 6.5) return;
-  const { page } = colours();
-  const font = `${unit ? 600 : 400} ${size}px ${FONT}`;
-  const label = unit && !data.highlighted && !data.inside ? fitting(data.label, Math.max(104, data.size * 2.7), font) : data.label;
+// A unit's name stands above its disc, below it or on it, wherever there is room: whole if it can, else cut short.
+// What is said most is placed first; a name without room is left out, and the note below the map says so.
+const placeUnitNames = (sizeOf) => {
+  const { width, height } = map.renderer.getDimensions(), found = new Map();
+  const units = map.graph.mapNodes((id, data) => ({ id, ...data })).filter((data) => data.unit !== undefined).sort((a, b) => b.count - a.count);
+  map.unnamed = 0;
+  for (const { id, label, inside, ink, ...data } of units) {
+    const p = map.renderer.graphToViewport(data), r = sizeOf(data.size);
+    if (p.x < 0 || p.x > width || p.y + r < 0 || p.y - r > height || (r < 7 && !inside)) continue;
+    const size = unitText(r), font = `600 ${size}px ${FONT}`, half = size * 0.6;
+    const above = Math.max(size, p.y - r - size * 0.7), tries = inside ? [p.y] : [above, Math.min(height - size, p.y + r + size * 0.7), p.y];
+    const short = fitting(label, Math.max(104, r * 2.7), font), texts = inside || short === label ? [label] : [label, short];
+    const place = () => {
+      for (const text of texts) for (const y of tries) {
+        const wide = widthOf(text, font), x = wide < width ? Math.min(Math.max(p.x, wide / 2 + 2), width - wide / 2 - 2) : p.x;  // a name at the rim is not cut off
+        if (room([x - wide / 2, y - half, x + wide / 2, y + half])) return { text, x, y, size, ink };
+      }
+      map.unnamed += 1;
+    };
+    const placed = place();
+    if (placed) found.set(id, placed);
+  }
+  return found;
+};
+const writeMapLabel = (context, font, text, x, y, wide, ink) => {
   context.font = font;
-  context.textAlign = unit ? "center" : "left";
   context.textBaseline = "middle";
-  // A unit's name stands above its disc, or inside it if the disc is larger than the picture.
-  const wide = context.measureText(label).width, { width } = map.renderer.getDimensions();
-  const shown = data.x > 0 && data.x < width && wide < width;  // a name at the rim is not cut off
-  const centre = shown ? Math.min(Math.max(data.x, wide / 2 + 2), width - wide / 2 - 2) : data.x;
-  const x = unit ? centre : data.x + data.size + 3, y = unit && !data.inside ? Math.max(size, data.y - data.size - size * 0.7) : data.y;
-  const left = unit ? x - wide / 2 : x;
-  if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && (!unit || data.inside)) return;
   context.lineJoin = "round";
-  context.lineWidth = unit ? 4 : 3;
-  context.strokeStyle = page;
+  context.lineWidth = wide;
+  context.strokeStyle = colours().page;
   context.globalAlpha = 0.85;
-  context.strokeText(label, x, y);
+  context.strokeText(text, x, y);
   context.globalAlpha = 1;
-  context.fillStyle = data.ink;
-  context.fillText(label, x, y);
+  context.fillStyle = ink;
+  context.fillText(text, x, y);
+};
+// Where an object's name begins: right of its dot or, at the rim, left of it.
+const beside = (x, r, wide) => (x + r + 3 + wide > map.renderer.getDimensions().width ? x - r - 3 - wide : x + r + 3);
+const drawMapLabel = (context, data) => {
+  unitNames ??= placeUnitNames((size) => map.renderer.scaleSize(size));
+  if (data.unit !== undefined) {
+    const own = unitNames.get(`u${data.unit}`);
+    context.textAlign = "center";
+    if (own) writeMapLabel(context, `600 ${own.size}px ${FONT}`, own.text, own.x, own.y, 4, own.ink);
+    return;
+  }
+  if (data.size < 6.5) return;
+  const font = `400 11.5px ${FONT}`, wide = widthOf(data.label, font), x = beside(data.x, data.size, wide);
+  if (!room([x, data.y - 7, x + wide, data.y + 7])) return;
+  context.textAlign = "left";
+  writeMapLabel(context, font, data.label, x, data.y, 3, data.ink);
 };
 const drawMapHover = (context, data) => {
   const { page, ink, accent, line } = colours();
@@ -168,8 +201,8 @@ const startMap = () => {
   });
   map.renderer.on("enterNode", () => { by("canvas").style.cursor = "pointer"; });
   map.renderer.on("leaveNode", () => { by("canvas").style.cursor = ""; });
-  map.renderer.on("beforeRender", () => { named = []; });
-  map.renderer.on("afterRender", placeLasso);
+  map.renderer.on("beforeRender", () => { named = []; unitNames = null; });
+  map.renderer.on("afterRender", () => { placeLasso(); noteMap(); });
   by("canvas").addEventListener("keydown", (event) => {
     const camera = map.renderer.getCamera(), { x, y, ratio } = camera.getState(), far = 0.12 * ratio;
     const moves = { ArrowLeft: { x: x - far }, ArrowRight: { x: x + far }, ArrowUp: { y: y + far }, ArrowDown: { y: y - far }, "+": { ratio: ratio / 1.4 }, "=": { ratio: ratio / 1.4 }, "-": { ratio: ratio * 1.4 }, 0: { x: 0.5, y: 0.5, ratio: 1 } };
@@ -240,18 +273,17 @@ const mapPicture = () => {
   });
   const { ratio } = map.renderer.getCamera().getState();
   named = [];
-  const nodes = map.graph.mapNodes((_, data) => data), isUnit = (data) => data.unit !== undefined;
+  const nodes = map.graph.mapNodes((_, data) => data), isUnit = (data) => data.unit !== undefined, scaled = (size) => map.renderer.scaleSize(size, ratio);
+  const write = (text, x, y, anchor, size, weight, fill) => words.append(svg("text", { x, y, "text-anchor": anchor, "dominant-baseline": "central", "font-size": size, "font-weight": weight, fill }, plain(text)));
+  for (const { text, x, y, size, ink } of placeUnitNames(scaled).values()) write(text, x, y, "middle", size, 600, ink);
   for (const data of nodes.sort((a, b) => isUnit(b) - isUnit(a) || b.count - a.count)) {
-    const p = map.renderer.graphToViewport(data), r = map.renderer.scaleSize(data.size, ratio);
+    const p = map.renderer.graphToViewport(data), r = scaled(data.size);
     if (p.x + r < 0 || p.y + r < 0 || p.x - r > width || p.y - r > height) continue;
     dots.append(svg("circle", { cx: p.x.toFixed(1), cy: p.y.toFixed(1), r: Math.max(0.4, r).toFixed(1), fill: data.color }));
-    const unit = isUnit(data);
-    if (unit ? r < 7 && !data.inside : r < 6.5) continue;
-    const size = unit ? unitText(r) : 11.5, font = `${unit ? 600 : 400} ${size}px ${FONT}`;
-    const label = unit && !data.inside ? fitting(data.label, Math.max(104, r * 2.7), font) : plain(data.label), wide = widthOf(label, font);
-    const x = unit ? p.x : p.x + r + 3, y = unit && !data.inside ? Math.max(size, p.y - r - size * 0.7) : p.y, left = unit ? x - wide / 2 : x;
-    if (!room([left, y - size * 0.6, left + wide, y + size * 0.6]) && (!unit || data.inside)) continue;
-    words.append(svg("text", { x, y, "text-anchor": unit ? "middle" : "start", "dominant-baseline": "central", "font-size": size, "font-weight": unit ? 600 : 400, fill: data.ink }, label));
+    if (isUnit(data) || r < 6.5) continue;
+    const wide = widthOf(data.label, `400 11.5px ${FONT}`), x = beside(p.x, r, wide);
+    if (!room([x, p.y - 7, x + wide, p.y + 7])) continue;
+    write(data.label, x, p.y, "start", 11.5, 400, data.ink);
   }
   picture.append(lines, dots, words);
   return picture;

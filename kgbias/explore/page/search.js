@@ -29,11 +29,17 @@ const complete = (text) => {
   const boost = (id) => BOOST[id[0]] * (1 + Math.log2(1 + found.often[id[0]][id.slice(1)]) / 8);
   return searchIndex().search(text, { boostDocument: boost }).slice(0, 9).map(({ id }) => ({ kind: LETTERS[id[0]], n: Number(id.slice(1)) }));
 };
-// A sentence for words that no statement holds, with the nearest name or text there is.
-const holdsNothing = (words) => {
+// The nearest name or text to words that nothing holds.
+const nearest = (words) => {
   const [hit] = searchIndex().search(words, { fuzzy: 0.34, combineWith: "OR", boostDocument: (id) => BOOST[id[0]] });
-  const near = hit ? ` The nearest is “${short(texts[LETTERS[hit.id[0]]][hit.id.slice(1)], 60)}”.` : "";
-  return `No statement that passes the filters holds “${short(words.trim(), 60)}”.${near}`;
+  return hit && { kind: LETTERS[hit.id[0]], n: Number(hit.id.slice(1)) };
+};
+// A sentence for words that no statement holds; its last words lead to the nearest there is.
+const holdsNothing = (words) => {
+  const near = nearest(words), told = `No statement that passes the filters holds “${short(words.trim(), 60)}”.`;
+  if (!near) return [told];
+  const text = texts[near.kind][near.n];
+  return [`${told} The nearest is `, button(short(text, 60), () => set({ words: text }), "link said"), "."];
 };
 const choose = ({ kind, n }) => {
   by("search").value = "";
@@ -56,13 +62,16 @@ const mark = (at) => {
   else by("search").removeAttribute("aria-activedescendant");
 };
 const showOptions = () => {
-  found.options = complete(by("search").value);
+  const text = by("search").value.trim();
+  found.options = complete(text);
+  const near = text && !found.options.length ? nearest(text) : null;
+  if (near) found.options = [near];
   by("options").replaceChildren(...found.options.map((entry, n) => {
     const item = make("li");
     item.id = `option-${n}`;
     item.setAttribute("role", "option");
     const often = found.often[entry.kind[0]][entry.n];
-    item.append(make("span", texts[entry.kind][entry.n], "said"), make("small", `${entry.kind} · ${number(often)}`));
+    item.append(make("span", texts[entry.kind][entry.n], "said"), make("small", `${near ? "nearest " : ""}${entry.kind} · ${number(often)}`));
     item.addEventListener("pointerdown", (event) => { event.preventDefault(); choose(entry); });
     return item;
   }));

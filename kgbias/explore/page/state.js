@@ -2,7 +2,7 @@
 // so that a link shows the same. Anyone can write an address: what it names that is not here is ignored.
 const VIEWS = ["map", "group", "two", "differences", "path"];
 const BASE = {
-  view: "map", by: about.maps[0], source: 0, other: Math.min(1, about.sources.length - 1),
+  view: "map", by: about.maps[0], colour: "regard", source: 0, other: Math.min(1, about.sources.length - 1),
   group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1, meaning: -1,
   words: "", regard: null, verdict: null, mark: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
   echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
@@ -78,6 +78,7 @@ const read = (text) => {
       if (place >= 0) next[key] = place;
     } else if (key === "view") next.view = VIEWS.includes(value) ? value : BASE.view;
     else if (key === "by") next.by = about.maps.includes(value) ? value : BASE.by;
+    else if (key === "colour") next.colour = colourColumns().includes(value) ? value : BASE.colour;
     else if (key === "words") next.words = value.slice(0, 200);
     else if (Object.hasOwn(SETS, key)) {
       next[key] = new Set(listed(value).map((name) => (core[SETS[key]] ?? []).indexOf(name)));

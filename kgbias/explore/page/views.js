@@ -25,6 +25,7 @@ const drawDifferences = () => {
   return besidePicture({
     sets: pair.map((s) => counted(passing(s)).sort(bySaid)), ever: pair.map(rowsByKey), most: most(),
     keyOf: tripleKey,
+    names: pair.map(sourceName),
     pills: [pill(state.source, "pill0", first), pill(state.other, "pill1", second)],
     labelOf: ([{ n }]) => ({ lead: state.inGroup < 0 ? textOf("group", n) : "", label: `${textOf("predicate", n)} ${textOf("object", n)}` }),
     toneOf: (s, side) => ({ tone: side === "both" ? neutral : s ? second : first, dashed: side === "second" }),

@@ -21,6 +21,7 @@ const shownNumber = ({ signed, digits }, value) => {
 const shownValue = (name, n) => shownNumber(measureOf(name), valueOf(name, n));
 const SIGNS = { positive: 1, negative: -1 };
 const signColour = (n) => colours()[row.sign[n] > 0 ? "positive" : row.sign[n] < 0 ? "negative" : "neutral"];
+let rowColour = signColour;  // of a statement's line in a picture; a page may set another
 const bySaid = (a, b) => b.count - a.count || Math.abs(valueOf("regard", b.n) ?? 0) - Math.abs(valueOf("regard", a.n) ?? 0) || a.n - b.n;
 
 // The groups before a statement, likeliest first, with the bits of each of its tokens; `own` is the
