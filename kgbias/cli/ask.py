@@ -15,6 +15,7 @@ from kgbias.cli.options import (
     default,
     json_option,
     model_settings,
+    prompts_form_option,
     said,
     selection_options,
     store_option,
@@ -55,11 +56,7 @@ _SECONDS = 60.0  # a time limit for queries written by a model
     help="The sentence encoder that finds statements in other words; none: only shared words.",
 )
 @setting("prompts", metavar="FOLDER", help="The model's prompts (default: ask).")
-@setting(
-    "form",
-    type=click.Choice(["chat", "completion"]),
-    help="The form of the model's prompts (default: chat).",
-)
+@prompts_form_option
 @base_url_option
 @model_settings
 @selection_options

@@ -15,6 +15,7 @@ from kgbias.cli.options import (
     default,
     json_option,
     model_settings,
+    prompts_form_option,
     run_argument,
     said,
     store_option,
@@ -78,11 +79,7 @@ _REASONS = {
     "reference world.",
 )
 @setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
-@setting(
-    "form",
-    type=click.Choice(["chat", "completion"]),
-    help="The form of the judge's prompts (default: chat).",
-)
+@prompts_form_option
 @settings(seed=default(_OF, "seed"))
 @base_url_option
 @model_settings

@@ -219,7 +219,7 @@ def model_option(f: F) -> F:
 
 
 def form_option(f: F) -> F:
-    """In which form a crawl asks."""
+    """In which form a model is asked."""
     return click.option(
         "--form",
         cls=Section,
@@ -227,6 +227,15 @@ def form_option(f: F) -> F:
         type=click.Choice(["completion", "chat"]),
         help="Whether the model completes a text or answers in a chat (default: found out by a "
         "trial for a server, completion for a local model).",
+    )(f)
+
+
+def prompts_form_option(f: F) -> F:
+    """In which form a judge, or a model that answers a question, is asked."""
+    return click.option(
+        "--form",
+        type=click.Choice(["completion", "chat"]),
+        help="The form of the model's prompts (default: chat, if it takes messages).",
     )(f)
 
 
@@ -357,16 +366,6 @@ def people_options(columns: str, categories: str, group: str) -> Callable[[F], F
             "--group", multiple=True, metavar="NAME", help=f'Only this group, such as "{group}".'
         ),
         encoding_option,
-    )
-
-
-def form_setting(text: str) -> Callable[[F], F]:
-    """Whether requests are messages or the beginning of a text."""
-    return setting(
-        "form",
-        type=click.Choice(["completion", "chat"]),
-        help=f"Ask in a message, or have a {text} continued (default: chat for a server, "
-        "completion for a local model).",
     )
 
 

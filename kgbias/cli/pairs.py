@@ -17,7 +17,7 @@ from kgbias.cli.options import (
     asked_for,
     base_url_option,
     exit_code_of,
-    form_setting,
+    form_option,
     json_option,
     model_option,
     people_options,
@@ -76,7 +76,7 @@ def pairs() -> None:
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
 @people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity", "Women")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
-@form_setting("text")
+@form_option
 @rounds_options("How often everything is asked (default: 1).")
 def run(
     model: str,

@@ -22,6 +22,7 @@ from kgbias.cli.options import (
     asking_options,
     base_url_option,
     encoding_option,
+    form_option,
     json_option,
     model_settings,
     print_price,
@@ -525,11 +526,7 @@ def _print_pairs(found: "PairFigures") -> None:
     help="Offer each group at least this often per statement (default: 24).",
 )
 @setting("temperature", type=float, help="(default: 1)")
-@setting(
-    "form",
-    type=click.Choice(["chat", "completion"]),
-    help="The form of the question (default: chat for a server, completion for a local model).",
-)
+@form_option
 @setting("prompts", metavar="FOLDER", help="A folder with your own question.")
 @click.option("--indicators", metavar="FILE", help="A file with names of groups.")
 @selection_options

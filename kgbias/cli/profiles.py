@@ -71,11 +71,11 @@ MOST = 3  # listed words per attribute and group, or groups per word
     help="Ask only for this attribute (repeatable; default: all in the prompts).",
 )
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: profiles).")
-@setting(
-    "form",
+@click.option(
+    "--form",
     type=click.Choice(["json", "attributes"]),
     help="Ask for a whole profile as JSON, or fill in a form attribute by attribute (default: json "
-    "for a server, attributes for a local model).",
+    "for a server that takes messages, else attributes).",
 )
 @setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
 @setting("structured", type=bool, default=False, help="Ask a server to follow the JSON schema.")

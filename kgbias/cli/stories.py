@@ -15,7 +15,7 @@ from kgbias.cli.command import Parts
 from kgbias.cli.options import (
     asked_for,
     exit_code_of,
-    form_setting,
+    form_option,
     json_option,
     model_option,
     people_options,
@@ -56,7 +56,7 @@ OUTCOMES = ("ok", "unparsable", "refused", "failed")
 @model_option
 @people_options("name (the words for a person)", "gender, ethnicity, trade or trait", "Nurses")
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
-@form_setting("story")
+@form_option
 @setting(
     "reader",
     metavar="rules|model|SPEC",

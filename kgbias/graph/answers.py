@@ -17,7 +17,15 @@ from kgbias.errors import Interrupted, ModelError, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Batch, canonical_json, storable
 from kgbias.io.progress import Progress, Silent
-from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
+from kgbias.models.base import (
+    Completer,
+    Completion,
+    Form,
+    ModelInfo,
+    Request,
+    Settings,
+    find_form,
+)
 from kgbias.models.budget import Budget, Spent, about_tokens
 
 _TRIES = 3  # how often a request is left with the provider if it comes back unanswered
@@ -230,6 +238,18 @@ class LoggedModel:
         keys = [request.key(info, self._model.settings) for request in requests]
         found = self._store.answers(keys)
         return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
+
+    def find_form(self, asked: Mapping[Form, Request], first: Form) -> Form:
+        """The form in which the model is asked something, given the request in each form: that in
+        which the log has an answer to it, else what a trial finds (`kgbias.models.base.find_form`).
+        """
+        for form in sorted(asked, key=lambda form: form != first):
+            if self.recall([asked[form]])[0].finish != "error":
+                return form
+        found, why = find_form(self._model, first)
+        if why:
+            self._progress.note(why)
+        return found
 
     def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
         answers: dict[str, Answer] = {}

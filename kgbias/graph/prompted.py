@@ -36,7 +36,8 @@ class Prompted:
     """A model asked with templates. Every answer is kept in the log of `store` before it is read:
     asking again costs nothing. Each repeat has an answer of its own.
 
-    `name` is the model's spec. Temperature 0 gives the likeliest answer, the same in each repeat
+    `name` is the model's spec; without a `form`, it is asked in messages if it takes them.
+    Temperature 0 gives the likeliest answer, the same in each repeat
     unless the model itself varies.
     """
 
@@ -45,7 +46,7 @@ class Prompted:
         model: Completer,
         store: Store,
         *,
-        form: Form = "chat",
+        form: Form | None = None,
         temperature: float = 0.0,
         seed: int = 0,
         progress: Progress | None = None,
@@ -67,17 +68,22 @@ class Prompted:
     ) -> list[str]:
         """The answers to a template filled with each of the values, in order. Raises ModelError if
         the model answered none of them."""
-        most, stop = template.limits(self._form)
-        requests = [
-            Request(
-                template.render(self._form, **given),
+
+        def written(form: Form, given: Mapping[str, Any]) -> Request:
+            most, stop = template.limits(form)
+            return Request(
+                template.render(form, **given),
                 seed=self._seed + repeat,
                 temperature=self._temperature if temperature is None else temperature,
                 max_tokens=most,
                 stop=stop,
             )
-            for given in values
-        ]
+
+        if self._form is None and values:
+            forms: tuple[Form, ...] = ("chat", "completion")
+            firsts = {form: written(form, values[0]) for form in forms}
+            self._form = self._log.find_form(firsts, "chat")
+        requests = [written(self._form or "chat", given) for given in values]
         self._progress.stage(f"{self.name}: {template.name}", len(requests))
         answers = self._log.ask(requests)
         if answers and all(a.finish == "error" for a in answers):

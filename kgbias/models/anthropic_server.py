@@ -23,6 +23,7 @@ from kgbias.models.wire import (
     bounded_client,
     client_failure,
     count,
+    ending,
     messages,
     parsed,
     table,
@@ -127,10 +128,9 @@ class AnthropicModel(ServerModel):
             "finish_reason": reason,
             "refusal": table(data.get("stop_details")).get("category"),
         }
-        cut = reason in ("max_tokens", "model_context_window_exceeded")
         return Said(
             "".join(block["text"] for block in blocks),
-            "refused" if reason == "refusal" else "length" if cut else "stop",
+            ending(reason) or "stop",
             sum(count(usage.get(name)) for name in read),
             written,
             told or (written if thinks and not blocks else 0),

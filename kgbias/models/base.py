@@ -208,3 +208,10 @@ class Completer(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def find_form(model: Completer, first: Form) -> tuple[Form, str]:
+    """The form in which a model is asked: `first`, unless only the other is answered; and a line
+    that says why, "" where there is nothing to say. A model on a server is asked for it."""
+    find: Callable[[Form], tuple[Form, str]] | None = getattr(model, "find_form", None)
+    return (first, "") if find is None else find(first)

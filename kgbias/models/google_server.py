@@ -19,7 +19,9 @@ from kgbias.models.wire import (
     bounded_client,
     bounded_wait,
     count,
+    ending,
     messages,
+    read_failure,
     retry_after,
     table,
 )
@@ -30,7 +32,6 @@ GOOGLE = Api(
     "https://generativelanguage.googleapis.com",
 )
 _STOPS = 5  # stop sequences allowed by the API
-_WITHHELD = {"SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"}
 
 
 class GoogleModel(ServerModel):
@@ -126,7 +127,7 @@ class GoogleModel(ServerModel):
                 status = 401
             found = re.search(r'"retryDelay": "([0-9.]+)s"', text)
             wait = bounded_wait(float(found[1])) if found else retry_after(error.response.headers)
-            return Failure(str(error.message or text), status, wait)
+            return read_failure(str(error.message or text), status, error.details, wait)
         if isinstance(error, httpx2.TimeoutException):
             return Failure("", late=True)
         if isinstance(error, httpx2.RequestError):
@@ -150,11 +151,10 @@ class GoogleModel(ServerModel):
             "finish_reason": reason,
             "refusal": "prompt" if blocked else "",
         }
-        withheld = bool(blocked) or reason in _WITHHELD
-        ended = {"MAX_TOKENS": "length", "STOP": "stop"}.get(reason, "stop" if text else "error")
+        ended = "refused" if blocked else ending(reason) or ("stop" if text else "error")
         return Said(
             text,
-            "refused" if withheld else ended,  # type: ignore[arg-type]
+            ended,
             count(usage.get("promptTokenCount")),
             count(usage.get("candidatesTokenCount")) + thought,
             thought,

@@ -19,6 +19,7 @@ from kgbias.models.base import (
     Abilities,
     Completer,
     Completion,
+    Form,
     ModelInfo,
     Notify,
     Request,
@@ -103,6 +104,12 @@ class HeldModel:
         name = self.info.title
         prompts = [prompt_tokens(request, self._tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
+
+    def find_form(self, first: Form) -> tuple[Form, str]:
+        """The form in which it is asked: messages only if it has a template for them."""
+        from kgbias.models.local import form_with
+
+        return form_with(self._tokenizer) if first == "chat" else first, ""
 
     def _check_same(self) -> None:
         with _answering(self._model):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
 from kgbias.io.aside import Aside, serve
-from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
+from kgbias.models.base import Abilities, Completion, Form, Notify, Request, Settings
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, Spec, resolve
@@ -84,6 +84,10 @@ class LocalModel:
         prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
+    def find_form(self, first: Form) -> tuple[Form, str]:
+        """The form in which it is asked: messages only if it has a template for them."""
+        return form_with(self.loaded.tokenizer) if first == "chat" else first, ""
+
     def close(self) -> None:
         """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
         them."""
@@ -102,6 +106,11 @@ class LocalModel:
         from kgbias.models.generate import Sampler
 
         return Sampler(self.loaded.model, self.loaded.tokenizer, batch_size=self._batch_size)
+
+
+def form_with(tokenizer: Any) -> Form:
+    """The form that a model with this tokenizer is made for."""
+    return "chat" if tokenizer.chat_template else "completion"
 
 
 def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:

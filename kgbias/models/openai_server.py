@@ -24,37 +24,47 @@ from kgbias.models.wire import (
     Said,
     client_failure,
     count,
+    ending,
     error_message,
     open_client,
     parsed,
+    read_failure,
     table,
     without_system,
 )
 
+# How models are asked for answers without thoughts: those with templates (vLLM, SGLang, llama.cpp),
+# OpenAI's and Ollama's, DashScope's, DeepSeek's, Kimi's and GLM's, and Ollama's of old.
+_WITHOUT_THOUGHTS: Mapping[str, Any] = {
+    "chat_template_kwargs": {"enable_thinking": False, "thinking": False},
+    "reasoning_effort": "",
+    "enable_thinking": False,
+    "thinking": {"type": "disabled"},
+    "think": False,
+}
 # Many servers know them, the official client does not.
-_EXTRA = ("top_k", "min_p", "chat_template_kwargs")
-_OPTIONAL = (
-    "chat_template_kwargs", "reasoning_effort", "top_k", "min_p",
-    # If a server refuses top_p together with a temperature, the temperature stays.
-    "top_p", "temperature", "seed", "stop", "response_format",
+_EXTRA = (
+    "top_k", "min_p", "chat_template_kwargs", "enable_thinking", "thinking", "think", "stream",
 )  # fmt: skip
-# How servers that have templates (vLLM, SGLang, llama.cpp) and those that do not (OpenAI, Ollama)
-# are asked for answers without thoughts.
-_WITHOUT_THOUGHTS = {"enable_thinking": False, "thinking": False}
+# If a server refuses top_p together with a temperature, the temperature stays.
+_OPTIONAL = {
+    "chat_template_kwargs": r"chat_template_kwargs|chat template",
+    "enable_thinking": "enable_thinking",
+    "reasoning_effort": r"reasoning[._ ]?effort|think value|reasoning is mandatory"
+    r"|(?:n.t|not) support (?:thinking|reasoning)",
+    "thinking": r"\bthinking\b",
+    "think": r"\bthink\b",
+    **{name: rf"\b{name}\b" for name in ("top_k", "min_p", "top_p", "temperature", "seed")},
+    "stop": r"\bstop\b",
+    "response_format": r"response_format|json_schema|structured",
+}
 _LEAST_EFFORTS = ("none", "minimal", "low")
-# Reasons for which an answer ends, by what they mean, in lower case; any other is a full stop.
-_CUT = frozenset(
-    "length max_tokens max_output_tokens max_completion_tokens model_length token_limit"
-    " model_context_window_exceeded context_length_exceeded".split()
-)
-_WITHHELD = frozenset(
-    "content_filter content_filtered safety refusal recitation blocklist prohibited_content"
-    " guardrail_intervened".split()
-)
 _NO_SYSTEM = re.compile(
     r"system (?:role|message|prompt|instruction)s? (?:is |are )?(?:not|un)"
     r"|(?:not|n't|doesn.t) support[^.]{0,40}(?:system|developer)"
-    r"|roles? must alternate|(?:invalid|unknown|unsupported) role[^.]{0,20}system"
+    r"|roles? must (?:alternate|be (?:in|one of)[^.]{0,20}user)"
+    r"|(?:invalid|unknown|unsupported|unexpected) (?:message )?role[^.]{0,20}system"
+    r"|only (?:\W?user\W? and \W?assistant|\W?user\W?)[^.]{0,30}(?:role|allowed|supported)"
     r"|developer instruction is not",
     re.IGNORECASE,
 )
@@ -70,13 +80,24 @@ _GREETING = (("user", "Say hello."),)
 _TRIAL_TOKENS = 16
 _FULL_STOPS = tuple(".!?…。！？।؟\"'”’)]}`")
 _NEAR_THE_LIMIT = 0.6  # of the tokens allowed, where they are estimated by length
-_BROKEN_OFF = frozenset("error failed abort aborted network_error cancelled canceled".split())
+_STREAMS_ONLY = re.compile(
+    r"only supports?\b[^.]{0,20}\bstream|stream(?:ing)? (?:is required|must|only)"
+    r"|(?:enable|set)\b[^.]{0,20}\bstream|non-?stream(?:ing)?\b",
+    re.IGNORECASE,
+)
+_THINKING_OFF = re.compile(
+    r"(?:enable_thinking|enable thinking|thinking)\b[^.]{0,60}"
+    r"(?:must be (?:set to )?false|stream)",
+    re.IGNORECASE,
+)
 
 
 def replies(answer: Completion) -> bool:
     """Whether this is a reply, and not the continuation of a text in the middle of a sentence: it
     was thought about, or begins like a sentence of its own."""
-    if answer.details.get("marks") or _DRESSED.match(answer.text):
+    if answer.details.get("marks") or answer.details.get("as_message"):
+        return True
+    if _DRESSED.match(answer.text):
         return True
     bare = answer.text.lstrip("\"“'*#")
     return bare[:1].isupper() and len(bare.split()) > 2
@@ -92,7 +113,8 @@ class OpenAIModel(ServerModel):
         seed="depends",
         batch="depends",
     )
-    optional: ClassVar[Mapping[str, str]] = {name: name for name in _OPTIONAL}
+    optional: ClassVar[Mapping[str, str]] = _OPTIONAL
+    switches: ClassVar[Mapping[str, Any]] = _WITHOUT_THOUGHTS
 
     def __init__(
         self, model: str, url: str, concurrency: int, timeout: float, notify: Notify
@@ -100,29 +122,37 @@ class OpenAIModel(ServerModel):
         super().__init__(model, url, concurrency, timeout, notify)
         self._refused_efforts: set[str] = set()
         self._takes_system = True
+        self._streams = False
 
-    def find_form(self) -> tuple[Form, str]:
-        """The form in which to ask this model, by trial: completion if text is continued, chat if
-        there is no such endpoint, or if it answers through a chat template, as Ollama's does.
+    def find_form(self, first: Form = "completion") -> tuple[Form, str]:
+        """The form in which to ask this model, by trial: `first`, unless only the other is
+        answered. Text that is not continued there, but answered through a chat template, as
+        Ollama does, is no completion.
 
         Raises ModelError, with the reasons, if neither form is answered."""
-        texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _CUT_OFF]
-        completed, refused = self._tried(texts)
-        if completed and sum(map(replies, completed)) <= len(completed) / 2:
-            return "completion", ""
-        why = (
-            "text is not continued there, but answered through its chat template"
-            if completed
-            else f"text is not continued there ({refused})"
-        )
-        chatted, refused_too = self._tried([Request(_GREETING, 0, 0.0, _TRIAL_TOKENS)])
+        messages = [Request(_GREETING, 0, 0.0, _TRIAL_TOKENS)]
+        chatted, no_chat = self._tried(messages) if first == "chat" else ([], "")
         if chatted:
-            return "chat", f"{self.info.title} is asked in messages: {why}"
+            return "chat", ""
+        texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _CUT_OFF]
+        completed, no_text = self._tried(texts)
+        continued = bool(completed) and sum(map(replies, completed)) <= len(completed) / 2
+        if continued and first == "completion":
+            return "completion", ""
+        if first == "completion":
+            chatted, no_chat = self._tried(messages)
+        if chatted:
+            refused = f" ({no_text.partition('; is ')[0]})"  # without advice on what works
+            why = ", but answered through its chat template" if completed else refused
+            asked = f"{self.info.title} is asked in messages"
+            return "chat", f"{asked}: text is not continued there{why}"
+        if continued:
+            return "completion", f"{self.info.title} is asked to continue text: {no_chat}"
         if completed:
             return "completion", ""
-        if refused == refused_too:
-            raise ModelError(refused)
-        raise ModelError(f"neither form is answered: completion: {refused}; chat: {refused_too}")
+        if no_text == no_chat:
+            raise ModelError(no_text)
+        raise ModelError(f"neither form is answered: completion: {no_text}; chat: {no_chat}")
 
     def _tried(self, requests: Sequence[Request]) -> tuple[list[Completion], str]:
         """The answers, or why there are none. Raises ModelError where no other form would be
@@ -137,7 +167,7 @@ class OpenAIModel(ServerModel):
         except ModelError as error:
             if self._last_code in _NO_FORM_HELPS:
                 raise
-            return [], str(error).partition("; is ")[0]
+            return [], str(error)
         return found, ""
 
     def batches(self) -> "OpenAIBatches":
@@ -156,12 +186,15 @@ class OpenAIModel(ServerModel):
             ),
             **request.truncation.as_dict(),
         }
+        if self._streams:
+            parameters["stream"] = True
         # A stop string would end a thought: what a model that thinks says is cut off here.
         if request.stop and not self._thinks:
             parameters["stop"] = list(request.stop[:4])
         if self._thinks and request.form == "chat":
-            parameters["chat_template_kwargs"] = _WITHOUT_THOUGHTS
-            parameters["reasoning_effort"] = self._effort
+            parameters.update(self.switches, reasoning_effort=self._effort)
+            if not self._effort:
+                del parameters["reasoning_effort"]
         if request.schema and "response_format" not in self._left_out:
             parameters.pop("stop", None)  # JSON has line breaks of its own
             schema = {"name": "answer", "strict": True, "schema": json.loads(request.schema)}
@@ -199,12 +232,18 @@ class OpenAIModel(ServerModel):
             self._takes_system = False
             self._notify(f"{self._shown_url} takes no system role: the user says it instead")
             return True
+        if not self._thinks and _THINKING_OFF.search(why):
+            self._thinks = True  # to be asked not to
+            return True
+        if not self._streams and _STREAMS_ONLY.search(why):
+            self._streams = True
+            return True
         effort = sent.get("reasoning_effort")
-        if effort and effort in why and "reasoning" in why:
+        if effort and re.search(rf"\b{effort}\b", why) and re.search("reason|think|effort", why):
             self._refused_efforts.add(effort)
             if self._effort:
                 return True
-        if "max_tokens" in sent and "max_completion_tokens" in why:
+        if "max_tokens" in sent and "max_completion_tokens" in why and "too large" not in why:
             self._limit_name = "max_completion_tokens"
             return True
         return super().adapt(why, sent)
@@ -212,27 +251,35 @@ class OpenAIModel(ServerModel):
     def _said(self, data: Any, request: Request) -> Said:
         choice = data["choices"][0]
         reason, refused, thoughts = choice.get("finish_reason"), None, ""
-        if request.form == "completion":
+        # Some gateways answer either request in the other's shape.
+        told = choice.get("message") or choice.get("delta")
+        as_message = isinstance(told, dict) and not isinstance(choice.get("text"), str)
+        if not as_message:
             text = choice["text"]
         else:
-            refused = choice["message"].get("refusal")
-            text, thoughts = message_parts(choice["message"])
-            text = text or refused or ""
+            refused = told.get("refusal")
+            text, thoughts = message_parts({**choice, **told})
+            text = text or (refused if isinstance(refused, str) else "")
         usage = table(data.get("usage"))
-        written = count(usage.get("completion_tokens"))
+        read = count(usage.get("prompt_tokens", usage.get("input_tokens")))
+        written = count(usage.get("completion_tokens", usage.get("output_tokens")))
+        parts = ("completion_tokens_details", "output_tokens_details")
+        counted = (table(usage.get(part)) for part in parts)
+        reasoned = [t.get("reasoning_tokens") for t in (usage, *counted)]
         details = {
             "endpoint": "completions" if request.form == "completion" else "chat",
             "served_model": data.get("model"),
             "fingerprint": data.get("system_fingerprint"),
             "finish_reason": reason,
+            "as_message": "yes" if as_message and request.form == "completion" else "",
             "error": error_message(choice),
         }
         return Said(
             text,
             "refused" if refused else self._ended(reason, text, written, request),
-            count(usage.get("prompt_tokens")),
+            read,
             written,
-            count(table(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+            max(map(count, reasoned)),
             details,
             thoughts,
         )
@@ -241,17 +288,13 @@ class OpenAIModel(ServerModel):
         """How an answer ended, in our words. Where a server does not say, one that is as long as it
         may be was cut off; where it counts no tokens either, one of about that length that stops in
         the middle of a sentence."""
-        why = str(reason or "").lower()
-        if why in _WITHHELD:
-            return "refused"
-        if why in _BROKEN_OFF:
-            return "error"
+        if (ended := ending(reason)) is not None:
+            return ended
         most = request.max_tokens + self._room
         at_limit = written >= most
         if not written and not text.rstrip().endswith(_FULL_STOPS):
             at_limit = about_tokens(text) >= _NEAR_THE_LIMIT * most
-        at_limit = at_limit and not why
-        return "length" if why in _CUT or at_limit else "stop"
+        return "length" if at_limit else "stop"
 
 
 _ENDED = ("completed", "failed", "expired", "cancelled")
@@ -320,14 +363,10 @@ class OpenAIBatches(Batches):
 
     def _answer(self, result: Any) -> Any:
         if result.get("error"):  # batch_expired, batch_cancelled ...
-            why = str(result["error"].get("message") or result["error"]["code"])
+            why = error_message(result["error"]) or str(result["error"]["code"])
             return Failure(why, dropped=True)
         response = result["response"]
         if response["status_code"] == 200:
             return response["body"]
-        error = table(table(response["body"]).get("error"))
-        return Failure(
-            str(error.get("message") or "no reason given"),
-            count(response["status_code"]),
-            withheld=error.get("code") == "content_filter",
-        )
+        why = error_message(response["body"]) or "no reason given"
+        return read_failure(why, count(response["status_code"]), response["body"])

@@ -220,6 +220,19 @@ RETRIED = {408, 409, 425, 429, 500, 502, 503, 504, 529}
 _BUSY = {429, 503, 529}
 _FATAL = {401, 403, 404}
 _REFUSED = {400, 422, 501}
+_READ = _REFUSED | {500}  # statuses of errors that may name what is not taken
+# What follows are names of parameters that a server does take.
+_TAKEN = re.compile(
+    r"\bexpected\b|\b(?:supported|allowed|valid|permitted|accepted) "
+    r"(?:parameters?|fields?|arguments?|names?|keys?|options?)\b|must be one of",
+    re.IGNORECASE,
+)
+_TOO_LONG = re.compile(
+    r"context (?:length|window|size)|too (?:large|long|many tokens)|maximum (?:length|number of)"
+    r"|exceeds?\b[^.]{0,60}(?:tokens|limit|maximum|context)",
+    re.IGNORECASE,
+)
+_LEAST_ROOM = 128  # tokens
 _ROOM = (2_048, 16_384)  # tokens for a model that thinks before it answers: at first, and at most
 
 
@@ -230,7 +243,7 @@ class ServerModel:
     whatever else decides how it is asked. `optional` are the parameters that a server may refuse,
     each with a pattern for its name in refusals, in the order in which they are given up;
     `unknown` are those that the provider lacks altogether, `hottest` is the highest temperature
-    that it takes.
+    that it takes, `switches` are the parameters that ask a model that thinks not to.
     """
 
     kind: ClassVar[str]
@@ -240,6 +253,7 @@ class ServerModel:
     optional: ClassVar[Mapping[str, str]]
     unknown: ClassVar[tuple[str, ...]] = ()
     hottest: ClassVar[float] = 10.0
+    switches: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def open(
@@ -278,13 +292,16 @@ class ServerModel:
         self._left_out: set[str] = set()  # parameters that this server refuses
         self._limit_name = "max_tokens"
         self._room = 0  # tokens for thinking, beyond the limit of an answer
+        self._most_room = _ROOM[1]
         self._thinks = False  # seen to think: then it is asked not to
         self._estimates = False  # counts tokens by their length, since the server does not
         self._answered = False
         self._takes_format = False
+        self._takes_switches = False
         self._last_code = 0  # of a failure
         self._last_failure = ""
         self._failed_alike = 0
+        self._lessons = 0  # from refusals: how often it was learned how to ask
 
     # What a provider defines
 
@@ -345,10 +362,11 @@ class ServerModel:
     async def _close(self) -> None:
         await self._client.close()
 
-    def find_form(self) -> tuple[Form, str]:
-        """The form in which to ask this model, and a line that says why if it is not the first that
-        its provider has. May ask; nothing of it is kept."""
-        return self.abilities.forms[0], ""
+    def find_form(self, first: Form = "completion") -> tuple[Form, str]:
+        """The form in which to ask this model: `first`, unless only the other is answered; and a
+        line that says why. May ask; nothing of it is kept."""
+        forms = self.abilities.forms
+        return first if first in forms else forms[0], ""
 
     # Batches
 
@@ -401,8 +419,7 @@ class ServerModel:
         why = self.told(failure)
         if failure.withheld:
             return Completion("", "refused", details={"refusal": why})
-        if failure.code in _REFUSED:
-            self.adapt(why, self.written(request))
+        self._learned_from(why, failure.code, self.written(request))
         return Completion("", "error", error=why)
 
     def check(self, requests: Sequence[Request]) -> None:
@@ -439,9 +456,10 @@ class ServerModel:
     async def _ask(self, request: Request) -> Completion:
         began = time.perf_counter()
         why, read, written = "", 0, 0
-        for attempt in range(TRIES):
+        attempt = 0
+        while attempt < TRIES:
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
-            sent, room = self.written(request), self._room
+            sent, room, lessons = self.written(request), self._room, self._lessons
             body, kind = b"", ""
             try:
                 async with self._gate:
@@ -455,8 +473,9 @@ class ServerModel:
                 if failure.withheld:
                     seconds = time.perf_counter() - began
                     return Completion("", "refused", seconds=seconds, details={"refusal": why})
-                if code in _REFUSED and self.adapt(why, sent):
-                    continue
+                taught = lessons != self._lessons  # by another request, since this one was sent
+                if code in _READ and (taught or self._learned_from(why, code, sent, room)):
+                    continue  # no attempt: it was asked in a way that is not taken
                 if failure.final:
                     raise ModelError(why)
                 if failure.wait > MAX_WAIT:
@@ -464,7 +483,7 @@ class ServerModel:
                 if code in _FATAL and not self._answered:
                     raise ModelError(why + self.advice(code))
                 if not code and not failure.late and not self._answered:
-                    if attempt + 1 == TRIES // 2:
+                    if attempt + 1 >= TRIES // 2:
                         raise ModelError(why)
                 elif code and code not in RETRIED:
                     break
@@ -476,17 +495,27 @@ class ServerModel:
                 if completion.finish != "error":
                     self._answered = True
                     self._takes_format |= "response_format" in sent
+                    self._takes_switches |= bool(self.switches.keys() & sent.keys())
                     self._gate.grow()
                     read += completion.prompt_tokens
                     written += completion.completion_tokens
                     chat = request.form == "chat"
-                    if chat and attempt + 1 < TRIES and self._thought_it_away(completion, room):
+                    if (
+                        chat
+                        and attempt + 1 < TRIES
+                        and (
+                            self._thought_it_away(completion, room)
+                            or self._only_thought(completion, sent)
+                        )
+                    ):
+                        attempt += 1
                         continue
                     return replace(completion, prompt_tokens=read, completion_tokens=written)
                 why = completion.error
                 if "html" in kind and not self._answered:
                     raise ModelError(f"{self._shown_url} is not an API: {why}")
-            if attempt + 1 < TRIES:
+            attempt += 1
+            if attempt < TRIES:
                 await asyncio.sleep(wait)
         self._end_if_alike(why)
         return Completion("", "error", seconds=time.perf_counter() - began, error=why)
@@ -517,17 +546,54 @@ class ServerModel:
         way = through(self._url)
         return f"cannot reach {self._shown_url}{way}: {self.clean(failure.message)}"
 
-    def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
-        """Learn from a refusal that names a parameter that was sent; whether asking again makes
-        sense. A request under way when another taught us the same learns nothing new."""
-        named = next(
-            (n for n, p in self.optional.items() if n in sent and re.search(p, why, re.I)), None
+    def _learned_from(self, why: str, code: int, sent: Mapping[str, Any], room: int = 0) -> bool:
+        """Learn from a refusal how to ask; whether there was anything to learn."""
+        learned = (
+            self._needs_less_room(why, code, room)
+            or (code in _READ and self.adapt(why, sent))
+            or (code in _REFUSED and self._left_untaken(sent))
         )
-        if not named and "response_format" in sent and not self._takes_format:
-            named = "response_format"  # refused in other words, before it was ever taken
-        if named and named not in self._left_out:
-            self._leave_out(named)
-        return bool(named)
+        self._lessons += learned
+        return learned
+
+    def _needs_less_room(self, why: str, code: int, room: int) -> bool:
+        """Whether the room for thoughts does not fit into what the model can read and write; then
+        there is half as much."""
+        if not room or code not in _REFUSED or not _TOO_LONG.search(why):
+            return False
+        self._room = self._most_room = room // 2 if room >= 2 * _LEAST_ROOM else 0
+        return True
+
+    def adapt(self, why: str, sent: Mapping[str, Any]) -> bool:
+        """Learn from a refusal that names a parameter that was sent; whether there was one."""
+        about = _TAKEN.split(why)[0]
+        named = next(
+            (n for n, p in self.optional.items() if n in sent and re.search(p, about, re.I)), None
+        )
+        if named is None or named in self._left_out:
+            return False
+        self._leave_out(named)
+        return True
+
+    def _left_untaken(self, sent: Mapping[str, Any]) -> bool:
+        """Leave out what was sent beside the protocol and was never taken yet, for a refusal in
+        other words; whether there was any."""
+        extras: list[str] = []
+        if not self._takes_switches:
+            extras = [name for name in self.switches if name in sent]
+        if not extras and "response_format" in sent and not self._takes_format:
+            extras = ["response_format"]
+        new = [name for name in extras if name not in self._left_out]
+        for name in new:
+            self._leave_out(name)
+        return bool(new)
+
+    def _only_thought(self, completion: Completion, sent: Mapping[str, Any]) -> bool:
+        """Whether a model said nothing after its thoughts, and was not asked yet to leave them."""
+        silent = completion.finish == "stop" and not completion.text.strip()
+        asked = self.switches.keys() & sent.keys()
+        can = self.switches.keys() - self._left_out
+        return bool(silent and completion.details.get("thought") and can and not asked)
 
     def _thought_it_away(self, completion: Completion, room: int) -> bool:
         """Whether a model spent an answer's whole limit on thinking, and should be asked again with
@@ -536,9 +602,9 @@ class ServerModel:
         thought = said.get("thought_tokens") or said.get("thought") or said.get("unfinished")
         if completion.finish != "length" or completion.text.strip() or not thought:
             return False
-        first, most = _ROOM
+        first, most = _ROOM[0], self._most_room
         if room == self._room and room < most:  # else another request taught us
-            self._room = max(first, 2 * room)
+            self._room = min(most, max(first, 2 * room))
             self._notify(
                 f"{self.info.name} thinks before it answers: each answer may take {self._room} "
                 "tokens more"
@@ -614,10 +680,12 @@ class ServerModel:
         if is_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
             key = f"; a file names the address, so it gets no key: --trust, or {self.api.variable}"
         what_to_do = {
-            401: key,
+            401: f"{key} (a key that goes into another header: --header)",
             403: "; this key may not use the model",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }
+        if code == 404 and not re.search(r"/v\d|/openai|/api", urlsplit(self._url).path):
+            return "; the address has no /v1, under which most servers answer (base_url)"
         return what_to_do.get(code, "")
 
     def clean(self, text: str) -> str:

@@ -43,13 +43,13 @@ _TURN_ENDS = re.compile(
     r"<\|(?:im_end|eot_id|eom_id|end|return|call|endoftext|end_of_text|end_of_turn|END_RESPONSE"
     r"|END_OF_TURN_TOKEN|end_of_solution|eot|user|observation|im_start|start)\|>"
     r"|</s>|<eos>|<end_of_turn>|<turn\|>|<start_of_turn>|<end_of_utterance>|\[/?INST\]|<｜end▁of▁sentence｜>"
-    r"|<｜User｜>|<\|END_RESPONSE\|>"
+    r"|<｜User｜>|<\|END_RESPONSE\|>|<\|END_TEXT\|>|<\|im_sep\|>|<\|message_end\|>"
 )
 _TURN_BEGINS = re.compile(
     r"\A\s*(?:<s>|<bos>|<\|begin_of_text\|>)?\s*"
     r"(?:<\|im_start\|>\s*(?:assistant)?|<\|start_header_id\|>\s*assistant\s*<\|end_header_id\|>"
     r"|<\|start\|>\s*assistant|<start_of_turn>\s*model|<\|turn>\s*model|<\|assistant\|>|<｜Assistant｜>"
-    r"|<\|START_RESPONSE\|>|<\|begin_of_solution\|>)?\s*"
+    r"|<\|START_RESPONSE\|>|<\|START_TEXT\|>|<\|begin_of_solution\|>)?\s*"
 )
 # A role alone on the first line, or before a colon there.
 _ROLE = re.compile(
@@ -151,7 +151,10 @@ def without_turn(text: str) -> str:
     return rest[role.end() :] if role else rest
 
 
-_THINKING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
+_THINKING_FIELDS = (
+    "reasoning_content", "reasoning", "thinking", "reasoning_text", "thoughts", "thinking_blocks",
+    "thinking_content", "reasoning_details", "analysis",
+)  # fmt: skip
 
 
 def message_parts(message: Mapping[str, Any]) -> tuple[str, str]:
@@ -162,8 +165,6 @@ def message_parts(message: Mapping[str, Any]) -> tuple[str, str]:
         if found := _flat(message.get(name)):
             thoughts.append(found)
             break  # servers that send two send the same in both
-    else:
-        thoughts.append(_flat(message.get("reasoning_details")))
     if content is None:
         content = ""
     elif isinstance(content, list):

@@ -24,7 +24,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
@@ -116,51 +116,124 @@ def client_failure(client: Any, error: Exception) -> Failure | None:
 _MODERATED = re.compile(
     r"content[ _-]?(?:policy|policies|filter|management)|contentpolicyviolation|content_policy|"
     r"was flagged|flagged (?:by|as|for|input)|moderation|responsible ?ai|"
-    r"safety (?:system|filter|setting)",
+    r"safety (?:system|filter|setting)|data_inspection_failed|inappropriate content",
     re.IGNORECASE,
 )
+# What a filter is called in the errors of proxies, whose status may be that of a fault.
+_FILTERED = re.compile(r"contentpolicyviolation|content management policy|responsibleai", re.I)
 _NO_MONEY = re.compile(
-    r"insufficient[_ ](?:quota|balance|credit|fund)|exceeded your current quota"
+    r"insufficient[_ ](?:user[_ ])?(?:quota|balance|credit|fund)|exceeded your current quota"
     r"|out of (?:credit|quota)|credit balance|payment required|billing (?:hard )?limit"
-    r"|requires more credits|no credits",
+    r"|requires more credits|no credits|not enough (?:credit|balance)|余额不足|欠费|arrearage",
     re.IGNORECASE,
 )
+_TRY_AGAIN = re.compile(
+    r"(?:retry|try again|wait|retrydelay\W*|reset(?:s)?) ?(?:in|after|for)?[\s\"':]*"
+    r"((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|hours?|minutes?|seconds?|[hms])\b\s*)+)",
+    re.IGNORECASE,
+)
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[a-z])", re.IGNORECASE)
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def read_failure(said: str, code: int, body: Any = None, wait: float = 0.0) -> Failure:
     """What a server's refusal means: that of a content filter withholds one answer, and without
-    money or quota nothing more will be answered."""
-    error = table(table(body).get("error")) or table(body)
+    money or quota nothing more will be answered, unless the server says when to try again."""
+    found = table(body[0] if isinstance(body, list) and body else body)
+    error = table(found.get("error")) or found
     named = f"{error.get('code')} {error.get('type')} {said}"
     metadata = table(error.get("metadata"))
     flagged = bool(metadata.get("reasons") or metadata.get("flagged_input"))
-    withheld = code in (400, 403, 422) and (flagged or bool(_MODERATED.search(named)))
-    final = code == 402 or (not withheld and bool(_NO_MONEY.search(named)))
+    filtered = any(ending(table(c).get("finish_reason")) == "refused" for c in choices_of(found))
+    withheld = code in (400, 403, 422, 451) and (
+        flagged or filtered or bool(_MODERATED.search(named))
+    )
+    withheld |= code >= 500 and bool(_FILTERED.search(named))
+    wait = wait or _wait_said(f"{said} {json.dumps(error.get('details'), default=str)}")
+    no_money = bool(_NO_MONEY.search(named)) and not (code == 429 and wait)
+    final = code == 402 or (not withheld and no_money)
     return Failure(said, code, wait, withheld=withheld, final=final)
+
+
+def choices_of(data: Any) -> list[Any]:
+    """The choices in the body of an answer; an empty list if it has none."""
+    found = table(data).get("choices")
+    return found if isinstance(found, list) else []
+
+
+def _wait_said(text: str) -> float:
+    """The seconds after which an error says that it is worth trying again, as "in 1m20.5s"; 0 if it
+    does not."""
+    found = _TRY_AGAIN.search(text)
+    return _seconds(found[1]) if found else 0.0
+
+
+def _seconds(span: str) -> float:
+    """A span of time with units in seconds: "1h2m3.5s", "250 ms", "60 seconds"."""
+    return sum(float(n) * _UNITS.get(unit.lower(), 0.0) for n, unit in _SPAN.findall(span))
 
 
 def failure_within(data: Any) -> Failure | None:
     """The failure that a body with status 200 reports in the place of an answer; None if it does
     not."""
     found = table(data)
-    error = found.get("error") or (found.get("errors") if "choices" not in found else None)
-    if not error or found.get("choices") or found.get("content") or found.get("candidates"):
+    if not found or any(found.get(name) for name in _ANSWERS):
         return None
-    code = count(table(error).get("code"))
-    failure = read_failure(error_message(error), code if 400 <= code < 600 else 500, data)
+    error = found.get("error") or found.get("errors")
+    if not error and any(name in found for name in _ANSWERS):
+        return None
+    error = error or {name: found[name] for name in _MESSAGES if name in found}
+    if not (said := error_message(error)):
+        return None
+    code = count(table(error).get("code")) or count(found.get("code"))
+    absent = 404 if _NOWHERE.search(said) else 500
+    failure = read_failure(said, code if 400 <= code < 600 else absent, data)
     return failure._replace(within=True)
 
 
+_NOWHERE = re.compile(r"unexpected endpoint|not found|no such|does not exist", re.IGNORECASE)
+_ANSWERS = ("choices", "content", "candidates", "promptFeedback")  # where providers put answers
+
+# Reasons for which an answer ends, by what they mean; any other is a full stop.
+_WITHHELD = re.compile(
+    r"filter|safety|refus|recitation|blocklist|blocked|prohibited|guardrail|sensitive|moderat"
+    r"|policy|spii|toxic|flagged|language|violation"
+)
+_BROKEN_OFF = re.compile(
+    r"error|fail|abort|cancel|interrupt|insufficient|time_?out|overload|network|unavailable"
+    r"|malformed"
+)
+_CUT = re.compile(r"length|max_?\w*tokens?|limit|context|truncat|incomplete|exceed")
+_UNSAID = frozenset(("", "null", "none", "unknown", "unspecified", "other"))
+
+
+def ending(reason: Any) -> Ended | None:
+    """How an answer ended, by the reason that any provider gives; None if it gives none."""
+    why = str(reason or "").lower().replace("-", "_").removeprefix("finish_reason_")
+    if why in _UNSAID:
+        return None
+    if _WITHHELD.search(why):
+        return "refused"
+    if _BROKEN_OFF.search(why):
+        return "error"
+    return "length" if _CUT.search(why) else "stop"
+
+
 def retry_after(headers: Any) -> float:
-    """Seconds that a Retry-After header asks for, as a number or a date; else 0."""
-    value = headers.get("retry-after") or ""
-    try:
+    """Seconds that a Retry-After header asks for, as a number, with a unit, or as a date; else
+    0."""
+    if milliseconds := headers.get("retry-after-ms"):
+        with suppress(ValueError):
+            return bounded_wait(float(milliseconds) / 1000)
+    value = str(headers.get("retry-after") or "").strip()
+    with suppress(ValueError):
         return bounded_wait(float(value))
-    except ValueError:
-        try:
-            return bounded_wait(parsedate_to_datetime(value).timestamp() - time.time())
-        except (ValueError, TypeError, OverflowError):
-            return 0.0
+    if seconds := _seconds(value) if re.fullmatch(r"[\d.hms ]+", value) else 0.0:
+        return seconds
+    try:
+        return bounded_wait(parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, TypeError, OverflowError):
+        return 0.0
 
 
 def bounded_wait(seconds: float) -> float:
@@ -446,10 +519,40 @@ def parsed(body: bytes) -> Any:
     answer."""
     if len(body) > ANSWER or sum(map(body.count, (b",", b"[", b"{"))) > VALUES:
         return None
+    text = body.decode("utf-8", "replace")
     try:
-        return json.loads(body.decode("utf-8", "replace"))
+        return json.loads(text)
     except (ValueError, RecursionError):
+        return _streamed(text)
+
+
+def _streamed(text: str) -> Any:
+    """The answer in a stream of events, put together as if it had come in one piece; None if that
+    is not what the text is."""
+    events = []
+    for line in text.splitlines():
+        if not (line := line.strip()).startswith("data:"):
+            continue
+        with suppress(ValueError, RecursionError):
+            events.append(table(json.loads(line.removeprefix("data:"))))
+    if not events:
         return None
+    whole: dict[str, Any] = {}
+    choice: dict[str, Any] = {}
+    message: dict[str, Any] = {}
+    for event in events:
+        whole |= {name: value for name, value in event.items() if value is not None}
+        for part in choices_of(event)[:1]:
+            found = table(part)
+            choice |= {name: v for name, v in found.items() if v is not None and name != "text"}
+            if isinstance(found.get("text"), str):
+                choice["text"] = choice.get("text", "") + found["text"]
+            for name, value in table(found.get("delta") or found.get("message")).items():
+                if isinstance(value, str) and name != "role":
+                    message[name] = message.get(name, "") + value
+    if "text" not in choice:
+        choice["message"] = message
+    return {**whole, "choices": [choice] if choice.keys() > {"message"} or message else []}
 
 
 def message(error: Any) -> str:

@@ -154,7 +154,8 @@ def configure_stories(
         category: only people of these categories (none: all).
         group: only people of these groups (none: all).
         prompts: a pack of stories, by its name or folder.
-        form: "chat" or "completion" (None: chat for a server, completion for a local model).
+        form: "chat" or "completion" (None: chat for a server, completion for a local model), also
+            for the same model as a reader.
         reader: what reads the stories: "rules" (None), "model" (the same), or another's spec.
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
@@ -165,7 +166,8 @@ def configure_stories(
     if by != RULES:
         if by != model:
             check_completes(by)
-        reading = {"reading_form": form_of(by, form), "reading_schema": takes_schema(by)}
+        own = form if by == model else None
+        reading = {"reading_form": form_of(by, own), "reading_schema": takes_schema(by)}
     return StoryConfig(
         people=chosen_people(told, category, group),
         pack=pack,

@@ -31,6 +31,7 @@ from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
 from kgbias.models.base import Completer
 from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
+from kgbias.study.opening import parted
 from kgbias.study.probed import BelievingOptions
 from kgbias.study.records import GroupRow
 from kgbias.study.rows import Rows
@@ -260,11 +261,11 @@ def believed(
     if KINDS[parse(model).kind].scorer:
         try:
             return run.evidence(model, asking=asking, **opening), ""
-        except ModelError as error:
+        except (DataError, ModelError) as error:
             if not on_server(model):
                 raise
             why = str(error)
-    return (), _chosen(run, model, opening, limits) or (
+    return (), _chosen(run, model, limits) or (
         f"what {model} believes is left out ({why}); instead it was asked to choose between groups"
     )
 
@@ -272,7 +273,7 @@ def believed(
 MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
 
 
-def _chosen(run: Run, model: str, opening: Mapping[str, Any], limits: Mapping[str, Any]) -> str:
+def _chosen(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     """Have a model that gives no probabilities choose between groups, about as many statements as
     `MAX_CHOICES` questions allow; a line that says why it did not, "" if it did."""
     how = (
@@ -282,8 +283,9 @@ def _chosen(run: Run, model: str, opening: Mapping[str, Any], limits: Mapping[st
     if any(limits.get(name) for name in ("max_requests", "max_tokens", "max_cost")):
         return f"{how} (which the limits of this call do not cover)"
     try:
+        how_asked: Any = parted(limits)[0] | {"form": limits.get("form")}
         each = run.price_choices(model, sample=1).requests
-        run.choose(model, sample=max(1, MAX_CHOICES // max(1, each)), **opening)
+        run.choose(model, sample=max(1, MAX_CHOICES // max(1, each)), **how_asked)
     except (DataError, ModelError, UsageError) as error:
         return f"{how} ({error})"
     return ""

@@ -11,9 +11,10 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
-from kgbias.models.base import Completer, Form, ModelInfo, ModelOptions
+from kgbias.models.base import Completer, Form, ModelInfo, ModelOptions, find_form
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch, check_completes
+from kgbias.models.server import ServerModel
 from kgbias.models.spec import KINDS, parse
 from kgbias.parallel import Executor
 from kgbias.parameters import PathLike
@@ -103,6 +104,28 @@ def opened_completer(
 
     with closing(open_model(model, notify=progress.note, **opening)) as opened:
         yield opened
+
+
+def found_form(
+    asked: Completer, kind: str, first: Form, store: Store | None, progress: Progress
+) -> Form | None:
+    """The form in which runs of this kind ask a model on a server: that of an earlier one in the
+    store, or what a trial finds (`kgbias.models.base.find_form`), which is said. None for other
+    models, whose form is known."""
+    if not isinstance(asked, ServerModel):
+        return None
+    for summary in () if store is None else store.summaries():
+        run = summary.run
+        if (run.kind, run.model, run.settings) == (kind, asked.info, asked.settings):
+            kept: str = run.config["form"]
+            return _FORMS.get(kept, "completion")
+    form, why = find_form(asked, first)
+    if why:
+        progress.note(why)
+    return form
+
+
+_FORMS: Mapping[str, Form] = {"chat": "chat", "json": "chat"}  # profiles as JSON are messages
 
 
 def check_reader(reader: str, options: Mapping[str, Any]) -> None:

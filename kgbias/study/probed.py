@@ -13,6 +13,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
+from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, PathLike, as_names
 from kgbias.stats.estimate import Estimate, finite
@@ -207,10 +208,10 @@ class Probed(OfRun):
                 categories (`category`), at most `sample` of each, drawn at random; and how: at most
                 this many `options` in a question (4), each group offered at least `samples` times
                 per statement (24), at a `temperature` (1), in the `form` "chat" (a server's
-                default) or "completion" (a local model's), with your own question in a folder of
-                `prompts`, and `seed` for the orders and answers. A group with five or more names is
-                offered by each in turn and tested over them, one with fewer only by its own name;
-                `indicators` is a file of names of groups.
+                default, if it takes messages) or "completion" (a local model's), with your own
+                question in a folder of `prompts`, and `seed` for the orders and answers. A group
+                with five or more names is offered by each in turn and tested over them, one with
+                fewer only by its own name; `indicators` is a file of names of groups.
 
         Raises:
             UsageError: an unknown category, or a number out of range.
@@ -218,15 +219,21 @@ class Probed(OfRun):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
         """
-        from kgbias.probe.choice import choose
+        from kgbias.graph.answers import LoggedModel
+        from kgbias.probe.choice import choose, first_questions
 
         opening, rest = parted(options)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
+        given = asking.get("form")
         parts, config = _asked(self.stored, spec, asking)
         with (
             self._context.working() as progress,
             opened_completer(model, opening, progress) as asked,
         ):
+            if given is None and isinstance(asked, ServerModel):
+                asker = LoggedModel(asked, self.stored.store, progress)
+                form = asker.find_form(first_questions(parts[0], config), config.form)
+                config = replace(config, form=form)
             return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
 
     def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":

@@ -31,6 +31,7 @@ from kgbias.study.opening import (
     OPENING,
     as_completer,
     check_reader,
+    found_form,
     gauge_of,
     judge_of,
     opened_completer,
@@ -349,8 +350,9 @@ class Study(Compared, Tested, Checked):
         gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             self._call(asked, called)
-            if asking.get("form") is None and (form := self._form_of(asked, progress)):
-                asking["form"] = form
+            if asking.get("form") is None:
+                store = self._context.there
+                asking["form"] = found_form(asked, "crawl", "completion", store, progress)
                 config = configure(spec, **asking)
             results = crawl_repeatedly(
                 config,
@@ -365,23 +367,6 @@ class Study(Compared, Tested, Checked):
             )
             runs = [Run(self._context, result.run, crawled=result) for result in results]
         return runs[0] if repeat is None else Series(runs)
-
-    def _form_of(self, asked: Completer, progress: Progress) -> AsText | None:
-        """The form in which a crawl asks a model on a server: that of an earlier one in the store,
-        or what a trial finds; None for other models."""
-        find: Callable[[], tuple[AsText, str]] | None = getattr(asked, "find_form", None)
-        if find is None:
-            return None
-        store = self._context.there
-        for summary in () if store is None else store.summaries():
-            run = summary.run
-            if (run.kind, run.model, run.settings) == ("crawl", asked.info, asked.settings):
-                kept: AsText = run.config["form"]
-                return kept
-        form, why = find()
-        if why:
-            progress.note(why)
-        return form
 
     def _call(self, asked: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""
@@ -456,7 +441,8 @@ class Study(Compared, Tested, Checked):
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
-        rows, left_out = believed(run, model, opening, given, options)
+        as_given: Any = {**options, "form": others.get("form")}
+        rows, left_out = believed(run, model, opening, given, as_given)
         folder.mkdir(parents=True, exist_ok=True)
         self.report(run, report, explorer=explorer)
         made = Mapped(run, groups, rows, report, explorer, left_out)
@@ -482,8 +468,9 @@ class Study(Compared, Tested, Checked):
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
             self._call(asked, called)
-            if rest.get("form") is None and (form := self._form_of(asked, progress)):
-                rest["form"] = form
+            if rest.get("form") is None:
+                store = self._context.there
+                rest["form"] = found_form(asked, "crawl", "completion", store, progress)
                 config = configure(model, **budgeted(rest, model)[1])
             name = name or name_for(config, asked, minutes)
             if kept := kept_sizes(self._context.there, name, minutes):
@@ -652,7 +639,10 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import write_profiles
 
-        written = self._written(model, options, configure_profiles, write_profiles, name)
+        forms = {"chat": "json", "completion": "attributes"}
+        written = self._written(
+            model, options, configure_profiles, write_profiles, name, "profiles", forms
+        )
         return Run(self._context, written.run, written=written)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
@@ -701,11 +691,15 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.write import write_stories
 
         def write(config: "StoryConfig", asked: Completer, store: Store, **how: Any) -> Any:
-            with opened_reader(config.reader, asked, options, how["progress"]) as opened:
+            told = how["progress"]
+            with opened_reader(config.reader, asked, options, told) as opened:
+                if opened is not None:
+                    form = found_form(opened, "", config.reading_form, None, told)
+                    config = replace(config, reading_form=form or config.reading_form)
                 by = opened and self._context.named(opened)
                 return write_stories(config, asked, store, reader=by, **how)
 
-        told = self._written(model, options, configure_stories, write, name)
+        told = self._written(model, options, configure_stories, write, name, "stories")
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
@@ -752,7 +746,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import write_pairs
 
-        paired = self._written(model, options, configure_pairs, write_pairs, name)
+        paired = self._written(model, options, configure_pairs, write_pairs, name, "pairs")
         return Run(self._context, paired.run, paired=paired)
 
     def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
@@ -770,13 +764,19 @@ class Study(Compared, Tested, Checked):
         configured: Callable[..., Any],
         write: Callable[..., Written],
         name: str | None,
+        kind: str,
+        forms: Mapping[str, str] = {"chat": "chat", "completion": "completion"},
     ) -> Written:
         """What `write` makes of the configuration for a model with these options, within their
-        budget."""
+        budget: a run of this kind, which calls messages and text as `forms` says."""
         opening, rest = parted(options)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         config = configured(spec, **asking)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:
+            if asking.get("form") is None:
+                found = found_form(asked, kind, "chat", self._context.there, progress)
+                if found is not None:
+                    config = configured(spec, **{**asking, "form": forms[found]})
             return write(
                 config,
                 self._context.named(asked),

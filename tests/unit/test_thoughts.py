@@ -147,7 +147,8 @@ def test_a_thought_that_a_stop_string_ended_has_no_end() -> None:
 
 def test_an_answer_without_text_is_called_so() -> None:
     found, bodies = asked({"content": None, "reasoning": MUSING})
-    assert (found.finish, found.text, len(bodies)) == ("stop", "", 1)
+    assert (found.finish, found.text) == ("stop", "")
+    assert ["reasoning_effort" in body for body in bodies] == [False, True]  # asked not to, once
     reading = read_answer(found.text, found.finish, predicate="are", filters=(), subject="Nurses")
     assert (reading.outcome, reading.reason) == ("unparsable", "no text")
 

@@ -87,7 +87,7 @@ class LlmScorer:
     Answers are kept in the answer log of `store`, so that nothing is asked twice; without a store,
     in a temporary log of this scorer. If an answer has no readable label, the question is asked up
     to twice more; a statement that still has none, or that got no answer, has no judgement. A model
-    is asked in the chat form unless it has no chat template.
+    is asked in messages if it takes them.
     """
 
     language = None
@@ -104,6 +104,7 @@ class LlmScorer:
             self._folder = TemporaryDirectory(prefix="kgbias-")
             store = open_store(str(Path(self._folder.name) / "answers.db"))
         self._log = LoggedModel(self._model, store)
+        self._form: Form | None = None
         info = self._model.info
         self.name = f"llm:{info.public if info.local else spec}"
         template = self._rubric.template
@@ -117,7 +118,8 @@ class LlmScorer:
         answered = 0
         for attempt in range(ATTEMPTS):
             todo = [n for n, label in enumerate(labels) if label is None]
-            answers = self._log.ask([self._request(texts[n], attempt) for n in todo])
+            requests = [self._request(texts[n], attempt, self._form_for(texts[0])) for n in todo]
+            answers = self._log.ask(requests)
             for n, answer in zip(todo, answers, strict=True):
                 labels[n] = self._label(answer)
                 answered += answer.finish != "error"
@@ -125,24 +127,24 @@ class LlmScorer:
             raise ModelError(f"{self.name} gave no answer: {_why(answers[0])}")
         return [None if label is None else self._judgement(label) for label in labels]
 
-    def _request(self, text: str, attempt: int) -> Request:
+    def _request(self, text: str, attempt: int, form: Form) -> Request:
         template = self._rubric.template
-        tokens, stop = template.limits(self._form)
+        tokens, stop = template.limits(form)
         return Request(
-            template.render(self._form, text=" ".join(text.split())[:_LONGEST]),
+            template.render(form, text=" ".join(text.split())[:_LONGEST]),
             seed=attempt,
             temperature=_AGAIN if attempt else 0.0,
             max_tokens=tokens,
-            stop=stop or (("\n",) if self._form == "completion" else ()),
-            schema=self._rubric.schema if self._form == "chat" else None,
+            stop=stop or (("\n",) if form == "completion" else ()),
+            schema=self._rubric.schema if form == "chat" else None,
         )
 
-    @cached_property
-    def _form(self) -> Form:
-        local: Any = self._model
-        tokenizer = local.loaded.tokenizer if hasattr(type(local), "loaded") else None
-        plain = tokenizer is not None and not tokenizer.chat_template
-        return "completion" if plain else "chat"
+    def _form_for(self, text: str) -> Form:
+        if self._form is None:
+            forms: tuple[Form, ...] = ("chat", "completion")
+            firsts = {form: self._request(text, 0, form) for form in forms}
+            self._form = self._log.find_form(firsts, "chat")
+        return self._form
 
     def _label(self, answer: Answer) -> str | None:
         return None if answer.finish == "error" else self._rubric.read(answer.text)

@@ -5,7 +5,7 @@
 - `result`: shares, base rates and lifts, with their intervals.
 """
 
-from kgbias.probe.choice.ask import ChoicePrice, choice_price, choose, plan_choices
+from kgbias.probe.choice.ask import ChoicePrice, choice_price, choose, first_questions, plan_choices
 from kgbias.probe.choice.config import ChoiceConfig, configure_choice
 from kgbias.probe.choice.result import CategoryChoices, RunChoices
 
@@ -17,5 +17,6 @@ __all__ = [
     "choice_price",
     "choose",
     "configure_choice",
+    "first_questions",
     "plan_choices",
 ]

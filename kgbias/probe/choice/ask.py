@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle
 from types import MappingProxyType
 
@@ -15,7 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Choosing, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
-from kgbias.models.base import Completer, Request
+from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import (
@@ -155,6 +155,12 @@ def choice_price(
     most = config.template.limits(config.form)[0]
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * most, prices)
+
+
+def first_questions(part: Part, config: ChoiceConfig) -> dict[Form, Request]:
+    """The first request of a part, in each form."""
+    forms: tuple[Form, ...] = ("chat", "completion")
+    return {form: next(_about(replace(config, form=form), part, 0)).request for form in forms}
 
 
 def choose(
