@@ -239,6 +239,7 @@ def _computed(
     asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
     for number, part in grids(scorer, asked, told):
         watch.saw(part)
+        part.check_alone(asked[number][0])
         yield _edges(*new[number], part, ranks(normalised(part, measure)))
 
 

@@ -81,6 +81,7 @@ def probe_sets(
     found: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
 
     def add(number: int, grid: Grid) -> None:
+        grid.check_alone(blocks[number][1])
         tokens = int(grid.whole.tokens.sum())
         found[number] = normalised(grid), normalised(grid, measure), tokens
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from kgbias.errors import StoreError, UsageError
+from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
@@ -590,7 +590,12 @@ def _joint(
             believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.
-            probe_run(run, scorer, progress=progress)
+            try:
+                probe_run(run, scorer, progress=progress)
+            except DataError as error:
+                if scorer.convention.kind != "server":
+                    raise
+                context.remark(f"not probed by the groups' own names: {error}")
         found = joint(run, counts, model=own)
         vectors = encoder or (model if isinstance(model, str) and loads(model) else None)
         if vectors:

@@ -110,14 +110,15 @@ def test_a_judge_scores_a_run_and_is_checked_first(
     metric = run.stored.metrics()["regard"]
     assert metric.scorer == "llm:openai:judge"
     assert "regard@1" in metric.version
-    asked = [statement(body) for body in server.bodies]
+    _, *bodies = server.bodies  # the first sees whether messages are answered
+    asked = [statement(body) for body in bodies]
     assert len(asked) == SAMPLE + 6  # the labelled statements, then the run's
     assert set(asked[:SAMPLE]) == {text for text, _ in labelled("regard")}
-    assert server.bodies[0]["temperature"] == 0
-    schema = server.bodies[0]["response_format"]["json_schema"]["schema"]
+    assert bodies[0]["temperature"] == 0
+    schema = bodies[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["label"]["enum"] == ["negative", "neutral", "positive"]
     run.measure(scorers=NOTHING | {"regard": "llm:openai:judge"}, axes=False)
-    assert len(server.bodies) == SAMPLE + 6  # nothing is asked twice
+    assert len(server.bodies) == 1 + SAMPLE + 6  # nothing is asked twice
 
 
 def test_an_unreadable_judgement_is_asked_for_again_and_then_left_open(

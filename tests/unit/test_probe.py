@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
-from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Run, Triple
@@ -458,6 +458,87 @@ def test_tokens_that_are_shown_by_their_numbers() -> None:
         grid = open_scorer("openai:m", base_url=server.url).grid(["tall men"], ["love food"])
     assert grid.whole.log_likelihoods.tolist() == [[-3]]
     assert grid.statement.tokens.tolist() == [[2]] and grid.group.tokens.tolist() == [1]
+
+
+def _changed(change: Callable[[Any, Any], None]) -> Callable[[Any, int], Any]:
+    """The server of `echo`, with its answer changed, given the request too."""
+
+    def answered(body: Any, n: int) -> Any:
+        answer = json.loads(echo(body, n)[1])
+        change(answer, body)
+        return "body", json.dumps(answer)
+
+    return answered
+
+
+def _in_the_shape_of_chats(answer: Any, _: Any) -> None:
+    for choice in answer["choices"]:
+        parts = choice["logprobs"]
+        pairs = zip(parts["tokens"], parts["token_logprobs"], strict=True)
+        choice["logprobs"] = {"content": [{"token": t, "logprob": p} for t, p in pairs]}
+
+
+def _of_the_next_token(answer: Any, _: Any) -> None:
+    for choice in answer["choices"]:
+        tokens = choice["logprobs"]["tokens"]
+        choice["logprobs"]["token_logprobs"] = [-float(len(t)) for t in tokens[1:]] + [-0.1]
+
+
+def _zeros(answer: Any, _: Any) -> None:
+    for choice in answer["choices"]:
+        choice["logprobs"]["token_logprobs"] = [0.0] * len(choice["logprobs"]["tokens"])
+
+
+def test_echoes_in_the_shape_of_chats_are_read() -> None:
+    needs("openai")
+    from kgbias.models.score.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    with FaultServer(_changed(_in_the_shape_of_chats)) as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        grid = scorer.grid(["tall men", "men"], ["love food"])
+    assert grid.whole.log_likelihoods.tolist() == [[-3], [-2]]
+    assert grid.statement.tokens.tolist() == [[2], [2]] and grid.group.tokens.tolist() == [1, 0]
+    with pytest.raises(DataError, match="no token of 'men' has a probability"):
+        grid.check_alone(["tall men", "men"])
+
+
+@pytest.mark.parametrize("change", [_of_the_next_token, _zeros])
+def test_echoes_that_are_not_of_their_tokens_are_refused(change: Any) -> None:
+    needs("openai")
+    from kgbias.models.score.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    with FaultServer(_changed(change)) as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        with pytest.raises(ModelError, match="not those of the tokens"):
+            scorer.score(["tall men love food"])
+
+
+@pytest.mark.parametrize(
+    ("refuses", "why"),
+    [
+        (lambda body: isinstance(body["prompt"], list), "prompt must be a string"),
+        (lambda body: body["max_tokens"] > 0, "echo with logprobs: set max_tokens=0"),
+    ],
+)
+def test_a_server_is_asked_for_what_it_takes(refuses: Any, why: str) -> None:
+    needs("openai")
+    from kgbias.models.score.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    def answered(body: Any, n: int) -> Any:
+        if refuses(body):
+            return "refuse", why
+        prompts = [body["prompt"]] if isinstance(body["prompt"], str) else body["prompt"]
+        return echo({**body, "prompt": prompts}, n)
+
+    with FaultServer(answered) as server:
+        scorer = open_scorer("openai:m", base_url=server.url)
+        assert scorer.grid(["tall men"], ["love food"]).whole.log_likelihoods.tolist() == [[-3]]
+        asked = len(server.bodies)
+        scorer.score(["tall men love tea"])
+        assert len(server.bodies) == asked + 1  # what is not taken is not tried again
 
 
 # large jobs

@@ -143,7 +143,10 @@ class LlmScorer:
         if self._form is None:
             forms: tuple[Form, ...] = ("chat", "completion")
             firsts = {form: self._request(text, 0, form) for form in forms}
-            self._form = self._log.find_form(firsts, "chat")
+            try:
+                self._form = self._log.find_form(firsts, "chat")
+            except ModelError as error:
+                raise ModelError(f"{self.name} gave no answer: {error}") from error
         return self._form
 
     def _label(self, answer: Answer) -> str | None:

@@ -105,6 +105,16 @@ class Grid:
     group: Scores
     surprisals: Callable[[int, int], Surprisals] | None = None
 
+    def check_alone(self, groups: Sequence[str]) -> None:
+        """Raise DataError for a group without a token that was scored when it stood alone: a server
+        that puts nothing before a text scores no text of a single token."""
+        for group, tokens in zip(groups, self.group.tokens, strict=True):
+            if not tokens:
+                raise DataError(
+                    f"no token of {group[:60]!r} has a probability: it is a single token, and the "
+                    "server puts none before it"
+                )
+
 
 def perplexity(log_likelihoods: Array, tokens: Counts) -> Array:
     """exp(-log-likelihood / tokens); inf for an impossible text."""

@@ -1,5 +1,11 @@
 """Scores from an OpenAI-compatible completions server that returns prompt log-probabilities (vLLM,
-llama.cpp): the prompt is echoed with the log-probability of each of its tokens."""
+llama-cpp-python): the prompt is echoed with the log-probability of each of its tokens.
+
+What a server echoes is not believed but checked: the tokens must spell the text, and before
+anything is scored, a known text must get the same log-probabilities alone and as the beginning of a
+longer one. That is so for every causal model, whatever it believes, and for no server that scores
+other tokens than it shows.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -52,12 +58,17 @@ class ServerScorer(TextScorer):
         url = server_url(base_url)
         self._server = Caller(url, timeout, _RETRIES)
         self._model = model
+        self._written = 1  # tokens to write after a prompt
+        self._one_by_one = False  # whether the server takes one prompt a request
+        self._checked = False
         self.convention = Convention("server", "server", "")
         self.settings = (*self.convention.settings(), ("base_url", without_password(url)))
         self.info = ModelInfo(f"openai:{model}")
 
     def score(self, texts: Sequence[str], progress: Progress | None = None) -> Scores:
         rows = self._ask(texts, progress)
+        for text, tokens in zip(texts, rows, strict=True):
+            self._need_scored(text, tokens)
         return sums([_values(tokens) for tokens in rows])
 
     def grid(
@@ -66,6 +77,8 @@ class ServerScorer(TextScorer):
         probes = [f"{group} {statement}" for group in groups for statement in statements]
         rows = self._ask([*groups, *probes], progress)
         alone, whole = rows[: len(groups)], rows[len(groups) :]
+        for probe, tokens in zip(probes, whole, strict=True):
+            self._need_scored(probe, tokens)
         ends = [
             _after(own, len(group), whole[g * len(statements) + s])
             for g, (group, own) in enumerate(zip(groups, alone, strict=True))
@@ -81,6 +94,7 @@ class ServerScorer(TextScorer):
 
     def surprisals(self, text: str) -> Surprisals:
         (tokens,) = self._ask([text], None)
+        self._need_scored(text, tokens)
         return _in_bits(tokens)
 
     def token_scores(self, *_: Any, **__: Any) -> list[Array]:
@@ -93,6 +107,9 @@ class ServerScorer(TextScorer):
         for text in texts:
             if not text.strip():
                 raise DataError("an empty text cannot be scored")
+        if not self._checked:
+            self._check_itself()
+            self._checked = True
         told = progress or Silent()
         distinct = list(dict.fromkeys(texts))
         batches = [distinct[n : n + _BATCH] for n in range(0, len(distinct), _BATCH)]
@@ -107,10 +124,53 @@ class ServerScorer(TextScorer):
                 raise
         return [found[text] for text in texts]
 
+    def _need_scored(self, text: str, tokens: Sequence[Token]) -> None:
+        if not any(p is not None for _, _, p in tokens):
+            raise DataError(
+                f"{self.info.name} scored no token of {text[:60]!r}: it is a single token, and the "
+                "server puts none before it"
+            )
+
+    def _check_itself(self) -> None:
+        """Raise ModelError if a known text gets other log-probabilities as the beginning of a
+        longer text, or nothing but zeros."""
+        alone, longer = self._request([_KNOWN, _KNOWN + _CONTINUED])
+        there = {(token, at): p for token, at, p in longer}
+        both = [(p, there[token, at]) for token, at, p in alone if (token, at) in there]
+        pairs = [(p, q) for p, q in both if p is not None and q is not None]
+        same = bool(pairs) and all(abs(p - q) < _TOLERANCE for p, q in pairs)
+        if not same or not any(p for _, _, p in longer):
+            raise ModelError(
+                f"{self.info.name} echoes log-probabilities that are not those of the tokens: a "
+                "text has others alone than as the beginning of a longer one, or all are 0"
+            )
+
     def _request(self, texts: list[str]) -> list[list[Token]]:
+        """The tokens of each text. What a server cannot be asked, in several prompts at once or for
+        a token more, it is not asked again."""
+        if self._one_by_one and len(texts) > 1:
+            return [row for text in texts for row in self._request([text])]
+        try:
+            return self._answered(texts)
+        except ModelError as error:
+            if self._written and _NOTHING_WRITTEN.search(str(error)):
+                self._written = 0
+            elif not self._one_by_one and _ONE_PROMPT.search(str(error)):
+                self._one_by_one = True
+            else:
+                raise
+        return self._request(texts)
+
+    def _answered(self, texts: list[str]) -> list[list[Token]]:
+        prompt: Any = texts[0] if self._one_by_one else texts
         answer = self._server.ask(
             lambda client: client.completions.with_raw_response.create(
-                model=self._model, prompt=texts, max_tokens=1, temperature=0, echo=True, logprobs=1
+                model=self._model,
+                prompt=prompt,
+                max_tokens=self._written,
+                temperature=0,
+                echo=True,
+                logprobs=1,
             ),
             self.info.name,
         )
@@ -128,9 +188,7 @@ class ServerScorer(TextScorer):
     def _read(self, text: str, choice: Mapping[str, Any]) -> list[Token]:
         """The tokens of one text. Raises ModelError if a part is missing or invalid: an invalid
         log-probability would end up in every figure."""
-        parts = choice.get("logprobs")
-        names = ("tokens", "token_logprobs")
-        lists: list[Any] = [parts.get(name) for name in names] if isinstance(parts, dict) else []
+        lists = _lists(choice.get("logprobs"))
         if not lists or not all(isinstance(values, list) and values for values in lists):
             raise ModelError(
                 f"{self.info.name} does not return the log-probabilities of a prompt "
@@ -152,7 +210,7 @@ class ServerScorer(TextScorer):
             places = _spelled(text, tokens[:-1])  # without the one token that was written
         else:
             places = _spelled(text, tokens)
-        if (numbered := _numbered(tokens)) is not None:
+        if (numbered := _numbered(tokens, self._written)) is not None:
             places = numbered
         if places is None:
             raise ModelError(
@@ -167,11 +225,6 @@ class ServerScorer(TextScorer):
             )
             for n, at in places
         ]
-        if not any(p is not None for _, _, p in found):
-            raise DataError(
-                f"{self.info.name} scored no token of {text[:60]!r}: it is a single token, and the "
-                "server puts none before it"
-            )
         return found
 
     def _joined(self, ids: tuple[int, ...], tail: int) -> Encoded:
@@ -191,14 +244,34 @@ _ID = re.compile(r"token_id:\d+\Z")
 _SPECIAL = re.compile(r"\A(?:<[^<>\s]{1,40}>|\[[A-Z]{2,8}\]|<｜[^｜]{1,40}｜>|)\Z")
 _BYTES = re.compile(r"\Abytes:((?:\\x[0-9a-f]{2})+)\Z")
 _MAX_UNSEEN = 4  # tokens of which one character may consist
+_KNOWN = "The children went to the market and bought a basket of"
+_CONTINUED = " seventeen purple engines"
+_TOLERANCE = 1.0  # of a log-probability: kernels of low precision differ with what follows
+_NOTHING_WRITTEN = re.compile(r"max_tokens\W*(?:=|to|must be|of)?\W*0\b", re.IGNORECASE)
+_ONE_PROMPT = re.compile(
+    r"prompt\b[^.]{0,40}\b(?:string|list|array|single)|expected (?:a )?string"
+    r"|(?:list|array|batch|multiple|several|single)\b[^.]{0,40}prompt",
+    re.IGNORECASE,
+)
 
 
-def _numbered(tokens: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Tokens that are shown by their numbers (vLLM's --return-tokens-as-token-ids): all but the one
-    that was written, each at its own place in the list. None if they are shown as text."""
+def _lists(parts: Any) -> list[Any]:
+    """The tokens of an echoed prompt and their log-probabilities, in the shape of completions or in
+    that of chats; an empty list if there are none."""
+    if not isinstance(parts, dict):
+        return []
+    content = parts.get("content")
+    if isinstance(content, list) and all(isinstance(one, dict) for one in content):
+        return [[one.get(name) for one in content] for name in ("token", "logprob")]
+    return [parts.get(name) for name in ("tokens", "token_logprobs")]
+
+
+def _numbered(tokens: Sequence[str], written: int) -> list[tuple[int, int]] | None:
+    """Tokens that are shown by their numbers (vLLM's --return-tokens-as-token-ids): all but those
+    that were written, each at its own place in the list. None if they are shown as text."""
     if not all(map(_ID.match, tokens)):
         return None
-    return [(n, n) for n in range(len(tokens) - 1)]
+    return [(n, n) for n in range(len(tokens) - written)]
 
 
 def _spelled(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | None:
