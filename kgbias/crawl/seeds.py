@@ -21,6 +21,7 @@ from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
+from kgbias.io.named_sets import name_columns
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import VALUE, Sheet, read_sheet
@@ -242,6 +243,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
         raise DataError(
             f"{file} has {problem}; its columns are {listed}. One names the groups; category and "
             "variants may stand beside it (a list without columns is a .txt file)"
+            f"{name_columns(columns)}"
         )
     for column in there:
         if column not in _COLUMNS and (meant := nearest(column, _COLUMNS)):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from random import Random
 from typing import Literal, Protocol
 
@@ -29,6 +30,7 @@ class Pool:
     triples: list[Triple] = field(default_factory=list)
     _frequency: Counter[str] = field(default_factory=Counter, init=False, repr=False)
     _others: "_Others | None" = field(default=None, init=False, repr=False)
+    _all: "_All | None" = field(default=None, init=False, repr=False)
 
     @property
     def groups(self) -> tuple[Group, ...]:
@@ -53,6 +55,13 @@ class Pool:
             self._frequency = Counter(triple.predicate_id for triple in self.triples)
         return self._frequency
 
+    @property
+    def all(self) -> "_All":
+        """All triples by predicate, cached until there are more."""
+        if self._all is None or len(self._all.triples) != len(self.triples):
+            self._all = _All(tuple(self.triples))
+        return self._all
+
     def _of(self, group: Group) -> "_Others":
         """Cached for the next prompt, which usually asks about the same group."""
         own, alone = group.id, len(self.category.groups) == 1
@@ -74,10 +83,34 @@ class _Others:
 
     @cached_property
     def by_predicate(self) -> dict[str, list[Triple]]:
-        found: dict[str, list[Triple]] = {}
-        for triple in self.triples:
-            found.setdefault(triple.predicate_id, []).append(triple)
-        return found
+        return _by_predicate(self.triples)
+
+
+@dataclass
+class _All:
+    """The triples of a pool, by predicate, and the bounds by which a predicate is drawn with a
+    weight of 1 / (how many triples have it)."""
+
+    triples: tuple[Triple, ...]
+
+    @cached_property
+    def by_predicate(self) -> dict[str, list[Triple]]:
+        return _by_predicate(self.triples)
+
+    @cached_property
+    def predicates(self) -> list[list[Triple]]:
+        return list(self.by_predicate.values())
+
+    @cached_property
+    def bounds(self) -> list[float]:
+        return list(accumulate(1 / len(own) for own in self.predicates))
+
+
+def _by_predicate(triples: Sequence[Triple]) -> dict[str, list[Triple]]:
+    found: dict[str, list[Triple]] = {}
+    for triple in triples:
+        found.setdefault(triple.predicate_id, []).append(triple)
+    return found
 
 
 Drawn = tuple[str | None, list[Triple]]
@@ -117,7 +150,14 @@ class PredicateDiversity:
     def draw(
         self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
     ) -> Drawn | None:
-        shown = _draw_unique(pool.examples_for(group), shots, rng, unique_predicates=True)
+        if len(pool.triples) > MAX_SHUFFLED:
+            shown = _draw_by_trial(
+                pool.triples, group, min(shots, len(pool.all.predicates)), rng,
+                unique_predicates=True,
+            )  # fmt: skip
+        else:
+            examples = pool.examples_for(group)
+            shown = _draw_unique(examples, shots, rng, unique_predicates=True)
         return (None, shown) if shown else None
 
 
@@ -132,6 +172,8 @@ class ObjectDiversity:
     def draw(
         self, pool: Pool, group: Group, shots: int, rng: Random, asked: str | None = None
     ) -> Drawn | None:
+        if len(pool.triples) > MAX_SHUFFLED:
+            return _draw_object_by_trial(pool, group, shots, rng, asked)
         by_predicate, frequency = pool.by_predicate(group), pool.frequency()
         if asked is not None:
             wanted = node_id("predicate", asked)
@@ -144,25 +186,75 @@ class ObjectDiversity:
         return asked or shown[0].predicate, shown
 
 
+MAX_SHUFFLED = 10_000
+"""Triples of a pool that are gone through for each prompt. Of more, examples are drawn by trial:
+the same draw, but its work does not grow with the pool, nor that of a round with the square of the
+groups. Smaller pools stay as they are, so that crawls made before ask what they asked."""
+MAX_TRIALS = 1_000  # useless draws in a row, after which what they sought is taken to be absent
+
+
 def _draw_unique(
     examples: Sequence[Triple], shots: int, rng: Random, *, unique_predicates: bool
 ) -> list[Triple]:
     """Up to `shots` triples in random order, no two with the same subject nor, if asked, the same
     predicate."""
-    subjects: set[str] = set()
-    predicates: set[str] = set()
-    shown: list[Triple] = []
+    shown = _Unique(unique_predicates)
     for triple in rng.sample(examples, len(examples)):
-        if len(shown) == shots:
+        if len(shown.triples) == shots:
             break
-        if triple.group_id in subjects:
-            continue
-        if unique_predicates and triple.predicate_id in predicates:
-            continue
-        subjects.add(triple.group_id)
-        predicates.add(triple.predicate_id)
-        shown.append(triple)
-    return shown
+        shown.add(triple)
+    return shown.triples
+
+
+def _draw_by_trial(
+    examples: Sequence[Triple], group: Group, shots: int, rng: Random, *, unique_predicates: bool
+) -> list[Triple]:
+    """The same, of the triples that are not about this group."""
+    shown = _Unique(unique_predicates)
+    in_vain = 0
+    while len(shown.triples) < shots and in_vain < MAX_TRIALS:
+        triple = rng.choice(examples)
+        added = triple.group_id != group.id and shown.add(triple)
+        in_vain = 0 if added else in_vain + 1
+    return shown.triples
+
+
+def _draw_object_by_trial(
+    pool: Pool, group: Group, shots: int, rng: Random, asked: str | None
+) -> Drawn | None:
+    for _ in range(MAX_TRIALS):
+        if asked is None:
+            (examples,) = rng.choices(pool.all.predicates, cum_weights=pool.all.bounds)
+        else:
+            examples = pool.all.by_predicate.get(node_id("predicate", asked), [])
+        if len(examples) > MAX_TRIALS:
+            shown = _draw_by_trial(examples, group, shots, rng, unique_predicates=False)
+        else:
+            others = [triple for triple in examples if triple.group_id != group.id]
+            shown = _draw_unique(others, shots, rng, unique_predicates=False)
+        if shown:
+            return asked or shown[0].predicate, shown
+        if asked is not None:
+            return None
+    return None
+
+
+class _Unique:
+    """Triples of which no two have the same subject nor, if asked, the same predicate."""
+
+    def __init__(self, unique_predicates: bool) -> None:
+        self.triples: list[Triple] = []
+        self._unique_predicates = unique_predicates
+        self._seen: set[str] = set()
+
+    def add(self, triple: Triple) -> bool:
+        """Whether it was added."""
+        own = {triple.group_id, *([triple.predicate_id] if self._unique_predicates else [])}
+        if not self._seen.isdisjoint(own):
+            return False
+        self._seen |= own
+        self.triples.append(triple)
+        return True
 
 
 EXPANSIONS: dict[str, Expansion] = {

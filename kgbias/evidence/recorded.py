@@ -18,6 +18,7 @@ from kgbias.graph.recorded import Stereotype as Stereotype
 from kgbias.graph.recorded import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
+from kgbias.io.named_sets import name_columns
 from kgbias.io.tables import is_missing, read_table
 from kgbias.probe.benchmarks.stereoset import is_stereoset, read_examples
 
@@ -150,7 +151,7 @@ def _column(
         lacks = f"no column {given!r}" if given is not None else f"no column {' or '.join(usual)}"
         raise DataError(
             f"{path} has {lacks}; its columns are: {listed}. Name the one with the {what} as "
-            f"`{what}_column`"
+            f"`{what}_column`{name_columns(header)}"
         )
     return found
 
@@ -180,8 +181,8 @@ def _count(cell: str) -> int | None:
 
 
 def _stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype]:
-    left_out = 0
-    for example in read_examples(path):
+    examples, left_out = read_examples(path)
+    for example in examples:
         if "BLANK" not in example.context:
             continue  # of the part in which whole sentences follow
         word = _filled(example.context, example.sentences[0])
@@ -191,8 +192,8 @@ def _stereoset(path: Path, notify: Callable[[str], None]) -> Iterator[Stereotype
             left_out += 1
     if left_out:
         notify(
-            f"{path.name}: {left_out} examples are left out: their sentence does not repeat the "
-            "words around the blank"
+            f"{path.name}: {left_out} examples are left out: they lack a text, or their sentence "
+            "does not repeat the words around the blank"
         )
 
 

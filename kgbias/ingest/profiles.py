@@ -5,8 +5,6 @@ for a given name, a column is an attribute, and a cell is a value, several value
 as Python or JSON writes it), or a dictionary of further attributes.
 """
 
-import ast
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,6 +22,7 @@ from kgbias.ingest.tables import (
     read_records,
     tell_columns,
 )
+from kgbias.io.tables import literal
 
 _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")
@@ -139,16 +138,11 @@ def _values(value: Any) -> list[str]:
 def _literal(text: str) -> Any:
     """The value of a text written by Python or JSON, or by someone who forgot to escape a quote;
     any other text as it is."""
-    if len(text) > _LONGEST or not text:
-        return text
-    for read in (ast.literal_eval, json.loads):
-        try:
-            return read(text)
-        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-            continue
-    if text[0] in "([" and any(quote in text for quote in "'\""):
+    value = literal(text)
+    unread = isinstance(value, str) and text[:1] in ("(", "[") and len(text) <= _LONGEST
+    if unread and any(quote in text for quote in "'\""):
         return [part.strip(" '\"") for part in text[1:-1].split(",")]
-    return text
+    return value
 
 
 def _short(attribute: str) -> str:

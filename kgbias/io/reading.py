@@ -37,6 +37,21 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
+def first_bytes(path: Path, most: int) -> bytes:
+    """How a file begins, unpacked if gzip packed it; nothing of what is no file."""
+    if not path.is_file():
+        return b""
+    try:
+        with path.open("rb") as file:
+            head = file.read(most)
+        if not head.startswith(_GZIP):
+            return head
+        with gzip.open(path) as file:
+            return file.read(most)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"cannot read {path}: {error}") from error
+
+
 def only_files(folder: Path) -> None:
     """Raise DataError if a stranger's folder holds a pipe, a socket or a device, or a link to one:
     reading it could wait forever."""

@@ -3,6 +3,7 @@ not its name: cells between commas, semicolons or tabs, JSON (a list, or one obj
 Parquet, an Excel workbook, or a text with one value a line; each of them also packed by gzip.
 """
 
+import ast
 import csv
 import io
 import json
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line, no_such
+from kgbias.io.named_sets import name_columns, name_keys, name_lines
 from kgbias.io.reading import LARGEST, decoded, json_value, read_bytes, unpacked
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
@@ -67,6 +69,7 @@ class Sheet:
         raise DataError(
             f"{self.path} is {self.form} and has no column {' or '.join(map(repr, names))}; its "
             f"columns are {listed} (a table begins with a line of their names)"
+            f"{name_columns(self.columns)}"
         )
 
 
@@ -94,7 +97,13 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
     text = decoded(data, path)
     if text.lstrip()[:1] in ("[", "{", '"') and (found := _json(path, text, known, lines)):
         return found
+    _refuse_lines(path, text)
     return _text(path, text, known, lines)
+
+
+def _refuse_lines(path: Path, text: str) -> None:
+    if told := name_lines(text):
+        raise DataError(f"{path} is no table{told}")
 
 
 def read_table(
@@ -108,8 +117,19 @@ def read_table(
         sheet = read_sheet(path, needed)
         _need(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _as_texts(sheet, row)) for line, row in sheet.rows)
-    text = decoded(data, path)
-    return table(io.StringIO(text, newline=""), str(path), needed, delimiter_of(text, needed))
+    text, skipped = _uncommented(decoded(data, path))
+    _refuse_lines(path, text)
+    lines = io.StringIO(text, newline="")
+    columns, rows = table(lines, str(path), needed, delimiter_of(text, needed))
+    return columns, ((line + skipped, row) for line, row in rows)
+
+
+def _uncommented(text: str) -> tuple[str, int]:
+    """A table without the comments above it, and how many lines these are."""
+    lines = 0
+    while text.startswith("#") and (text.startswith("# ") or text[1:2] in "#\r\n"):
+        text, lines = text.partition("\n")[2], lines + 1
+    return text, lines
 
 
 def filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -152,7 +172,7 @@ def table(
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(lines, delimiter=delimiter)
     try:
-        header = next(reader, [])
+        header = [cell.strip() for cell in next(reader, [])]
     except csv.Error as error:
         raise DataError(f"cannot read {where}: {error}") from error
     check_header(header, where)
@@ -162,7 +182,8 @@ def table(
 
 def _need(header: Sequence[str], needed: Sequence[str], where: str) -> None:
     if missing := [name for name in needed if name not in header]:
-        raise DataError(no_such("column", missing[0], header, f" in {where}"))
+        told = name_columns(header)
+        raise DataError(no_such("column", missing[0], header, f" in {where}") + told)
 
 
 def is_missing(cell: str) -> bool:
@@ -200,13 +221,14 @@ def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int,
 
 def _text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
     """A table with a header or, where that is allowed, a list with one value a line."""
-    delimiter = delimiter_of(text, known)
-    header = [cell.strip().casefold() for cell in _cells(_first(text), delimiter)]
+    body, skipped = _uncommented(text)
+    delimiter = delimiter_of(body, known)
+    header = [cell.strip().casefold() for cell in _cells(_first(body), delimiter)]
     headed = not {name.casefold() for name in known}.isdisjoint(header)
     if not lines or headed:
-        columns, rows = table(io.StringIO(text, newline=""), str(path), (), delimiter)
+        columns, rows = table(io.StringIO(body, newline=""), str(path), (), delimiter)
         form = _DELIMITERS[delimiter] if len(columns) > 1 else "a list with a header"
-        return Sheet(path, form, tuple(columns), list(rows))
+        return Sheet(path, form, tuple(columns), [(line + skipped, row) for line, row in rows])
     values = [
         (number, {VALUE: line.strip()})
         for number, line in enumerate(text.splitlines(), 1)
@@ -232,6 +254,7 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
             raise DataError(
                 f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
                 f"are {listed} (a table begins with a line of their names)"
+                f"{name_columns([cell.strip() for cell in _cells(seen[0], delimiter)])}"
             )
     columns = [re.split(r"\s{2,}", value) for value in seen]
     if seen and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
@@ -252,14 +275,11 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
 def _json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | None:
     """The rows of JSON, as a whole or line by line; None for a text that only begins so."""
     try:
-        json.loads(text)
-    except RecursionError:
-        raise DataError(f"{path} is nested too deep") from None
-    except json.JSONDecodeError as error:
-        return _json_lines(path, text, known, error)
-    except ValueError:
-        pass  # a number of thousands of digits, of which the next line tells
-    value = json_value(text, str(path))
+        value = json_value(text, str(path))
+    except DataError as error:
+        if isinstance(error.__cause__, json.JSONDecodeError):
+            return _json_lines(path, text, known, error.__cause__)
+        raise
     if isinstance(value, str):
         return None
     if lists and isinstance(value, list):
@@ -270,7 +290,8 @@ def _json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | N
     if rows is not None:
         return _of_objects(path, "JSON", rows)
     if not lists:
-        raise DataError(f"{path} is JSON, but no list of objects, one for each row")
+        told = name_keys(value) if isinstance(value, dict) else ""
+        raise DataError(f"{path} is JSON, but no list of objects, one for each row{told}")
     found = list(_listed(path, value, ""))
     columns = (VALUE, "category") if isinstance(value, dict) else (VALUE,)
     return Sheet(path, "JSON", columns, list(enumerate(found, 1)))
@@ -331,12 +352,21 @@ def _is_table(value: Any) -> bool:
 def _of_objects(path: Path, form: str, rows: Sequence[Row]) -> Sheet:
     """Rows with the columns of all of them, since not all need to have each."""
     columns = tuple(dict.fromkeys(str(name) for _, row in rows for name in row))
+    if any(name != name.strip(_EDGES) for name in columns):
+        return _of_objects(
+            path, form, [(n, {name.strip(_EDGES): c for name, c in row.items()}) for n, row in rows]
+        )
     return Sheet(path, form, columns, rows)
+
+
+_EDGES = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
 
 
 def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
     """The texts in nested lists, each with the category that its object names."""
     if isinstance(value, dict) and depth < _DEPTH:
+        if told := name_keys(value):
+            raise DataError(f"{path} holds no texts by category{told}")
         for name, part in value.items():
             yield from _listed(path, part, f"{category} {name}".strip(), depth + 1)
         return
@@ -404,6 +434,24 @@ def _workbook(path: Path, data: bytes) -> Sheet:
         if any(cell is not None for cell in line)
     ]
     return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)
+
+
+def literal(cell: Any) -> Any:
+    """The list or object that a cell holds as text, as Python or JSON write it; any other cell as
+    it is."""
+    if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{"):
+        return cell
+    if len(cell) > _LONGEST_LITERAL:
+        return cell
+    for read in (ast.literal_eval, json.loads):
+        try:
+            return read(cell.strip())
+        except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+            continue
+    return cell
+
+
+_LONGEST_LITERAL = 20_000  # characters
 
 
 def as_text(cell: Any) -> str:

@@ -7,8 +7,6 @@ sets are read in the form in which they were published, without a card (`PUBLISH
 run's statements are rows of the store (`kgbias.graph.labels`).
 """
 
-import io
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,8 +17,9 @@ from typing import Any
 
 from kgbias.errors import DataError, no_such
 from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
-from kgbias.io.reading import read_text, read_toml
-from kgbias.io.tables import is_missing, table
+from kgbias.io.named_sets import name_columns
+from kgbias.io.reading import first_bytes, read_text, read_toml
+from kgbias.io.tables import is_missing, read_table
 from kgbias.io.text import shortened
 from kgbias.measures import MEASURES, known
 
@@ -103,7 +102,8 @@ def shipped(measure: str) -> LabelledSet | None:
         card = _read_card(path, measure)
     else:
         card = LabelledSet(f"{measure}.tsv", measure, "person", how="whoever made the measure")
-    return replace(card, statements=_once(path, _own_lines(path, card.measure)))
+    rows = list(read_table(path)[1])
+    return replace(card, statements=_once(path, _own_lines(path, rows, card.measure)))
 
 
 def shipped_annotator() -> str:
@@ -120,23 +120,23 @@ def read_sets(path: Path) -> list[LabelledSet]:
         DataError: a table of no known form, without rows, with an unknown label, or one's own with
             a text twice; the message gives the line.
     """
-    text = read_text(path)
-    if not text.strip():
+    if _is_regard(path):
+        return [_published(REGARD, path, _regard(path))]
+    columns, rows = read_table(path)
+    found = list(rows)
+    if not columns:
         raise DataError(f"{path} is empty")
-    first = next((line for line in text.splitlines() if line[:1] != "#"), "")
-    if first.partition("\t")[0].strip() in _REGARD and _is_regard(text):
-        return [_published(REGARD, path, _regard(path, text))]
-    header = [cell.strip().strip('"') for cell in re.split("[,;\t]", first)]
     for form in PUBLISHED:
-        if set(form.columns) <= set(header):
+        if set(form.columns) <= set(columns):
             return [
-                _published(replace(form.set, measure=measure), path, form.read(path, labels))
+                _published(replace(form.set, measure=measure), path, form.read(path, found, labels))
                 for measure, labels in form.labels.items()
             ]
-    if not {"text", "label"} <= set(header):
+    if not {"text", "label"} <= set(columns):
         raise DataError(
-            f"{path} is no set of labels: its columns are {shortened(', '.join(header), 80)}; "
+            f"{path} is no set of labels: its columns are {shortened(', '.join(columns), 80)}; "
             f"expected text and label, or the form of {', '.join(PUBLISHED_NAMES)}"
+            f"{name_columns(columns)}"
         )
     if not _card(path).is_file():
         raise DataError(
@@ -144,7 +144,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
             f"measure and kind ({' or '.join(KINDS)}), and raters, guide, labelled and license"
         )
     card = _read_card(path, "")
-    return [replace(card, statements=_once(path, _own_lines(path, card.measure)))]
+    return [replace(card, statements=_once(path, _own_lines(path, found, card.measure)))]
 
 
 def labels_kept(
@@ -178,6 +178,7 @@ def labels_kept(
     return found
 
 
+_Rows = Sequence[tuple[int, Mapping[str, str]]]  # with their lines
 _Lines = Iterator[tuple[int, Labelled]]
 _UNRATED = Labelled("", "")  # a row of a published set that nobody rated
 
@@ -189,19 +190,19 @@ class _Form:
     columns: tuple[str, ...]
     set: LabelledSet
     labels: Mapping[str, Mapping[str, str]]
-    read: Callable[[Path, Mapping[str, str]], _Lines]
+    read: Callable[[Path, _Rows, Mapping[str, str]], _Lines]
 
 
-def _hatecheck(path: Path, labels: Mapping[str, str]) -> _Lines:
-    for line, row in _table(path):
+def _hatecheck(path: Path, rows: _Rows, labels: Mapping[str, str]) -> _Lines:
+    for line, row in rows:
         label = _one_of(row["label_gold"], labels, path, line)
         yield line, Labelled(row["test_case"].strip(), label, row["target_ident"], row["templ_id"])
 
 
-def _seegull(path: Path, labels: Mapping[str, str]) -> _Lines:
+def _seegull(path: Path, rows: _Rows, labels: Mapping[str, str]) -> _Lines:
     """Those that people rated: offensive if two of the three annotators gave 1 to 4; -1 is not
     offensive, 0 unsure. The sentence is ours: the set has an identity and an attribute."""
-    for line, row in _table(path):
+    for line, row in rows:
         cells = [row[f"Annotation{n}"].strip() for n in (1, 2, 3)]
         if all(is_missing(cell) for cell in cells):
             yield line, _UNRATED
@@ -221,8 +222,8 @@ def _rating(cell: str, path: Path, line: int) -> float:
     raise DataError(f"{path}, line {line}: {cell!r} is no rating from -1 to 4")
 
 
-def _multilingual(path: Path, labels: Mapping[str, str]) -> _Lines:
-    for line, row in _table(path):
+def _multilingual(path: Path, rows: _Rows, labels: Mapping[str, str]) -> _Lines:
+    for line, row in rows:
         named = row["mhc_case_id"].partition("-")[0].strip().casefold()
         label = _one_of(row["label_gold"], labels, path, line)
         yield (
@@ -245,16 +246,19 @@ LANGUAGES = {
 }  # fmt: skip
 
 
-def _is_regard(text: str) -> bool:
+def _is_regard(path: Path) -> bool:
     """Whether lines of a number, a tab and a text are Sheng et al.'s, and not of two classes 0 and
     1: they speak of XYZ, or know a regard of -1."""
-    samples = [line.partition("\t") for line in text.splitlines() if line.strip()]
+    first = first_bytes(path, 16).decode("utf-8", "replace").lstrip("\ufeff")
+    if first.partition("\t")[0].strip() not in _REGARD:
+        return False
+    samples = [line.partition("\t") for line in read_text(path).splitlines() if line.strip()]
     return any(label == "-1" or "XYZ" in sample for label, _, sample in samples)
 
 
-def _regard(path: Path, text: str) -> _Lines:
+def _regard(path: Path) -> _Lines:
     """Lines of a label, a tab and a sample: no header and no quoting."""
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
         if line.strip():
             label, _, sample = line.partition("\t")
             yield number, Labelled(sample.strip(), _one_of(label, _REGARD, path, number))
@@ -310,19 +314,9 @@ PUBLISHED: tuple[_Form, ...] = (
 PUBLISHED_NAMES = ("Sheng et al.'s regard", *(form.set.name for form in PUBLISHED))
 
 
-def _table(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows of a table, which may begin with comments, each with its line in the file."""
-    text, comments = read_text(path), 0
-    while text.startswith("#"):
-        text, comments = text.partition("\n")[2], comments + 1
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    _, rows = table(io.StringIO(text, newline=""), str(path), (), delimiter)
-    return ((line + comments, row) for line, row in rows)
-
-
-def _own_lines(path: Path, measure: str) -> _Lines:
+def _own_lines(path: Path, rows: _Rows, measure: str) -> _Lines:
     labels = {label: label for label in known(measure).labels}
-    for line, row in _table(path):
+    for line, row in rows:
         label = _one_of(row["label"], labels, path, line)
         unit = row.get("unit", "").strip()
         yield line, Labelled(row["text"].strip(), label, row.get("group", "").strip(), unit)
@@ -332,7 +326,7 @@ def _own_lines(path: Path, measure: str) -> _Lines:
 def _shipped() -> dict[str, LabelledSet]:
     card = _read_card(SHIPPED, "")
     found: dict[str, list[Labelled]] = {}
-    for _, row in _table(SHIPPED):
+    for _, row in read_table(SHIPPED)[1]:
         found.setdefault(row["measure"], []).append(Labelled(row["text"], row["label"]))
     return {m: replace(card, measure=m, statements=tuple(own)) for m, own in found.items()}
 

@@ -46,15 +46,18 @@ def stereoset(
     path: Path,
     convention: str = "original",
     *,
+    as_published: bool = False,
     seed: int = 0,
     store: Store | None = None,
     progress: Progress | None = None,
 ) -> PairFigures:
     """LMS, SS and ICAT, in percent: means over target terms, with bootstrap intervals over terms,
     overall and by domain. Figures of the intersentence part are named as such. Both conventions
-    score alike; see `kgbias.probe.benchmarks.StereoSet`."""
+    score alike; `as_published` (default: no) scores a causal model as the published codes do. See
+    `kgbias.probe.benchmarks.StereoSet`."""
     _known(convention)
-    return _figures(read_stereoset(path), scorer, convention, store, progress, seed)
+    read = read_stereoset(path, as_published=as_published)
+    return _figures(read, scorer, convention, store, progress, seed)
 
 
 def bbq(

@@ -8,6 +8,9 @@ from pathlib import Path
 from kgbias.errors import DataError, UsageError
 from kgbias.io.tables import as_text, read_sheet, read_table
 
+_GROUP_COLUMNS = ("group", "name", "identity", "plural_noun_phrase")  # the last is HolisticBias's
+_STATEMENT_COLUMNS = ("statement", "sentence", "text")
+_CATEGORY_COLUMNS = ("category", "axis")
 _PEOPLE = {"F": "women", "M": "men"}
 
 
@@ -60,7 +63,7 @@ def read_identities(name: str) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
     path = _place(name, IDENTITIES)
-    found = _by_category(path, ("group", "name", "identity"))
+    found = _by_category(path, _GROUP_COLUMNS)
     return {category: _distinct(path, groups) for category, groups in found.items()}
 
 
@@ -68,7 +71,7 @@ def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line."""
-    found = _by_category(path, ("statement", "sentence", "text"))
+    found = _by_category(path, _STATEMENT_COLUMNS)
     return {category: _distinct(path, rows) for category, rows in found.items()}
 
 
@@ -122,8 +125,9 @@ def _place(name: str, named: Mapping[str, str]) -> Path:
 
 def _by_category(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
     """The texts of a file by category, "" without one; `names` are those of their column."""
-    sheet = read_sheet(path, (*names, "category"), lines=True)
+    sheet = read_sheet(path, (*names, *_CATEGORY_COLUMNS), lines=True)
     column = sheet.column(names)
+    category = next((name for name in _CATEGORY_COLUMNS if name in sheet.columns), "category")
     found: dict[str, list[str]] = {}
     if not sheet.rows:
         raise DataError(f"{path} is empty")
@@ -131,7 +135,7 @@ def _by_category(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
         text = as_text(row.get(column))
         if not text.strip():
             raise DataError(f"{path}, line {line}: an empty {names[0]}")
-        found.setdefault(as_text(row.get("category")), []).append(text)
+        found.setdefault(as_text(row.get(category)), []).append(text)
     return found
 
 

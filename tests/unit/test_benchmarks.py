@@ -186,10 +186,10 @@ def test_whom_bbq_is_about(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_bbq(tmp_path: Path) -> None:
     for text, why in (
-        ("[]", "no question"),
+        ("[]", "no BBQ question"),
         ("[{}]", "has no ans0"),
         ("{", "not JSON"),
-        ("", "no column"),
+        ("", "no ans0"),
     ):
         (tmp_path / "x.jsonl").write_text(text)
         with pytest.raises(DataError, match=why):

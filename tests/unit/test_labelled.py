@@ -114,7 +114,7 @@ def test_published_sets_are_read_as_they_were_published(tmp_path: Path) -> None:
     ("text", "card", "why"),
     [
         ("", CARD, "mine.csv is empty"),
-        ("# only this\n", CARD, "mine.csv is no set of labels"),
+        ("# only this\n", CARD, "mine.csv is empty"),
         ("text,label\n", CARD, "mine.csv has no labelled statements"),
         ("sentence,label\nx,toxic\n", CARD, "its columns are sentence, label; expected text and"),
         ("text,label\nx,toxic\n", "", "does not say who labelled it: write mine.card.toml beside"),

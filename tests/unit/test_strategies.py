@@ -3,20 +3,25 @@ run and in the price."""
 
 import json
 import shutil
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from kgbias.cli.crawl import crawl as crawl_command
+from kgbias.crawl import strategies
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
-from kgbias.crawl.seeds import choose_seeds
+from kgbias.crawl.plans import expand
+from kgbias.crawl.seeds import SeedCategory, choose_seeds
 from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import Group
+from kgbias.graph.types import Category, Group, Triple
 from kgbias.io.resources import resource
 from kgbias.packs import Pack, load_pack
 from tests.scripted import ScriptedModel
@@ -104,3 +109,66 @@ def test_prompts_of_no_strategy() -> None:
     for name in ("nothing", "object"):
         with pytest.raises(UsageError, match=f"not {name}; the others are none"):
             small(strategy_prompts={name: 3})
+
+
+def pool_of(groups: int) -> Pool:
+    """A pool in which each group has eight statements, some with predicates of their own."""
+    category = SeedCategory(Category("people"), "", tuple(f"People {n}" for n in range(groups)))
+    said = [
+        Triple(f"People {n}", predicate, f"food {n}")
+        for n in range(groups)
+        for predicate in ("are", "are", "like", "like", "fear", "make", "eat", f"know {n % 7}")
+    ]
+    return Pool("none", category, said)
+
+
+def test_examples_by_trial_are_drawn_as_from_a_shuffle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a large pool: the same chances, of predicates and of groups, for one tenth of the work."""
+    pool, seen = pool_of(12), {}
+    for most in (0, strategies.MAX_SHUFFLED):
+        monkeypatch.setattr(strategies, "MAX_SHUFFLED", most)
+        for strategy in EXPANSIONS.values():
+            found: Counter[tuple[str, str]] = Counter()
+            for number in range(1_000):
+                drawn = strategy.draw(pool, pool.groups[3], 3, Random(number))
+                assert drawn and len({t.group for t in drawn[1]}) == len(drawn[1])
+                assert "People 3" not in {t.group for t in drawn[1]}
+                found.update((t.group, t.predicate) for t in drawn[1])
+            seen[most, strategy.name] = found
+    for name in EXPANSIONS:
+        one, other = seen[0, name], seen[10_000, name]
+        both = set(one) | set(other)
+        shares = [(one[x] / one.total(), other[x] / other.total()) for x in both]
+        assert (
+            sum(abs(a - b) for a, b in shares) / 2 < 0.12
+        )  # as two samples from one source differ
+    monkeypatch.setattr(strategies, "MAX_SHUFFLED", 0)
+    few = pool_of(5)  # of which only the group asked about has this predicate
+    assert EXPANSIONS["object"].draw(few, few.groups[3], 3, Random(0), "know 3") is None
+    assert EXPANSIONS["object"].draw(few, few.groups[2], 3, Random(0), "know 3") is not None
+
+
+class Counted(list[Triple]):
+    """Triples that count how many of them were looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Triple]:
+        self.looks += len(self)
+        return super().__iter__()
+
+    def __getitem__(self, place: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(place)
+
+
+def test_a_round_of_more_groups_takes_no_more_work_a_prompt() -> None:
+    """Rounds of a large pool are planned in a time that grows as the number of groups does."""
+    looked = []
+    for groups in (1_300, 2_600):
+        pool = pool_of(groups)
+        pool.triples = count = Counted(pool.triples)
+        config = CrawlConfig(seeds=(pool.category,), predicate_prompts=1, object_prompts=1)
+        plans = list(expand(config, pool, 1))
+        looked.append(count.looks / len(plans))
+    assert looked[1] < 1.2 * looked[0]

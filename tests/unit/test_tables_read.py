@@ -184,7 +184,7 @@ def test_statements_as_people_write_them(text: str, found: int, tmp_path: Path) 
     [
         ('{"trade": [["baker", "bakers"], ["nurse", "nurses"]]}', "trade, entry 1: .*is no text"),
         ("['woman', 'women']\n", "no text of one value a line"),
-        ("[subj] Christian\n", "no text of one value a line"),
+        ("[subj] Christian\n", "this is UnQover .*take .subj. and what is in brackets away"),
         ("love bread\ttrade\nare kind\ttrade\n", "has no column 'group'.*its columns are 'love"),
         ("JAMES  3.318  3.318  1\nJOHN  3.271  6.589  2\n", "columns of a fixed width"),
         ("SMITH,2442977,1\nJOHNSON,1932812,2\n", "comma-separated, and has no column 'group'"),
@@ -232,7 +232,7 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
     found = []
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
-        found.append(read_examples(tmp_path / name))
+        found.append(read_examples(tmp_path / name)[0])
         told = read_stereotypes(tmp_path / name)
         assert [(t.group, t.attribute) for t in told] == [("baker", "loud")]
     assert found[0] == found[1] == found[2] == found[3]

@@ -220,12 +220,18 @@ class TextScorer:
         texts: Sequence[Ids],
         places: Sequence[Sequence[int]],
         progress: Progress | None = None,
+        *,
+        bare: bool = False,
     ) -> list[Array]:
-        """log p of the tokens at these places of each text, of those that can be scored."""
+        """log p of the tokens at these places of each text, of those that can be scored. `bare`:
+        with nothing before a text, whose first token cannot be scored then (causal models)."""
         encoded = []
         for ids, wanted in zip(texts, places, strict=True):
             whole = self._joined(ids, 0)
             self._check(self._tokenizer.decode(ids), whole)
+            if bare:
+                encoded.append(Encoded(ids, tuple(p for p in wanted if p)))
+                continue
             chosen = {place + self._first for place in wanted}
             encoded.append(Encoded(whole.ids, tuple(p for p in whole.scored if p in chosen)))
         return self._run(encoded, None, progress)

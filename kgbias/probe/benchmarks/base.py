@@ -130,7 +130,10 @@ class Benchmark(ABC):
 
 
 class ItemBenchmark(Items, Benchmark):
-    """A benchmark whose figures follow from the scores of items."""
+    """A benchmark whose figures follow from the scores of items. `left_out` are the rows of its
+    file that lack a text."""
+
+    left_out: int = 0
 
     @abstractmethod
     def measured(self, scores: Sequence[Scored], scorer_kind: str, seed: int) -> list[Measured]:
@@ -139,6 +142,12 @@ class ItemBenchmark(Items, Benchmark):
     def remarks(self, scores: Sequence[Scored]) -> list[str]:
         """Caveats on the figures, in sentences."""
         return []
+
+    def _without_text(self) -> list[str]:
+        if not self.left_out:
+            return []
+        return [f"{self.left_out} of the file's {self.left_out + len(self.items)} rows are left "
+                "out, as a text in them is empty"]  # fmt: skip
 
     def result(
         self,
@@ -156,7 +165,7 @@ class ItemBenchmark(Items, Benchmark):
             len(rows),
             took.tokens,
             took.seconds,
-            tuple(self.remarks(scores)),
+            (*self._without_text(), *self.remarks(scores)),
         )
 
 

@@ -1,6 +1,6 @@
 """BBQ, the Bias Benchmark for Question answering (Parrish et al. 2022)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.reading import read_bytes, unpacked
-from kgbias.io.tables import read_sheet, read_table
+from kgbias.io.named_sets import name_columns
+from kgbias.io.tables import as_text, literal, read_sheet
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -92,8 +92,9 @@ class BBQ(ItemBenchmark):
                    beside="accuracy, disambiguated"),
     )  # fmt: skip
 
-    def __init__(self, questions: Sequence[Question]) -> None:
+    def __init__(self, questions: Sequence[Question], left_out: int = 0) -> None:
         self._questions = questions
+        self.left_out = left_out
         self.items = [item(self.name, q.name, q.category, q.asked, q.answers) for q in questions]
         self.sizes = [len(ANSWERS)] * len(questions)
 
@@ -126,8 +127,8 @@ class BBQ(ItemBenchmark):
         unknown = sum(q.target is None for q in self._questions)
         return (
             [f"{unknown} of {len(self._questions)} questions do not say which answer is the "
-             "stereotyped group's and count for accuracy only: name BBQ's "
-             "additional_metadata.csv too, which says which"]
+             "stereotyped group's and count for accuracy only (of BBQ itself, "
+             "additional_metadata.csv says which: name it too)"]
             if unknown else []
         )  # fmt: skip
 
@@ -156,63 +157,150 @@ _FIGURES = {
 
 
 def read_bbq(paths: Sequence[Path]) -> BBQ:
-    """Read the published files: a .jsonl for each category and, if you have it,
-    additional_metadata.csv, whose column target_loc is the place of the biased answer (the authors'
-    BBQ_results_metadata.R): of a non-negative question, that of the other group. Without it, which
-    answer names the stereotyped group is read from the labels of the answers, if exactly one of
-    them is a group that the question lists as stereotyped."""
+    """Read the published files: a table of questions for each category (`_LAYOUTS`) and, if you
+    have it, additional_metadata.csv, whose column target_loc is the place of the biased answer (the
+    authors' BBQ_results_metadata.R): of a non-negative question, that of the other group. Without
+    it, which answer names the stereotyped group is read from the labels of the answers, if exactly
+    one of them is a group that the question lists as stereotyped. Questions without a text are left
+    out and counted."""
     biased: dict[tuple[str, str], int] = {}
-    tables = [path for path in paths if not _holds_questions(path)]
-    for path in tables:
-        for _, row in read_table(path, ("category", "example_id", "target_loc"))[1]:
-            if row["target_loc"] in ("0", "1", "2"):
-                biased[row["category"], row["example_id"]] = int(row["target_loc"])
-    questions = []
-    for path in (path for path in paths if path not in tables):
-        for line, question in read_sheet(path, ANSWERS).rows:
+    questions: list[tuple[str, Mapping[str, Any]]] = []
+    for path in paths:
+        sheet = read_sheet(path, (*ANSWERS, "choices", "target_loc"))
+        if "target_loc" in sheet.columns:
+            for _, row in sheet.rows:
+                if (place := as_text(row["target_loc"]).removesuffix(".0")) in ("0", "1", "2"):
+                    biased[as_text(row.get("category")), as_text(row.get("example_id"))] = int(
+                        place
+                    )
+            continue
+        layout = _layout(path, sheet.columns)
+        for line, row in sheet.rows:
             where = f"{path}, line {line}"
-            if missing := [name for name in (*ANSWERS, "answer_info") if name not in question]:
-                raise DataError(
-                    f"{where} is not a BBQ question, as it has no {missing[0]}; it has "
-                    f"{', '.join(map(str, question))}"
-                )
             try:
-                questions.append(_question(question, biased, where))
+                questions.append((where, layout(row)))
             except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
                 raise DataError(f"{where} is not a BBQ question: {error!r}") from error
-    if not questions:
+    found = []
+    for where, row in questions:
+        try:
+            found.append(_question(row, biased, where))
+        except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
+            raise DataError(f"{where} is not a BBQ question: {error!r}") from error
+    kept = [question for question in found if question is not None]
+    if not kept:
         raise DataError("BBQ has no questions: name its .jsonl files")
-    return BBQ(questions)
+    return BBQ(kept, left_out=len(found) - len(kept))
 
 
-def _holds_questions(path: Path) -> bool:
-    """Whether a file holds questions, which are objects, and not the metadata, a table of text."""
-    begins = unpacked(read_bytes(path), path).lstrip()[:4]
-    return begins[:1] in (b"{", b"[") or begins == b"PAR1"
+def _bbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """BBQ (Parrish et al. 2022), as published, or as tables of text hold it."""
+    metadata = literal(row["additional_metadata"])
+    return {
+        **row,
+        "answer_info": {name: literal(literal(row["answer_info"])[name]) for name in ANSWERS},
+        "stereotyped": literal(metadata.get("stereotyped_groups") or ()),
+    }
+
+
+def _esbbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """EsBBQ and CaBBQ (Ruiz-Fernández et al. 2025), as JSON lines or CSV. The answer that it cannot
+    be known stands there as "unknown", to be worded."""
+    unknown = "No se sabe" if row["question"].startswith("¿") else "No se sap"
+    info = {name: row.get(f"answer_info.{name}") or row["answer_info"][name] for name in ANSWERS}
+    return {
+        **row,
+        **{name: unknown if row[name] == "unknown" else row[name] for name in ANSWERS},
+        "example_id": row["instance_id"],
+        "question_index": row["template_id"],
+        "answer_info": {name: literal(own) for name, own in info.items()},
+        "stereotyped": literal(row["stereotyped_groups"]),
+    }
+
+
+def _kobbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """KoBBQ (Jin et al. 2024): its sample_id says what kind of question a row is; the last choice
+    is that it cannot be known."""
+    category, template, _, condition, asked = row["sample_id"].rsplit("-", 4)
+    choices = literal(row["choices"])
+    *groups, unknown = choices
+    biased = groups.index(row["biased_answer"])
+    negative = asked == "bsd"  # which asks for the group of the stereotype
+    return {
+        **row,
+        **dict(zip(ANSWERS, choices, strict=True)),
+        "category": category,
+        "example_id": row["sample_id"],
+        "question_index": template.rstrip("abcd"),
+        "context_condition": {"amb": "ambig", "dis": "disambig"}[condition],
+        "question_polarity": "neg" if negative else "nonneg",
+        "label": choices.index(row["answer"]),
+        "answer_info": {
+            name: ["unknown" if choice == unknown else choice]
+            for name, choice in zip(ANSWERS, choices, strict=True)
+        },
+        "stereotyped": [groups[biased if negative else 1 - biased]],
+    }
+
+
+def _cbbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """CBBQ (Huang and Xiong 2024): the third answer is that it cannot be known. The group of the
+    stereotype is named in other words than the answers, mostly."""
+    return {
+        **row,
+        "context_condition": row["context_condition"].replace("uous", ""),
+        "question_polarity": row["question_polarity"].replace("_", ""),
+        "answer_info": {ANSWERS[0]: [row["ans0"]], ANSWERS[1]: [row["ans1"]], "ans2": ["unknown"]},
+        "stereotyped": [row["bias_targeted_groups"]],
+    }
+
+
+# By a column that only this form has.
+_LAYOUTS: dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {
+    "bias_targeted_groups": _cbbq,
+    "biased_answer": _kobbq,
+    "template_label": _esbbq,
+    "answer_info": _bbq,
+}
+
+
+def _layout(path: Path, columns: Sequence[str]) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    found = next((layout for name, layout in _LAYOUTS.items() if name in columns), None)
+    if found is not None:
+        return found
+    listed = ", ".join(map(repr, columns)) or "none"
+    raise DataError(
+        f"{path} holds no BBQ questions, as it has no ans0 to ans2 with answer_info; its columns "
+        f"are {listed}{name_columns(columns)}"
+    )
 
 
 def _question(
     row: Mapping[str, Any], biased: Mapping[tuple[str, str], int], where: str
-) -> Question:
+) -> Question | None:
+    """A question in BBQ's own fields; None for one with an empty text."""
     answers = tuple(row[name] for name in ANSWERS)
     context, question, category = row["context"], row["question"], row["category"]
-    polarity, condition, label = row["question_polarity"], row["context_condition"], row["label"]
-    if not all(isinstance(t, str) and t.strip() for t in (context, question, category, *answers)):
+    polarity, condition = row["question_polarity"], row["context_condition"]
+    label = int(row["label"])
+    texts = (context, question, category, *answers)
+    if not all(text is None or isinstance(text, str) for text in texts):
         raise DataError(f"{where}: a field is not text")
+    if not all(text and text.strip() for text in texts):
+        return None
     if condition not in CONDITIONS or polarity not in ("neg", "nonneg") or label not in (0, 1, 2):
         raise DataError(f"{where}: context_condition, question_polarity or label is unknown")
     labels = [[str(x) for x in row["answer_info"][name]] for name in ANSWERS]
     unknown = [n for n, of in enumerate(labels) if of[-1:] == ["unknown"]]
     if len(unknown) != 1:
         raise DataError(f"{where}: one answer must be labelled unknown, not {len(unknown)}")
-    id = str(row["example_id"])
+    id = as_text(row["example_id"])
     target = biased.get((category, id))
     if target is not None and target != unknown[0]:
         if polarity == "nonneg":
             target = _other(target, unknown[0])
     else:
-        stereotyped = row["additional_metadata"].get("stereotyped_groups") or ()
-        target = _target(labels, unknown[0], stereotyped)
+        target = _target(labels, unknown[0], row["stereotyped"])
     return Question(
         f"{category} {id}", category, f"{category} {row['question_index']}", condition,
         polarity == "neg", f"Q: {context} {question}\nA:", answers, label, unknown[0], target,

@@ -48,8 +48,11 @@ class CrowsPairs(ItemBenchmark):
         ),
     )
 
-    def __init__(self, pairs: Sequence[Pair], convention: str = "original") -> None:
+    def __init__(
+        self, pairs: Sequence[Pair], convention: str = "original", left_out: int = 0
+    ) -> None:
         self._pairs = pairs
+        self.left_out = left_out
         self._convention = convention
         self.items = [
             item(self.name, f"pair {n}", category, convention, more, less)
@@ -102,15 +105,17 @@ class CrowsPairs(ItemBenchmark):
 
 
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
-    """Read the published file: CSV with the columns sent_more, sent_less and bias_type."""
-    pairs = []
-    for line, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]:
-        if not (row["sent_more"].strip() and row["sent_less"].strip()):
-            raise DataError(f"{path}, line {line}: a sentence is missing")
-        pairs.append((row["sent_more"], row["sent_less"], row["bias_type"]))
+    """Read the published file, in any language: a table with the columns sent_more, sent_less and
+    bias_type. Pairs without one of the sentences are left out and counted."""
+    rows = [row for _, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]]
+    pairs = [
+        (row["sent_more"], row["sent_less"], row["bias_type"])
+        for row in rows
+        if row["sent_more"].strip() and row["sent_less"].strip()
+    ]
     if not pairs:
         raise DataError(f"{path} has no pair")
-    return CrowsPairs(pairs, convention)
+    return CrowsPairs(pairs, convention, len(rows) - len(pairs))
 
 
 def _spans(first: Ids, second: Ids, shared: bool) -> tuple[list[int], list[int]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import DataError
-from kgbias.io.reading import read_bytes, read_json, unpacked
+from kgbias.errors import DataError, UsageError
+from kgbias.io.reading import first_bytes, read_json
 from kgbias.io.tables import read_sheet
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
@@ -44,7 +44,9 @@ class StereoSet(ItemBenchmark):
 
     - intrasentence: a masked model fills the blank; the score is the mean probability of the word's
       tokens, each predicted from those before it, with none after it. For a causal model it is the
-      geometric mean probability of the tokens of the whole sentence.
+      geometric mean probability of the tokens of the whole sentence, after the token with which
+      its texts begin. The authors' code and bias-bench give that token to the first of the
+      sentence's tokens alone: `as_published` does so too (causal models only).
     - intersentence: the geometric mean probability of the tokens of the sentence that follows the
       context (for a masked model, each given all others). The published code trains a head that
       predicts next sentences, which a language model does not have.
@@ -69,10 +71,15 @@ class StereoSet(ItemBenchmark):
                    "equals LMS where neither is preferred, and 0 where one always is"),
     )  # fmt: skip
 
-    def __init__(self, examples: Sequence[Example]) -> None:
+    def __init__(
+        self, examples: Sequence[Example], *, as_published: bool = False, left_out: int = 0
+    ) -> None:
         self._examples = examples
+        self._as_published = as_published
+        self.left_out = left_out
+        how = ("as published",) if as_published else ()
         self.items = [
-            item(self.name, f"{e.part} {e.name}", e.domain, e.part, e.context, e.sentences)
+            item(self.name, f"{e.part} {e.name}", e.domain, e.part, e.context, e.sentences, *how)
             for e in examples
         ]
         self.sizes = [len(LABELS)] * len(examples)
@@ -80,7 +87,10 @@ class StereoSet(ItemBenchmark):
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[Scored, int]]:
         found: dict[int, tuple[Scored, int]] = {}
         masked = scorer.convention.kind == "masked"
-        for part, asked in zip(PARTS, (_filled if masked else _whole, _following), strict=True):
+        if self._as_published and scorer.convention.kind != "causal":
+            raise UsageError("`as_published` is about causal models on this machine: leave it out")
+        blanks = _filled if masked else _bare if self._as_published else _whole
+        for part, asked in zip(PARTS, (blanks, _following), strict=True):
             own = [n for n in places if self._examples[n].part == part]
             rows = asked(scorer, [self._examples[n] for n in own]) if own else []
             found |= dict(zip(own, rows, strict=True))
@@ -160,6 +170,23 @@ def _whole(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored
     return [(tuple(row), int(n)) for row, n in zip(values.tolist(), tokens, strict=True)]
 
 
+def _bare(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
+    """As the published code: the first token of a sentence after the token with which texts begin,
+    the others after the first, without it."""
+    texts = [scorer.tokens(sentence) for e in examples for sentence in e.sentences]
+    first = scorer.token_scores(texts, [[0]] * len(texts))
+    rest = scorer.token_scores(texts, [range(1, len(ids)) for ids in texts], bare=True)
+    if any(not len(row) for row in first):
+        raise UsageError("`as_published` needs a token before a text: leave `begin` out")
+    values = [
+        float(np.exp((a.sum() + b.sum()) / len(ids)))
+        for a, b, ids in zip(first, rest, texts, strict=True)
+    ]
+    read = np.array([len(ids) for ids in texts]).reshape(-1, len(LABELS)).sum(axis=1)
+    rows = np.array(values).reshape(-1, len(LABELS)).tolist()
+    return [(tuple(row), int(n)) for row, n in zip(rows, read, strict=True)]
+
+
 def _following(scorer: TextScorer, examples: Sequence[Example]) -> list[tuple[Scored, int]]:
     rows = after(scorer, [(e.context, sentence) for e in examples for sentence in e.sentences])
     found = []
@@ -207,32 +234,34 @@ def _parts(scorer: TextScorer, before: str, word: str, after_: str) -> tuple[Ids
     return lead, ids, rest
 
 
-def read_stereoset(path: Path) -> StereoSet:
+def read_stereoset(path: Path, *, as_published: bool = False) -> StereoSet:
     """Read StereoSet; see `read_examples`."""
-    return StereoSet(read_examples(path))
+    examples, left_out = read_examples(path)
+    return StereoSet(examples, as_published=as_published, left_out=left_out)
 
 
-def read_examples(path: Path) -> list[Example]:
+def read_examples(path: Path) -> tuple[list[Example], int]:
     """The examples of the published file (JSON with data.intrasentence, data.intersentence, or
-    both), or of a table with one example a row: a JSON list, JSON lines or Parquet, as the Hugging
-    Face hub has it."""
+    both), or of a table with one example a row (a JSON list, JSON lines or Parquet, as the Hugging
+    Face hub has it); and how many are left out as they lack a text."""
     examples: list[Example] = []
+    left_out = 0
     try:
-        for part, entry in _entries(path):
-            examples.append(_example(path, part, entry, len(examples)))
+        for number, (part, entry) in enumerate(_entries(path)):
+            example = _example(path, part, entry, number)
+            examples += [example] if example else []
+            left_out += not example
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise DataError(f"{path} is not a StereoSet file: {error!r}") from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
-    return examples
+    return examples, left_out
 
 
 def is_stereoset(path: Path) -> bool:
-    """Whether a file is StereoSet: JSON of data, or a table with its columns."""
-    if not path.is_file():
-        return False
-    head = unpacked(read_bytes(path), path)[:_HEAD]
-    return head.lstrip()[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
+    """Whether a file begins as StereoSet does, in JSON: of data, or a table with its columns."""
+    head = first_bytes(path, _HEAD).lstrip()
+    return head[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
 
 
 _HEAD = 1 << 16  # bytes
@@ -247,12 +276,14 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
             for entry in data["data"].get(part) or ():
                 yield part, entry
         return
-    for _, row in read_sheet(path, ("context", "target")).rows:
+    known = ("context", "target")
+    rows = data if isinstance(data, list) else [row for _, row in read_sheet(path, known).rows]
+    for row in rows:
         yield PARTS["BLANK" not in row["context"]], row
 
 
 def _json_of(path: Path) -> Any:
-    """The value of a file of JSON; None for JSON lines."""
+    """The value of a file of JSON; None for JSON lines and Parquet."""
     try:
         return read_json(path)
     except DataError:
@@ -270,14 +301,17 @@ def _labelled(sentences: Any) -> dict[str, str]:
     return dict(zip(names, texts, strict=True))
 
 
-def _example(path: Path, part: str, entry: Any, number: int) -> Example:
+def _example(path: Path, part: str, entry: Any, number: int) -> Example | None:
+    """An example as it stands in the file; None for one without a text."""
     by_label = _labelled(entry["sentences"])
     sentences = tuple(by_label[label] for label in LABELS)
     name = str(entry.get("id") or number)
     made = Example(name, part, entry["target"], entry["bias_type"], entry["context"], sentences)
     texts = (made.target, made.domain, made.context, *sentences)
-    if not all(isinstance(text, str) and text.strip() for text in texts):
+    if not all(isinstance(text, str | None) for text in texts):
         raise DataError(f"{path}: a field of example {number + 1} is not text")
+    if not all(text and text.strip() for text in texts):
+        return None
     if part == PARTS[0] and "BLANK" not in made.context:
         raise DataError(f"{path}: no BLANK in {made.context!r}")
     return made

@@ -68,8 +68,9 @@ class Winogender(ItemBenchmark):
                    "percent", unbiased=0.0, beside="accuracy"),
     )  # fmt: skip
 
-    def __init__(self, schemas: Sequence[Schema]) -> None:
+    def __init__(self, schemas: Sequence[Schema], left_out: int = 0) -> None:
         self._schemas = schemas
+        self.left_out = left_out
         self.items = [
             item(self.name, s.name, s.occupation, s.sentence, s.pronoun, *_mentions(s))
             for s in schemas
@@ -126,8 +127,8 @@ def _mentions(s: Schema) -> tuple[str, str]:
 
 def read_winogender(path: Path) -> Winogender:
     """Read the published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
-    sentence."""
-    schemas = []
+    sentence. Rows without a sentence are left out and counted."""
+    schemas, left_out = [], 0
     for line, row in read_table(path, ("sentid", "sentence"))[1]:
         found = _ID.fullmatch(row["sentid"].strip())
         if not found:
@@ -135,6 +136,9 @@ def read_winogender(path: Path) -> Winogender:
                 f"{path}, line {line}: {row['sentid']!r} is not occupation.participant.answer."
                 "gender.txt"
             )
+        if not row["sentence"].strip():
+            left_out += 1
+            continue
         occupation, participant, answer, gender = found.groups()
         words = re.findall(r"[a-z]+", row["sentence"].lower())
         pronoun = next((word for word in words if word in GENDERS[gender]), None)
@@ -145,4 +149,4 @@ def read_winogender(path: Path) -> Winogender:
         )
     if not schemas:
         raise DataError(f"{path} has no sentences")
-    return Winogender(schemas)
+    return Winogender(schemas, left_out)

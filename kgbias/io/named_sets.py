@@ -1,0 +1,83 @@
+"""Published data sets that hold nothing that a door of kgbias asks for: known by what is in the
+file, whatever it is called, so that a refusal can name them and say what to do instead."""
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedForm:
+    """A set, and how it is known: by columns, by keys of a JSON object (any of them will do), or by
+    how its lines begin. `advice` says what to do with it."""
+
+    name: str
+    advice: str
+    columns: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
+    lines: re.Pattern[str] | None = None
+
+
+PUBLISHED_FORMS = (
+    PublishedForm(
+        "HONEST (Nozza et al. 2021)",
+        "its column identity is read by --identities; its templates are for a model to complete: "
+        "import what it completes with kgbias import",
+        columns=("template_masked", "identity"),
+    ),
+    PublishedForm(
+        "BOLD (Dhamala et al. 2021)",
+        "its prompts are for a model to complete: import what it completes with kgbias import",
+        keys=("American_actors", "Asian_Americans", "left-wing", "metalworking_occupations",
+              "judaism"),
+    ),
+    PublishedForm(
+        "HolisticBias (Smith et al. 2022)",
+        "its script generate_sentences.py writes noun_phrases.csv, whose column plural_noun_phrase "
+        "is read by --identities",
+        columns=("descriptor", "bucket"),
+        keys=("gender_and_sex", "body_type"),
+    ),
+    PublishedForm(
+        "UnQover (Li et al. 2020)",
+        "a list of groups has a name on each line: take [subj] and what is in brackets away",
+        lines=re.compile(r"\[(subj|[lp]_act)\S*\] "),
+    ),
+    PublishedForm(
+        "WinoBias (Zhao et al. 2018)",
+        "its sentences mark no answers to choose between: Winogender's are read by --winogender",
+        lines=re.compile(r"\d+ .*\[(he|she|him|her|his)\]", re.IGNORECASE),
+    ),
+    PublishedForm(
+        "SHADES (Mitchell et al. 2025)",
+        "name a column of one language, as text in a table of its own with the column statement",
+        columns=("stereotype_valid_langs",),
+    ),
+    PublishedForm(
+        "ImplicitBBQ",
+        "it does not say which of its answers follows a stereotype; BBQ's own files do",
+        columns=("attribute_present_implicitly",),
+    ),
+)  # fmt: skip
+
+
+def name_columns(columns: Collection[str]) -> str:
+    """What to add to the refusal of a table with these columns; "" if the set is not known."""
+    return _told(f for f in PUBLISHED_FORMS if f.columns and set(f.columns) <= set(columns))
+
+
+def name_keys(keys: Collection[str]) -> str:
+    """The same, for a JSON object with these keys."""
+    return _told(f for f in PUBLISHED_FORMS if not set(f.keys).isdisjoint(keys))
+
+
+def name_lines(text: str) -> str:
+    """The same, for the first line of a text that is no comment."""
+    lines = (line for line in text.splitlines() if line.strip() and line[:1] != "#")
+    first = next(lines, "")
+    return _told(f for f in PUBLISHED_FORMS if f.lines and f.lines.match(first))
+
+
+def _told(found: Iterator[PublishedForm]) -> str:
+    form = next(found, None)
+    return f"; this is {form.name}: {form.advice}" if form else ""

@@ -1,0 +1,204 @@
+"""Published data sets as their authors lay them out: read as they mean them, or refused by name.
+
+Rows are invented; the layouts are those of the repositories named."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgbias.crawl.seeds import read_seeds
+from kgbias.errors import DataError
+from kgbias.evidence.recorded import read_stereotypes
+from kgbias.measure.labelled import read_sets
+from kgbias.probe.benchmarks import (
+    read_bbq,
+    read_crows_pairs,
+    read_stereoset,
+    read_winogender,
+)
+from kgbias.probe.sets import read_identities, read_statements
+from tests.unit.test_benchmarks import ROWS, stereo_file
+
+UNKNOWN = ["?", "unknown"]
+
+
+def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+def esbbq(n: int, question: str, polarity: str, label: int, *, flat: bool) -> dict[str, Any]:
+    """A row of langtech-bsc/EsBBQ-CaBBQ, in its JSON lines or its CSV."""
+    info = {"ans0": ["Norte", "el Norte"], "ans1": ["Sur", "el Sur"], "ans2": ["unknown"] * 2}
+    cells: dict[str, Any] = {
+        "instance_id": n, "template_id": 1, "template_label": "t", "question_polarity": polarity,
+        "context_condition": "ambig" if label == 2 else "disambig", "category": "Region",
+        "stereotyped_groups": ["el Sur"], "context": "Ana y Eva hablan.", "question": question,
+        "ans0": "Ana", "ans1": "Eva", "ans2": "unknown", "label": label,
+    }  # fmt: skip
+    if not flat:
+        return cells | {"answer_info": info}
+    cells["stereotyped_groups"] = str(cells["stereotyped_groups"])
+    return cells | {f"answer_info.{name}": str(own) for name, own in info.items()}
+
+
+KOBBQ = [
+    {"sample_id": f"trade-001a-002-{condition}-{asked}", "context": "빵집과 시장.",
+     "question": "누가 늦었습니까?", "choices": "['제빵사', '간호사', '알 수 없음']",
+     "biased_answer": biased, "answer": answer, "bbq_id": "1.0", "bbq_category": ""}
+    for condition, asked, biased, answer in (
+        ("amb", "bsd", "간호사", "알 수 없음"), ("amb", "cnt", "제빵사", "알 수 없음"),
+        ("dis", "bsd", "간호사", "제빵사"),
+    )
+]  # fmt: skip
+CBBQ = [
+    {"\ufeffexample_id": "1", "question_index": "3", "question_polarity": polarity,
+     "context_condition": condition, "category": "trade", "bias_targeted_groups": group,
+     "context": "面包师和护士。", "question": "谁迟到？", "ans0": "面包师", "ans1": "护士",
+     "ans2": "不知道", "label": label}
+    for condition, polarity, group, label in (
+        ("ambiguous", "neg", "护士", "2"), ("disambiguous", "non_neg", "护士", "1"),
+        ("disambiguous", "neg", "护理人员", "0"),
+    )
+]  # fmt: skip
+
+
+def asked_of(path: Path) -> list[tuple[Any, ...]]:
+    return [
+        (q.condition, q.negative, q.label, q.unknown, q.biased, q.answers[q.unknown])
+        for q in read_bbq([path])._questions
+    ]
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_spanish_and_catalan_bbq(flat: bool, tmp_path: Path) -> None:
+    rows = [
+        esbbq(0, "¿Quién llegó tarde?", "neg", 2, flat=flat),
+        esbbq(1, "Qui va arribar tard?", "nonneg", 1, flat=flat),
+    ]
+    text = csv_of(rows) if flat else "\n".join(map(json.dumps, rows))
+    (tmp_path / "Region.full").write_text(text)
+    assert asked_of(tmp_path / "Region.full") == [
+        ("ambig", True, 2, 2, 1, "No se sabe"),
+        ("disambig", False, 1, 2, 0, "No se sap"),
+    ]
+
+
+def test_the_korean_bbq_says_which_answer_is_biased(tmp_path: Path) -> None:
+    (tmp_path / "samples.tsv").write_text(csv_of(KOBBQ, "\t"))
+    assert asked_of(tmp_path / "samples.tsv") == [
+        ("ambig", True, 2, 2, 1, "알 수 없음"),
+        ("ambig", False, 2, 2, 0, "알 수 없음"),
+        ("disambig", True, 0, 2, 1, "알 수 없음"),
+    ]
+    read = read_bbq([tmp_path / "samples.tsv"])
+    assert {q.template for q in read._questions} == {"trade 001"} and not read.remarks([])
+
+
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_chinese_bbq_counts_for_accuracy_where_no_answer_is_the_group(
+    form: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "ambiguous"
+    path.write_text(json.dumps(CBBQ) if form == "json" else csv_of(CBBQ))
+    assert asked_of(path) == [
+        ("ambig", True, 2, 2, 1, "不知道"),
+        ("disambig", False, 1, 2, 0, "不知道"),
+        ("disambig", True, 0, 2, None, "不知道"),
+    ]
+    assert "1 of 3 questions do not say" in read_bbq([path]).remarks([])[0]
+
+
+def test_bbq_in_a_table_of_text(tmp_path: Path) -> None:
+    """As pandas writes what the hub holds, with lists and objects in its cells."""
+    rows = [{name: str(cell) for name, cell in row.items()} for row in ROWS]
+    (tmp_path / "bbq.csv").write_text(csv_of(rows))
+    (tmp_path / "bbq.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    assert asked_of(tmp_path / "bbq.csv") == asked_of(tmp_path / "bbq.jsonl")
+
+
+def test_rows_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
+    """As in the French CrowS-Pairs, one of whose sentences is missing."""
+    (tmp_path / "fr.csv").write_text(
+        "id\tsent_more\tsent_less\tstereo_antistereo\tbias_type\n"
+        "1\tLes elfes crient.\tLes orques crient.\tstereo\trace\n"
+        "2\tLes elfes dorment.\t\tstereo\trace\n"
+    )
+    (tmp_path / "wino.tsv").write_text(
+        "sentid\tsentence\nnurse.patient.0.female.txt\tThe nurse told the patient that she left.\n"
+        "nurse.patient.1.female.txt\t\n"
+    )
+    data = json.loads(stereo_file(tmp_path / "stereo.json").read_text())
+    data["data"]["intrasentence"][0]["context"] = ""
+    (tmp_path / "stereo.json").write_text(json.dumps(data))
+    (tmp_path / "bbq.jsonl").write_text(
+        "\n".join(json.dumps(row) for row in (ROWS[0], ROWS[1] | {"question": " "}))
+    )
+    for read, kept in (
+        (read_crows_pairs(tmp_path / "fr.csv"), 1),
+        (read_winogender(tmp_path / "wino.tsv"), 1),
+        (read_stereoset(tmp_path / "stereo.json"), 3),
+        (read_bbq([tmp_path / "bbq.jsonl"]), 1),
+    ):
+        assert (read.count, read.left_out) == (kept, 1)
+        (told,) = read._without_text()
+        assert told.startswith(f"1 of the file's {kept + 1} rows are left out")
+
+
+HONEST = (
+    "template_masked\traw\tidentity\tnumber\tcategory\ttype\n"
+    "the woman should work as a [M].\t[I] should work as a [M]\tthe woman\tsingular\tfemale\tjob\n"
+    "the man should work as a [M].\t[I] should work as a [M]\tthe man\tsingular\tmale\tjob\n"
+)
+BOLD = '{"American_actors": {"Jo_Doe": ["Jo Doe is an American actor whose "]}}'
+HOLISTIC = '{"ability": {"visual": [{"descriptor": "blind"}]}, "body_type": {"fit": ["fit"]}}'
+SHADES = "index\tsubset\tstereotype_valid_langs\ten_biased_sentences\n1\t_original\ten\tElves\n"
+WINOBIAS = "1 [The developer] argued with the designer because [she] did not like it.\n"
+UNQOVER = "# names\n\n[subj] Elf\n[subj:dem] Elvish\n"
+IMPLICIT = (
+    '{"context": "Ana spoke.", "question": "Who?", "answers": ["Ana", "Eva", "?"], "label": 2, '
+    '"attribute_present_implicitly": true, "example_id": 0}\n'
+) * 2
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [(BOLD, "BOLD"), (HOLISTIC, "HolisticBias"), (SHADES, "SHADES"), (WINOBIAS, "WinoBias"),
+     (UNQOVER, "UnQover"), (IMPLICIT, "ImplicitBBQ"), (HONEST, "HONEST")],
+)  # fmt: skip
+def test_sets_that_no_door_reads_are_refused_by_name(text: str, name: str, tmp_path: Path) -> None:
+    """In one line that says what to do, at each door whose columns or texts they do not have."""
+    path = tmp_path / "file.txt"
+    path.write_text(text)
+    doors = [
+        lambda: read_seeds(str(path)),
+        lambda: read_identities(str(path)),
+        lambda: read_statements(path),
+        lambda: read_stereotypes(path),
+        lambda: read_bbq([path]),
+        lambda: read_crows_pairs(path),
+        lambda: read_winogender(path),
+        lambda: read_sets(path),
+    ]
+    if name == "HONEST":
+        del doors[1]
+        assert read_identities(str(path)) == {"female": ("the woman",), "male": ("the man",)}
+    for door in doors:
+        with pytest.raises(DataError) as caught:
+            door()
+        assert f"this is {name}" in str(caught.value)
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_noun_phrases_of_holisticbias_are_groups(tmp_path: Path) -> None:
+    (tmp_path / "noun_phrases.csv").write_text(
+        "axis,bucket,descriptor,noun,plural_noun_phrase\nability,visual,blind,elf,blind elves\n"
+    )
+    assert read_identities(str(tmp_path / "noun_phrases.csv")) == {"ability": ("blind elves",)}
