@@ -24,7 +24,7 @@ from kgbias.ids import content_id, normalise
 from kgbias.io.named_sets import name_columns
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, Sheet, read_sheet
+from kgbias.io.tables import VALUE, Door, Sheet, is_missing, literal, read_sheet
 from kgbias.io.text import is_plain, printable, shortened
 from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request
@@ -129,7 +129,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
             _check_names(table["groups"], f"{path}, [{name}]")
         found = list({id(s): s for s in _categories(tables).values()}.values())
     else:
-        sheet = read_sheet(file, _COLUMNS, lines=True)
+        sheet = read_sheet(file, DOOR.known, lines=True)
         found = _of_rows(file, _rows(sheet)) if sheet.columns else [_of_lines(sheet)]
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
@@ -174,8 +174,12 @@ def _is_nothing(value: Any) -> bool:
 
 
 _SEEGULL = "seegull"
-_NAMES = ("group", "name")  # columns, either of which holds the group
-_COLUMNS = (*_NAMES, "category", "variants")
+DOOR = Door(
+    "groups: `--groups`",
+    (("group", "name"),),
+    ("category", "variants"),
+    "a text with one group a line, JSON lists, TOML",
+)
 LONGEST = 100  # characters of a group's name
 _Row = tuple[str, Mapping[str, Any]]  # where it is ("line 3"), and its cells by column
 
@@ -237,7 +241,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     probably a slip."""
     there = [column.strip().casefold() for column in columns]
     listed = ", ".join(map(repr, columns)) or "none"
-    held = [name for name in _NAMES if name in there]
+    held = [name for name in DOOR.needed[0] if name in there]
     if len(held) != 1:
         problem = f"both {' and '.join(held)}" if held else "no column 'group' or 'name'"
         raise DataError(
@@ -246,7 +250,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
             f"{name_columns(columns)}"
         )
     for column in there:
-        if column not in _COLUMNS and (meant := nearest(column, _COLUMNS)):
+        if column not in DOOR.known and (meant := nearest(column, DOOR.known)):
             raise DataError(
                 f"{file} has a column {column!r} (did you mean {meant}?); its columns are {listed}"
             )
@@ -254,8 +258,11 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
 
 def _cell(value: object, where: str) -> str:
     """A cell as a name. Raises DataError for anything else."""
-    if not isinstance(value, str) or not value.strip():
-        raise DataError(f"{where} is {'empty' if not value else 'no text'}")
+    if not isinstance(value, str) or is_missing(value):
+        empty = not value or isinstance(value, str)
+        raise DataError(f"{where} is {'empty' if empty else 'no text'}")
+    if isinstance(literal(value), list):
+        raise DataError(f"{where} is a list, {shortened(value, 40)!r}: write one a row")
     return value.strip()
 
 

@@ -19,14 +19,19 @@ from kgbias.graph.recorded import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
 from kgbias.io.named_sets import name_columns
-from kgbias.io.tables import is_missing, read_table
+from kgbias.io.tables import Door, is_missing, literal, number_of, read_table
 from kgbias.probe.benchmarks.stereoset import is_stereoset, read_examples
 
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
-_GROUP = ("group", "identity")
-_ATTRIBUTE = ("attribute",)
+DOOR = Door(
+    "recorded stereotypes: `known --table`",
+    (("group", "identity"), ("attribute",)),
+    ("offensiveness", "category", "statement"),
+    "StereoSet, SeeGULL",
+)
+_GROUP, _ATTRIBUTE = DOOR.needed
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
 _OFFENSIVENESS = (
     "offensiveness", "offensiveness_score", "mean offensiveness_score", "mean_offensive_score",
@@ -115,7 +120,7 @@ def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
 
 
 def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
-    header, rows = read_table(path)
+    header, rows = read_table(path, known=(*DOOR.known, *_OFFENSIVENESS, *_ANNOTATORS))
     group = _column(path, header, columns.group, _GROUP, "group")
     attribute = _column(path, header, columns.attribute, _ATTRIBUTE, "attribute")
     offensiveness = columns.offensiveness
@@ -125,21 +130,24 @@ def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
         _column(path, header, offensiveness, (), "offensiveness")
     annotators = next((name for name in _ANNOTATORS if name in header), None)
     for line, row in rows:
-        who, what = (_text(path, line, row[name]) for name in (group, attribute))
-        if not (normalise(who) and normalise(what)):
-            continue
+        who = _text(path, line, row[group])
         ratings = [row[name] for name in _RATINGS if name in row]
         # SeeGULL gives a mean of 0 where nobody rated.
         rated = not ratings or any(not is_missing(cell) for cell in ratings)
-        yield Stereotype(
-            source,
-            who.lstrip(".,"),
-            what.replace("_", " "),
-            row.get("category", "").strip(),
-            _number(path, line, row.get(offensiveness or "", "") if rated else ""),
-            _count(row.get(annotators or "", "")),
-            _text(path, line, row.get("statement", "")),
-        )
+        said = literal(row[attribute])
+        for one in said if isinstance(said, list) else [row[attribute]]:
+            what = _text(path, line, str(one))
+            if not (normalise(who) and normalise(what)):
+                continue
+            yield Stereotype(
+                source,
+                who.lstrip(".,"),
+                what.replace("_", " "),
+                row.get("category", "").strip(),
+                _number(path, line, row.get(offensiveness or "", "") if rated else ""),
+                _count(row.get(annotators or "", "")),
+                _text(path, line, row.get("statement", "")),
+            )
 
 
 def _column(
@@ -168,7 +176,7 @@ def _number(path: Path, line: int, cell: str) -> float:
     if is_missing(cell):
         return math.nan
     try:
-        number = float(cell)
+        number = number_of(cell)
     except ValueError:
         number = math.inf
     if math.isinf(number):

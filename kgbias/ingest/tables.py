@@ -3,6 +3,7 @@ name and line numbers."""
 
 import codecs
 import csv
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -12,12 +13,21 @@ from typing import Any
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
 from kgbias.io.reading import decoded, given_encoding, json_value, not_text, read_bytes
-from kgbias.io.tables import LONGEST_CELL, check_header, delimiter_of, read_sheet
+from kgbias.io.tables import (
+    COMMENTS,
+    LONGEST_CELL,
+    Door,
+    canonical,
+    check_header,
+    delimiter_of,
+    literal,
+    read_sheet,
+)
 from kgbias.io.text import undefused
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
-_MISSING = {"NULL", "null", "NaN", "nan", "<NA>", "#N/A"}
+_MISSING = {"NULL", "null", "NaN", "nan", "NA", "N/A", "None", "<NA>", "#N/A"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,14 @@ class Record:
         text = self.text(column)
         return "" if text in _MISSING else text
 
+    def parts(self, column: str) -> list[str]:
+        """The cell as parts of triples: each of a list, which may be written as text."""
+        value = self.cells.get(column)
+        value = literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
+        if isinstance(value, list):
+            return [Record(self.line, {column: each}).part(column) for each in value]
+        return [self.part(column)]
+
 
 def format_of(path: Path) -> str:
     """The format of a table, by what its first bytes hold: csv, tsv or jsonl, which are read row by
@@ -52,12 +70,13 @@ def format_of(path: Path) -> str:
     first, _, rest = text.partition(b"\n")
     if text[:1] == b"{" and first.rstrip()[-1:] == b"}" and rest.strip():
         return "jsonl"
-    if given_encoding() or head.startswith(_WHOLE) or text[:1] in (b"{", b"["):
+    if given_encoding() or head.startswith(_WHOLE) or text.startswith((b"{", b"[", *_COMMENTS)):
         return "table"
     return "tsv" if delimiter_of(first.decode("utf-8", "replace")) == "\t" else "csv"
 
 
 _HEAD = 1 << 16  # bytes
+_COMMENTS = tuple(begin.encode() for begin in COMMENTS)
 _WHOLE = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -71,7 +90,7 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
     line = 0
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = _json_lines(file) if format == "jsonl" else _table(file, format)
+            rows = _json_lines(file) if format == "jsonl" else _table(file, format, known)
             for record in rows:
                 line = record.line
                 yield record
@@ -110,14 +129,14 @@ def tell_columns(
         notify(f"{path.name}: read are {', '.join(taken)}; not read are {', '.join(left)}")
 
 
-def _table(file: Any, format: str) -> Iterator[Record]:
+def _table(file: Any, format: str, known: Sequence[str]) -> Iterator[Record]:
     csv.field_size_limit(LONGEST_CELL)
     first = next(file, None)
     if first is None:
         raise ValueError("the file is empty")
-    delimiter = "\t" if format == "tsv" else delimiter_of(first)
+    delimiter = "\t" if format == "tsv" else delimiter_of(first, known)
     reader = csv.reader(chain([first], file), delimiter=delimiter, strict=True)
-    header = next(reader, [])
+    header = canonical(next(reader, []), known)
     check_header(header, "the file")
     line = reader.line_num
     for cells in reader:
@@ -176,6 +195,14 @@ class Statement:
     attribute: str = ""
 
 
+DOOR = Door(
+    "triples: `kgbias import`",
+    ((Columns().group,), (Columns().predicate,), (Columns().object,)),
+    ("category", "count", "arm"),
+    "profiles, stories, RAGAS, a folder of texts",
+)
+
+
 def read_triples(
     path: Path, format: str, columns: Columns, notify: Callable[[str], None] = lambda _: None
 ) -> Iterator[Statement | None]:
@@ -183,7 +210,7 @@ def read_triples(
     which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
-    needed = (columns.group, columns.predicate, columns.object)
+    needed = (columns.group, columns.predicate, columns.object, *DOOR.beside)
     rows = read_records(path, format, needed)
     first = next(rows, None)
     if first is None:
@@ -196,30 +223,35 @@ def read_triples(
     wanted = {"group": columns.group, "predicate": columns.predicate, "object": columns.object}
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
     need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
-    category = columns.category or ("category" if "category" in there else None)
-    count = columns.count or ("count" if "count" in there else None)
-    arm = columns.arm or ("arm" if "arm" in there else None)
+    category, count, arm = (
+        named or (usual if usual in there else None)
+        for named, usual in zip(optional.values(), DOOR.beside, strict=True)
+    )
     taken = (columns.group, columns.predicate, columns.object, category, count, arm)
     tell_columns(path, there, [name for name in taken if name], notify)
     for row in chain([first], rows):
-        triple = Triple(
-            row.part(columns.group), row.part(columns.predicate), row.part(columns.object)
-        )
-        if not (triple.group and triple.predicate and triple.object):
-            yield None
-            continue
-        yield Statement(
-            triple,
-            1 if count is None else _count(path, row, count),
-            (row.text(category) or None) if category else None,
-            (row.text(arm) or "none") if arm else "none",
-        )
+        for said in row.parts(columns.object):
+            triple = Triple(row.part(columns.group), row.part(columns.predicate), said)
+            if not (triple.group and triple.predicate and triple.object):
+                yield None
+                continue
+            yield Statement(
+                triple,
+                1 if count is None else _count(path, row, count),
+                (row.part(category) or None) if category else None,
+                (row.text(arm) or "none") if arm else "none",
+            )
+
+
+_THOUSANDS = re.compile("[, ’']")
+_GROUPED = re.compile(r"\d{1,3}(?:[, ’']\d{3})+")  # 1,234
 
 
 def _count(path: Path, row: Record, column: str) -> int:
-    text = row.text(column) or "1"
+    text = row.part(column) or "1"
+    plain = _THOUSANDS.sub("", text) if _GROUPED.fullmatch(text) else text
     try:
-        number = float(text)
+        number = float(plain)
     except ValueError:
         number = -1.0
     if not (1 <= number < 2**53 and number == int(number)):

@@ -19,8 +19,9 @@ from kgbias.io.named_sets import name_columns, name_keys, name_lines
 from kgbias.io.reading import LARGEST, decoded, json_value, read_bytes, unpacked
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
-VALUE = ""  # the column of a file without columns: a text with one value a line, or a list of texts
+VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
 _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
+_BAR = "|"  # also stands between the names of one group, so only names of columns tell of it
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _OTHERS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
@@ -40,6 +41,33 @@ _DEPTH = 3  # of lists within a JSON object
 
 Row = tuple[int, Mapping[str, Any]]
 """The line of a file, or the number of an entry, and its cells by column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What is read of a table that a person hands over; docs/how-to/data.md lists all doors.
+
+    Attributes:
+        what: what is handed over, and where.
+        needed: the columns that a table must have, each by any of its names.
+        beside: columns that may stand beside them.
+        also: what else is read there, in words.
+    """
+
+    what: str
+    needed: tuple[tuple[str, ...], ...] = ()
+    beside: tuple[str, ...] = ()
+    also: str = ""
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """All names that columns may have."""
+        return (*(name for names in self.needed for name in names), *self.beside)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The needed columns, if each has one name."""
+        return tuple(names[0] for names in self.needed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +119,9 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
         if data.startswith(begins):
             raise DataError(f"{path} is {what}, and no table: save the table as CSV or JSON")
     if data.startswith(_PARQUET):
-        return _parquet(path, data)
+        return _parquet(path, data, known)
     if data.startswith(_ZIP):
-        return _workbook(path, data)
+        return _workbook(path, data, known)
     text = decoded(data, path)
     if text.lstrip()[:1] in ("[", "{", '"') and (found := _json(path, text, known, lines)):
         return found
@@ -102,32 +130,40 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
 
 
 def _refuse_lines(path: Path, text: str) -> None:
+    if text.startswith("|"):
+        raise DataError(f"{path} is a table in Markdown: save it as CSV")
     if told := name_lines(text):
         raise DataError(f"{path} is no table{told}")
 
 
 def read_table(
-    path: Path, needed: Sequence[str] = ()
+    path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """The columns of a table and its rows, each with the line it ends on, all cells as text; a
-    short row is filled with empty cells. Raises DataError for a missing or repeated column and,
-    while reading, for a row that is too long."""
+    short row is filled with empty cells. Capitals do not matter in the names of columns that are
+    needed or known. Raises DataError for a missing or repeated column and, while reading, for a row
+    that is too long."""
+    known = (*needed, *known)
     data = unpacked(read_bytes(path), path)
     if data.startswith((_PARQUET, _ZIP, *_OTHERS)) or data.lstrip()[:1] in (b"[", b"{"):
-        sheet = read_sheet(path, needed)
+        sheet = read_sheet(path, known)
         _need(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _as_texts(sheet, row)) for line, row in sheet.rows)
     text, skipped = _uncommented(decoded(data, path))
     _refuse_lines(path, text)
     lines = io.StringIO(text, newline="")
-    columns, rows = table(lines, str(path), needed, delimiter_of(text, needed))
+    columns, rows = table(lines, str(path), needed, delimiter_of(text, known), known)
     return columns, ((line + skipped, row) for line, row in rows)
+
+
+COMMENTS = ("# ", "##", "#\n", "#\r")  # how lines above a table begin, which name no column
+_OF_EXCEL = "sep="  # how a line begins that tells Excel the delimiter
 
 
 def _uncommented(text: str) -> tuple[str, int]:
     """A table without the comments above it, and how many lines these are."""
     lines = 0
-    while text.startswith("#") and (text.startswith("# ") or text[1:2] in "#\r\n"):
+    while text.startswith((*COMMENTS, _OF_EXCEL)):
         text, lines = text.partition("\n")[2], lines + 1
     return text, lines
 
@@ -153,9 +189,28 @@ def delimiter_of(text: str, known: Sequence[str] = ()) -> str:
 
     def rank(delimiter: str) -> tuple[int, int]:
         cells = _cells(first, delimiter)
-        return sum(name in cells for name in known), len(cells)
+        return len(_named_in(cells, known)), len(cells)
 
+    if rank(_BAR)[0] > 1:
+        return _BAR
     return max(_DELIMITERS, key=rank)
+
+
+def _named_in(cells: Iterable[str], known: Iterable[str]) -> set[str]:
+    """The known names among the cells of a line, whatever their capitals."""
+    return {name.casefold() for name in known} & {cell.strip().casefold() for cell in cells}
+
+
+def canonical(header: Sequence[str], known: Iterable[str]) -> list[str]:
+    """The names of columns, without white space around them, those that are known as they are known
+    (Group is group), unless that would name two alike."""
+    stripped = [cell.strip(_EDGES) for cell in header]
+    by = {name.casefold(): name for name in known}
+    wanted = [by.get(name.casefold(), name) for name in stripped]
+    return [w if wanted.count(w) == 1 else s for w, s in zip(wanted, stripped, strict=True)]
+
+
+_EDGES = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
 
 
 def _cells(line: str, delimiter: str) -> list[str]:
@@ -166,13 +221,17 @@ def _cells(line: str, delimiter: str) -> list[str]:
 
 
 def table(
-    lines: Iterable[str], where: str, needed: Sequence[str] = (), delimiter: str = ","
+    lines: Iterable[str],
+    where: str,
+    needed: Sequence[str] = (),
+    delimiter: str = ",",
+    known: Sequence[str] = (),
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(LONGEST_CELL)
     reader = csv.reader(lines, delimiter=delimiter)
     try:
-        header = [cell.strip() for cell in next(reader, [])]
+        header = canonical(next(reader, []), (*needed, *known))
     except csv.Error as error:
         raise DataError(f"cannot read {where}: {error}") from error
     check_header(header, where)
@@ -187,8 +246,20 @@ def _need(header: Sequence[str], needed: Sequence[str], where: str) -> None:
 
 
 def is_missing(cell: str) -> bool:
-    """Whether a cell of a published table stands for no rating."""
-    return cell.strip().upper() in ("", "NA", "NAN")
+    """Whether a cell stands for no value, as pandas, R and databases write it."""
+    return cell.strip().upper() in ("", "NA", "NAN", "N/A", "NULL", "<NA>", "#N/A")
+
+
+def number_of(cell: Any) -> float:
+    """The number in a cell, with a point or a comma before its decimals. Raises ValueError for what
+    is none."""
+    text = str(cell).strip()
+    if _DECIMAL_COMMA.fullmatch(text):
+        text = text.replace(",", ".")
+    return float(text)
+
+
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
 def check_header(header: Sequence[str], where: str) -> None:
@@ -223,19 +294,25 @@ def _text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
     """A table with a header or, where that is allowed, a list with one value a line."""
     body, skipped = _uncommented(text)
     delimiter = delimiter_of(body, known)
-    header = [cell.strip().casefold() for cell in _cells(_first(body), delimiter)]
-    headed = not {name.casefold() for name in known}.isdisjoint(header)
-    if not lines or headed:
-        columns, rows = table(io.StringIO(body, newline=""), str(path), (), delimiter)
-        form = _DELIMITERS[delimiter] if len(columns) > 1 else "a list with a header"
+    if not lines or _named_in(_cells(_first(body), delimiter), known):
+        read = io.StringIO(body, newline="")
+        columns, rows = table(read, str(path), (), delimiter, known)
+        form = _DELIMITERS.get(delimiter, "bar-separated")
+        if len(columns) == 1:
+            form = "a list with a header"
         return Sheet(path, form, tuple(columns), [(line + skipped, row) for line, row in rows])
-    values = [
-        (number, {VALUE: line.strip()})
+    numbered = [
+        (number, line.strip())
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
-    _check_list(path, [row[VALUE] for _, row in values], known)
-    return Sheet(path, "a list, one a line", (), values)
+    if all(_BULLET.match(line) for _, line in numbered):
+        numbered = [(number, _BULLET.sub("", line)) for number, line in numbered]
+    _check_list(path, [line for _, line in numbered], known)
+    return Sheet(path, "a list, one a line", (), [(n, {VALUE: line}) for n, line in numbered])
+
+
+_BULLET = re.compile(r"(?:[-*•]|\d+[.)])\s+")
 
 
 def _first(text: str) -> str:
@@ -246,6 +323,13 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
     """Raise DataError for a table without a header, and for what another program printed: neither
     is a list with one value a line."""
     seen = values[:_SEEN]
+    for value in seen[1:]:
+        for delimiter in _DELIMITERS:
+            cells = _cells(value, delimiter)
+            if len(cells) > 1 and len(_named_in(cells, known)) == len(cells):
+                raise DataError(
+                    f"{path}: {value[:60]!r} names the columns of a table: delete what is above it"
+                )
     for delimiter, form in _DELIMITERS.items():
         widths = {len(_cells(line, delimiter)) for line in seen}
         numbers = any(_NUMBER.fullmatch(c.strip()) for v in seen for c in _cells(v, delimiter))
@@ -262,7 +346,10 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
             f"{path} is a table in columns of a fixed width: save it as CSV, with a first line "
             f"that names the columns, one of them {' or '.join(known)}"
         )
-    if printed := next((value for value in seen if value[0] in "[{("), ""):
+    if dashed := next((value for value in seen if value.startswith("- ")), ""):
+        raise DataError(f"{path}: {dashed[:60]!r} stands below another line, as in YAML: write one "
+                        "value a line, or JSON")  # fmt: skip
+    if printed := next((value for value in seen if value[0] in "[{(|"), ""):
         raise DataError(
             f"{path}: {printed[:60]!r} is no text of one value a line; write the value itself, or "
             "JSON"
@@ -288,7 +375,7 @@ def _json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | N
     if rows is None and value == []:
         rows = []
     if rows is not None:
-        return _of_objects(path, "JSON", rows)
+        return _of_objects(path, "JSON", rows, known)
     if not lists:
         told = name_keys(value) if isinstance(value, dict) else ""
         raise DataError(f"{path} is JSON, but no list of objects, one for each row{told}")
@@ -315,7 +402,7 @@ def _json_lines(
     rows = list(zip((n for n, _ in lines), values, strict=True))
     if wrong := next((n for n, row in rows if not isinstance(row, dict)), None):
         raise DataError(f"{path}, line {wrong} is not a JSON object")
-    return _of_objects(path, "JSON lines", rows)
+    return _of_objects(path, "JSON lines", rows, known)
 
 
 def _named(values: list[Any], known: Sequence[str]) -> list[Any]:
@@ -329,37 +416,56 @@ def _named(values: list[Any], known: Sequence[str]) -> list[Any]:
 
 
 def _objects(value: Any, known: Sequence[str]) -> list[Row] | None:
-    """The rows of a list of objects, of an object that holds one, or of a frame's columns; an
-    object with a text in one of the known columns is a row itself."""
+    """The rows of a list of objects, of an object that holds one, of a frame's columns, or of lists
+    of cells below one of names; an object with a text in a known column is a row itself."""
     if isinstance(value, dict):
         if any(isinstance(value.get(name), str | int) for name in known):
             return [(1, value)]
         parts = list(value.values())
         tables = [part for part in parts if _is_table(part)]
-        if len(tables) == 1 and not any(isinstance(p, list) and p is not tables[0] for p in parts):
+        if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
+            value = [value["columns"], *value["data"]]  # as pandas splits a frame
+        elif isinstance(value.get("rows"), list) and _is_table(value["rows"]):
+            value = [row.get("row", row) for row in value["rows"]]  # as the hub answers
+        elif len(tables) == 1 and not any(
+            isinstance(p, list) and p is not tables[0] for p in parts
+        ):
             value = tables[0]
+        elif _named_in(value, known) and all(isinstance(p, list) for p in parts):
+            if len({len(part) for part in parts}) > 1:
+                return None
+            value = [dict(zip(value, cells, strict=True)) for cells in zip(*parts, strict=True)]
         elif parts and all(isinstance(p, dict) and list(p) == list(parts[0]) for p in parts):
             if any(isinstance(cell, dict | list) for part in parts for cell in part.values()):
                 return None
             value = [{name: part[key] for name, part in value.items()} for key in parts[0]]
+    if _is_grid(value) and (not known or _named_in(value[0], known)):
+        value = [dict(zip(value[0], cells, strict=False)) for cells in value[1:]]
     return list(enumerate(value, 1)) if _is_table(value) else None
+
+
+def _is_grid(value: Any) -> bool:
+    """Whether a value is lists of cells, the first of which may be names of columns."""
+    return (
+        isinstance(value, list)
+        and len(value) > 1
+        and all(isinstance(row, list) for row in value)
+        and all(isinstance(name, str) for name in value[0])
+    )
 
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
 
 
-def _of_objects(path: Path, form: str, rows: Sequence[Row]) -> Sheet:
+def _of_objects(path: Path, form: str, rows: Sequence[Row], known: Sequence[str]) -> Sheet:
     """Rows with the columns of all of them, since not all need to have each."""
-    columns = tuple(dict.fromkeys(str(name) for _, row in rows for name in row))
-    if any(name != name.strip(_EDGES) for name in columns):
-        return _of_objects(
-            path, form, [(n, {name.strip(_EDGES): c for name, c in row.items()}) for n, row in rows]
-        )
-    return Sheet(path, form, columns, rows)
-
-
-_EDGES = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
+    written = list(dict.fromkeys(str(name) for _, row in rows for name in row))
+    columns = canonical(written, known)
+    if columns != written:
+        called = dict(zip(written, columns, strict=True))
+        rows = [(n, {called[str(name)]: cell for name, cell in row.items()}) for n, row in rows]
+    return Sheet(path, form, tuple(columns), rows)
 
 
 def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
@@ -388,7 +494,7 @@ def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[d
 # Parquet and Excel
 
 
-def _parquet(path: Path, data: bytes) -> Sheet:
+def _parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
@@ -404,10 +510,10 @@ def _parquet(path: Path, data: bytes) -> Sheet:
                 rows += batch.to_pylist()
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
-    return _of_objects(path, "Parquet", list(enumerate(rows, 1)))
+    return _of_objects(path, "Parquet", list(enumerate(rows, 1)), known)
 
 
-def _workbook(path: Path, data: bytes) -> Sheet:
+def _workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     """The first sheet of an Excel workbook. Its formulas are not computed."""
     try:
         inside = zipfile.ZipFile(io.BytesIO(data)).infolist()
@@ -426,7 +532,8 @@ def _workbook(path: Path, data: bytes) -> Sheet:
         lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
     except Exception as error:  # a damaged workbook may raise anything
         raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
-    header = [str(cell if cell is not None else "").strip() for cell in (lines or [[]])[0]]
+    names = ["" if cell is None else str(cell) for cell in (lines or [[]])[0]]
+    header = canonical(names, known)
     check_header(header, str(path))
     rows = [
         (n, dict(zip(header, line, strict=False)))

@@ -19,10 +19,16 @@ from kgbias.errors import DataError, no_such
 from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
 from kgbias.io.named_sets import name_columns
 from kgbias.io.reading import first_bytes, read_text, read_toml
-from kgbias.io.tables import is_missing, read_table
+from kgbias.io.tables import Door, is_missing, read_table
 from kgbias.io.text import shortened
 from kgbias.measures import MEASURES, known
 
+DOOR = Door(
+    "labels: `kgbias scorers`",
+    (("text",), ("label",)),
+    ("group", "unit"),
+    "HateCheck in eleven languages, SeeGULL, Sheng et al.",
+)
 SHIPPED = Path(__file__).with_name("scorers") / "labelled.tsv"
 ENGLISH = "en"
 _OFFLINE = "minilm-heads"  # the scorers that ship, as `Metric.scorer` has them
@@ -102,7 +108,7 @@ def shipped(measure: str) -> LabelledSet | None:
         card = _read_card(path, measure)
     else:
         card = LabelledSet(f"{measure}.tsv", measure, "person", how="whoever made the measure")
-    rows = list(read_table(path)[1])
+    rows = list(read_table(path, known=DOOR.known)[1])
     return replace(card, statements=_once(path, _own_lines(path, rows, card.measure)))
 
 
@@ -122,7 +128,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
     """
     if _is_regard(path):
         return [_published(REGARD, path, _regard(path))]
-    columns, rows = read_table(path)
+    columns, rows = read_table(path, known=DOOR.known)
     found = list(rows)
     if not columns:
         raise DataError(f"{path} is empty")
@@ -132,7 +138,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
                 _published(replace(form.set, measure=measure), path, form.read(path, found, labels))
                 for measure, labels in form.labels.items()
             ]
-    if not {"text", "label"} <= set(columns):
+    if not set(DOOR.columns) <= set(columns):
         raise DataError(
             f"{path} is no set of labels: its columns are {shortened(', '.join(columns), 80)}; "
             f"expected text and label, or the form of {', '.join(PUBLISHED_NAMES)}"

@@ -11,7 +11,7 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
 from kgbias.graph.types import Group
-from kgbias.io.tables import filled_rows, read_table
+from kgbias.io.tables import Door, filled_rows, read_table
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
@@ -218,11 +218,15 @@ def configure_pairs(
     )
 
 
+REQUESTS = Door("requests: `pairs --requests`", (("request",), ("text",)))
+PEOPLE = Door("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
+
+
 def read_requests(path: Path) -> tuple[Wording, ...]:
-    """The requests in a CSV file with the columns request and text. Raises DataError for a text
+    """The requests in a table with the columns request and text. Raises DataError for a text
     that has not exactly one kind of slot, an empty cell, or a file without rows."""
     found = []
-    for line, row in read_table(path, ("request", "text"))[1]:
+    for line, row in read_table(path, REQUESTS.columns)[1]:
         request, text = " ".join(row["request"].split()), row["text"].strip()
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
@@ -241,11 +245,11 @@ def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
 
 
 def read_people(path: Path) -> tuple[Filler, ...]:
-    """The people in a CSV file with the columns slot, name, group and category. Raises DataError
+    """The people in a table with the columns slot, name, group and category. Raises DataError
     for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
     a category, or groups of a category with different numbers of people in a slot."""
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for line, cells in filled_rows(path, ("slot", "name", "group", "category")):
+    for line, cells in filled_rows(path, PEOPLE.columns):
         slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")

@@ -24,7 +24,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.io.files import whole_folder, write_json, write_text
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, as_text, read_sheet
+from kgbias.io.tables import VALUE, Door, as_text, read_sheet
 from kgbias.io.text import defused
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.sets import read_identities
@@ -224,7 +224,13 @@ SBIC: Mapping[str, str] = {
 # The categories of a crawl as SoFa names them: race and country are one.
 CRAWLED: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
 _SBIC_COLUMNS = ("targetStereotype", "targetCategory")
-_STATEMENTS = ("statement", "stereotype", "text")
+DOOR = Door(
+    "stereotypes: `sofa build`",
+    (("statement", "stereotype", "text"),),
+    ("category",),
+    "SBIC, a text with one a line",
+)
+(_STATEMENTS,) = DOOR.needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +250,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    known = (*_STATEMENTS, *_SBIC_COLUMNS, "category", *([column] if column else []))
+    known = (*DOOR.known, *_SBIC_COLUMNS, *([column] if column else []))
     sheet = read_sheet(path, known, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]

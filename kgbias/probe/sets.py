@@ -6,11 +6,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.tables import as_text, read_sheet, read_table
+from kgbias.io.tables import Door, as_text, is_missing, literal, read_sheet, read_table
 
-_GROUP_COLUMNS = ("group", "name", "identity", "plural_noun_phrase")  # the last is HolisticBias's
-_STATEMENT_COLUMNS = ("statement", "sentence", "text")
-_CATEGORY_COLUMNS = ("category", "axis")
+_CATEGORY = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
+GROUPS = Door(
+    "groups to probe: `--identities`",
+    (("group", "name", "identity", "plural_noun_phrase"),),
+    _CATEGORY,
+    "a text with one group a line, JSON lists by category",
+)
+STATEMENTS = Door(
+    "statements: `--statements`",
+    (("statement", "sentence", "text"),),
+    _CATEGORY,
+    "a text with one statement a line, JSON lists by category",
+)
+NAMES_DOOR = Door("given names: `--names`", (("name",), ("group",)), ("label",))
+DESCRIPTORS_DOOR = Door(
+    "descriptors: `--descriptors`",
+    (("descriptor",),),
+    ("axis", "label", "partial_1", "partial_2", "partial_3"),
+)
 _PEOPLE = {"F": "women", "M": "men"}
 
 
@@ -63,7 +79,14 @@ def read_identities(name: str) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
     path = _place(name, IDENTITIES)
-    found = _by_category(path, _GROUP_COLUMNS)
+    found = _by_category(path, GROUPS)
+    if "" in found and len(found) > 1:
+        raise DataError(
+            f"{path}: {found[''][0]!r} has no category, while others have one: fill it in (of "
+            "cells that a spreadsheet has merged, all but the first are empty)"
+        )
+    if wrong := next((name for own in found.values() for name in own if "," in name), None):
+        raise DataError(f"{path}: {wrong[:60]!r} has a comma: write one group a line or cell")
     return {category: _distinct(path, groups) for category, groups in found.items()}
 
 
@@ -71,7 +94,7 @@ def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line."""
-    found = _by_category(path, _STATEMENT_COLUMNS)
+    found = _by_category(path, STATEMENTS)
     return {category: _distinct(path, rows) for category, rows in found.items()}
 
 
@@ -84,14 +107,14 @@ def read_names(name: str) -> tuple[tuple[str, str], ...]:
 def written_names(name: str) -> tuple[tuple[str, str], ...]:
     """Names and their groups as the list writes them (see `read_names`)."""
     path = _place(name, NAMES)
-    return tuple((row["name"], row["group"]) for row in _rows(path, ("name", "group")))
+    return tuple((row["name"], row["group"]) for row in _rows(path, NAMES_DOOR.columns))
 
 
 def read_labels(name: str) -> dict[str, str]:
     """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
     the column label of its names (see `read_names`). A group without one is left out; if the file
     has no such column, each group answers to its own name."""
-    rows = _rows(_place(name, NAMES), ("name", "group"))
+    rows = _rows(_place(name, NAMES), NAMES_DOOR.columns)
     if "label" not in rows[0]:
         return {people_of(row["group"]): row["group"] for row in rows}
     return {people_of(row["group"]): row["label"] for row in rows if row["label"]}
@@ -103,7 +126,7 @@ def read_descriptors(name: str) -> tuple[Descriptor, ...]:
     descriptor)."""
     path = _place(name, DESCRIPTORS)
     found = []
-    for row in _rows(path, ("descriptor",)):
+    for row in _rows(path, DESCRIPTORS_DOOR.columns):
         text = row["descriptor"]
         endings = tuple(
             (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)
@@ -123,18 +146,21 @@ def _place(name: str, named: Mapping[str, str]) -> Path:
     return path
 
 
-def _by_category(path: Path, names: Sequence[str]) -> dict[str, list[str]]:
-    """The texts of a file by category, "" without one; `names` are those of their column."""
-    sheet = read_sheet(path, (*names, *_CATEGORY_COLUMNS), lines=True)
+def _by_category(path: Path, door: Door) -> dict[str, list[str]]:
+    """The texts of a file by category, "" without one."""
+    sheet = read_sheet(path, door.known, lines=True)
+    (names,) = door.needed
     column = sheet.column(names)
-    category = next((name for name in _CATEGORY_COLUMNS if name in sheet.columns), "category")
+    category = next((name for name in _CATEGORY if name in sheet.columns), "category")
     found: dict[str, list[str]] = {}
     if not sheet.rows:
         raise DataError(f"{path} is empty")
     for line, row in sheet.rows:
-        text = as_text(row.get(column))
-        if not text.strip():
-            raise DataError(f"{path}, line {line}: an empty {names[0]}")
+        text = " ".join(as_text(row.get(column)).split())
+        if is_missing(text):
+            raise DataError(f"{path}, line {line}: an empty {names[0]}: delete the row, or fill it")
+        if isinstance(literal(text), list):
+            raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
         found.setdefault(as_text(row.get(category)), []).append(text)
     return found
 

@@ -17,7 +17,7 @@ from kgbias.graph.rounds import (
     takes_schema,
 )
 from kgbias.graph.types import Group
-from kgbias.io.tables import filled_rows
+from kgbias.io.tables import Door, filled_rows
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_completes
@@ -177,10 +177,13 @@ def configure_stories(
     )
 
 
+PEOPLE = Door("people: `stories --people`", (("name",), ("group",), ("category",)))
+
+
 def read_people(path: Path) -> tuple[Person, ...]:
-    """The people in a CSV file with the columns name, group and category. Raises DataError for a
+    """The people in a table with the columns name, group and category. Raises DataError for a
     file without rows, or with an empty cell."""
-    rows = filled_rows(path, ("name", "group", "category"))
+    rows = filled_rows(path, PEOPLE.columns)
     return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, get_args
 
@@ -303,3 +304,11 @@ def test_nothing_of_a_machine_is_in_the_documents() -> None:
     ).stdout.split()  # fmt: skip
     for name in tracked:
         assert not re.search(r"/(home|root|work|Users)/\w", (ROOT / name).read_text("utf-8")), name
+
+
+def test_the_table_of_doors_is_what_the_readers_declare() -> None:
+    spec = spec_from_file_location("doors", ROOT / "scripts" / "doors.py")
+    assert spec and spec.loader
+    spec.loader.exec_module(doors := module_from_spec(spec))
+    page = doors.PAGE.read_text("utf-8")
+    assert doors.written(page) == page, "run python scripts/doors.py --write"

@@ -145,7 +145,7 @@ def test_hostile_objects_come_back(tmp_path: Path) -> None:
         ("a.csv", b"group,predicate,object\n", "has no rows"),
         ("a.csv", b"a,b\n1,2\n", "no column 'group'; its columns are: a, b"),
         ("a.csv", b"group,predicate,object,count\nx,are,y,two\n", "line 2: count 'two'"),
-        ("a.csv", b"group,predicate,object,count\nx,are,y,nan\n", "line 2: count 'nan'"),
+        ("a.csv", b"group,predicate,object,count\nx,are,y,inf\n", "line 2: count 'inf'"),
         ("a.csv", b"group,predicate,object\n,are,\n", "has no triples"),
         ("a.csv", b"group,predicate,object\nx,are,y,z\n", "a row has 4 cells"),
         ("a.csv", b'group,predicate,object\n"a,b\n', "unexpected end"),

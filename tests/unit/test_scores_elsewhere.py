@@ -41,7 +41,7 @@ def test_regard_from_an_export(tmp_path: Path) -> None:
     [
         ("toxicity", "text,toxicity\nMen lie.,0.1\n", "no score for 1 of 1 sentences"),
         ("toxicity", "text,toxicity\nWomen are kind.,2\n", "not a number from 0 to 1"),
-        ("toxicity", "text,toxicity\nWomen are kind.,\n", "not a number from 0 to 1"),
+        ("toxicity", "text,toxicity\nWomen are kind.,\n", "no score for 1 of 1 sentences"),
         ("toxicity", "a,b\n1,2\n", "no column for the text"),
         ("toxicity", "text,b\n1,2\n", "no column for the score"),
         ("toxicity", "", "holds no rows"),

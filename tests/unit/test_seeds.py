@@ -235,7 +235,7 @@ def test_tables_of_groups(tmp_path: Path) -> None:
         ("a.txt", "Bakers\ttrade\n", "tab-separated, and has no column 'group'"),
         ("a.txt", "BAKER   3.3   3.3   1\nCOOK   2.1   5.4   2\n", "columns of a fixed width"),
         ("a.txt", "['woman', 'women']\n", "no text of one value a line"),
-        ("a.txt", "[subj] Christian\n", "no text of one value a line"),
+        ("a.txt", "[subj] Christian\n", "this is UnQover"),
         ("a.txt", "<html>\n<body>\n", "is an HTML page"),
         ("a.txt", "<i>Bakers</i>\n", "is no group"),
         ("a.txt", "%PDF-1.4\n", "is a PDF"),

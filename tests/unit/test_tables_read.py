@@ -6,7 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,14 @@ from kgbias.evidence.recorded import read_stereotypes
 from kgbias.ingest.read import read_file
 from kgbias.io.reading import encoded
 from kgbias.io.tables import as_text, read_sheet, read_table
+from kgbias.measure.labelled import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
+from kgbias.pairs.config import read_people as read_fillers
+from kgbias.pairs.config import read_requests
+from kgbias.probe.benchmarks import read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.stereoset import read_examples
-from kgbias.probe.sets import read_identities, read_statements
+from kgbias.probe.build import read_stereotypes as build_stereotypes
+from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.stories.config import read_people
 
 Rows = list[dict[str, str]]
@@ -63,6 +68,10 @@ FORMS: dict[str, Callable[[Rows], bytes]] = {
     "tab": lambda rows: delimited(rows, "\t"),
     "mark": lambda rows: b"\xef\xbb\xbf" + delimited(rows, ","),
     "utf-16": lambda rows: delimited(rows, "\t").decode().encode("utf-16"),
+    "gb18030": lambda rows: delimited(rows, ",").decode().encode("gb18030"),  # with --encoding
+    "comments": lambda rows: b"# made by hand\n#\n" + delimited(rows, ","),
+    "spaces": lambda rows: delimited([{f"{k} ": v for k, v in row.items()} for row in rows], ","),
+    "windows": lambda rows: delimited(rows, ",").replace(b"\n", b"\r\n"),
     "gzip": lambda rows: gzip.compress(delimited(rows, ",")),
     "json": lambda rows: json.dumps(rows, indent=1).encode(),
     "json within": lambda rows: json.dumps({"version": 1, "data": rows}).encode(),
@@ -99,7 +108,11 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
     form: str, data: Rows, tmp_path: Path
 ) -> None:
     """The suffix says nothing: all files are called the same."""
-    path = tmp_path / "table.data"
+    with encoded("gb18030") if form == "gb18030" else nullcontext():
+        same_at_every_door(form, data, tmp_path / "table.data")
+
+
+def same_at_every_door(form: str, data: Rows, path: Path) -> None:
     rows = [
         {**row, "predicate": "are", "object": row["attribute"], "statement": row["attribute"],
          "name": row["group"], "score": "0.5", "sentence": f"{row['group']} are"}
@@ -126,6 +139,33 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
     assert groups == {(g, c) for g, _, c in said}
     listed = {(g, c) for c, names in read_identities(str(path)).items() for g in names}
     assert listed == groups
+
+    # The doors of single commands, each with the columns that it declares.
+    def handed(*columns: str, **more: str) -> Path:
+        path.write_bytes(FORMS[form]([{c: r[c] for c in columns} | more for r in rows]))
+        return path
+
+    built = build_stereotypes(handed("statement", "category"))
+    assert built.rows == [(c, t) for _, t, c in said]
+    named = read_names(str(handed("name", "group")))
+    assert named == tuple((g, g) for g, _, _ in said)
+    told = read_descriptors(str(handed("attribute", descriptor="calm")))
+    assert {d.text for d in told} == {"calm"} and len(told) == len(rows)
+    fillers = read_fillers(handed("name", "group", "category", slot="name"))
+    assert {(p.name, p.category) for p in fillers} == groups
+    asked = read_requests(handed("group", request="a", text="Praise {name}."))
+    assert [w.text for w in asked] == ["Praise {name}."]
+    crows = read_crows_pairs(handed("group", sent_more="a b", sent_less="a c", bias_type="d"))
+    assert crows.count == len(rows)
+    schemas = handed("group", sentid="nurse.guest.0.male.txt", sentence="The nurse said he left.")
+    assert read_winogender(schemas).count == len(rows)
+    (path.parent / "table.card.toml").write_text(
+        'name = "own"\nmeasure = "toxicity"\nkind = "person"\nraters = ["Ana"]\n'
+    )
+    by_text = [{"text": r["group"], "label": "toxic"} for r in rows]
+    path.write_bytes(FORMS[form](by_text))
+    (own,) = read_sets(path)
+    assert [one.text for one in own.statements] == [r["text"] for r in by_text]
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "latin-1"])
@@ -248,3 +288,79 @@ def test_a_test_of_sent_bias(tmp_path: Path) -> None:
     (tmp_path / "weat2.jsonl").write_text(json.dumps({"targ1": {}}))
     with pytest.raises(DataError, match="targ1 has no list of examples"):
         read_tests(tmp_path / "weat2.jsonl")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Group,CATEGORY\nElves,folk\nOrcs,folk\n",
+        ",group,category\n0,Elves,folk\n1,Orcs,folk\n",  # pandas' index
+        "group,category,\nElves,folk,\nOrcs,folk,\n",
+        "sep=;\ngroup;category\nElves;folk\nOrcs;folk\n",
+        "group|category\nElves|folk\nOrcs|folk\n",
+        "# from a paper\ngroup,category\nElves,folk\nOrcs,folk\n",
+        '\ufeffgroup , category\n"Elves",folk\n"Orcs",folk\n',
+        "group,category\rElves,folk\rOrcs,folk\r",
+        'group,category\n"Elves\n",folk\nOrcs,folk\n',
+        '{"group": ["Elves", "Orcs"], "category": ["folk", "folk"]}',
+        '{"columns": ["group", "category"], "index": [0, 1], "data": [["Elves", "folk"], '
+        '["Orcs", "folk"]]}',
+        '[["group", "category"], ["Elves", "folk"], ["Orcs", "folk"]]',
+        '{"features": [{"name": "group"}], "rows": [{"row_idx": 0, "row": {"group": "Elves", '
+        '"category": "folk"}}, {"row_idx": 1, "row": {"group": "Orcs", "category": "folk"}}]}',
+        '{"folk": ["Elves", "Orcs"]}',
+    ],
+)
+def test_a_table_of_groups_as_other_programs_write_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(text.encode())
+    (seed,) = read_seeds(str(tmp_path / "x"))
+    assert (seed.category.name, seed.groups) == ("folk", ("Elves", "Orcs"))
+    assert read_identities(str(tmp_path / "x")) == {"folk": ("Elves", "Orcs")}
+
+
+@pytest.mark.parametrize("text", ["Elves\nOrcs\n", "- Elves\n- Orcs\n", "1. Elves\n2) Orcs\n"])
+def test_a_list_of_groups_as_people_write_it(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    assert read_seeds(str(tmp_path / "x"))[0].groups == ("Elves", "Orcs")
+    assert read_identities(str(tmp_path / "x")) == {"": ("Elves", "Orcs")}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("group,category\nElves,folk\nNA,folk\n", "line 3: .*empty"),
+        ("category,group\nfolk,Elves\n,Orcs\n", "category"),
+        ("category,group\nfolk,\"['Elves', 'Orcs']\"\n", "line 2: .*is a list"),
+        ("Table 1\n\ngroup,category\nElves,folk\n", "'group,category' names the columns.*delete"),
+        ("| group | category |\n|---|---|\n| Elves | folk |\n", "table in Markdown"),
+        ("folk:\n  - Elves\n  - Orcs\n", "as in YAML"),
+        ("Elves, Orcs, Dwarves\n", "has a comma"),
+    ],
+)
+def test_what_is_no_group_is_never_taken_for_one(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text(text)
+    for door in (read_seeds, read_identities):
+        with pytest.raises((DataError, UsageError), match=why) as caught:
+            door(str(tmp_path / "x"))
+        assert len(str(caught.value).splitlines()) == 1
+
+
+def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_text(
+        'Group,predicate,object,Count\nElves,are,kind,"1,234"\nElves,are,NA,1\n'
+        "Orcs,are,\"['loud', 'tall']\",NA\n"
+    )
+    read = read_file(path)
+    assert [(s.triple.object, s.count) for s in read.statements] == [
+        ("kind", 1234), ("loud", 1), ("tall", 1),
+    ]  # fmt: skip
+    assert read.left_out == 1
+    path.write_text("text;Score\nElves are kind;0,25\nOrcs are loud;\n")
+    (found,) = FileScorer("toxicity", str(path)).score(["Elves are kind"])
+    assert found.value == 0.25
+    with pytest.raises(DataError, match="no score for 1 of 1"):
+        FileScorer("toxicity", str(path)).score(["Orcs are loud"])
+    path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
+    known = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
+    assert known == [("Elves", "kind", 0.5), ("Elves", "shy", 0.5)]

@@ -9,12 +9,17 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.io.reading import read_bytes
-from kgbias.io.tables import read_sheet
+from kgbias.io.tables import Door, as_text, is_missing, number_of, read_sheet
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import Measure, known
 
-_TEXT = ("sentence", "text", "comment_text")
-_VALUE = ("score", "value")
+DOOR = Door(
+    "scores: `scores:FILE`",
+    (("sentence", "text", "comment_text"), ("score", "value")),
+    ("label",),
+    "a score in a column named after the measure",
+)
+_TEXT, _VALUE = DOOR.needed
 
 
 class FileScorer:
@@ -53,7 +58,7 @@ class FileScorer:
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:
-    rows = [row for _, row in read_sheet(path, _TEXT).rows]
+    rows = [row for _, row in read_sheet(path, DOOR.known).rows]
     if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
@@ -79,6 +84,8 @@ def _of_values(
     names = (column,) if column else (measure.name, *measure.columns, *_VALUE)
     wanted = _first(path, there, names, "score")
     for number, row in enumerate(rows, 1):
+        if is_missing(as_text(row.get(wanted))):
+            continue  # a text without a score: missed only if it is asked for
         value = _number(path, number, row, wanted, measure)
         if measure.sides:
             judged = probability_judgement(measure.name, value, {measure.sides[0]: value})
@@ -121,7 +128,7 @@ def _number(
     path: Path, number: int, row: Mapping[str, Any], column: str, measure: Measure
 ) -> float:
     try:
-        value = float(row.get(column))  # type: ignore[arg-type]
+        value = number_of(row.get(column))
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     lowest, highest = measure.range or (-math.inf, math.inf)

@@ -9,7 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.io.named_sets import name_columns
-from kgbias.io.tables import as_text, literal, read_sheet
+from kgbias.io.tables import Door, as_text, literal, read_sheet
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -23,6 +23,15 @@ from kgbias.probe.items import Scored, item
 from kgbias.stats.units import Units
 
 ANSWERS = ("ans0", "ans1", "ans2")
+DOOR = Door(
+    "BBQ: `--bbq`",
+    (
+        *((name,) for name in (*ANSWERS, "answer_info", "label", "context", "question")),
+        *((name,) for name in ("question_polarity", "context_condition", "category")),
+    ),
+    ("example_id", "question_index", "additional_metadata"),
+    "additional_metadata.csv; EsBBQ and CaBBQ, KoBBQ, CBBQ",
+)
 CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}
 # Labels of answers that the lists of stereotyped groups spell in another way.
 _SAME = {
@@ -166,7 +175,7 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
     biased: dict[tuple[str, str], int] = {}
     questions: list[tuple[str, Mapping[str, Any]]] = []
     for path in paths:
-        sheet = read_sheet(path, (*ANSWERS, "choices", "target_loc"))
+        sheet = read_sheet(path, (*DOOR.known, "choices", "target_loc"))
         if "target_loc" in sheet.columns:
             for _, row in sheet.rows:
                 if (place := as_text(row["target_loc"]).removesuffix(".0")) in ("0", "1", "2"):

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.tables import read_table
+from kgbias.io.tables import Door, read_table
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -19,6 +19,11 @@ from kgbias.probe.benchmarks.base import (
 from kgbias.probe.items import Scored, item
 from kgbias.stats.units import Units, ratio
 
+DOOR = Door(
+    "CrowS-Pairs: `--crows-pairs`",
+    (("sent_more",), ("sent_less",), ("bias_type",)),
+    also="translations with these columns, such as the French and the Dutch",
+)
 _DECIMALS = 3  # published code rounds a masked model's scores: near ties become ties
 
 Pair = tuple[str, str, str]
@@ -107,7 +112,7 @@ class CrowsPairs(ItemBenchmark):
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     """Read the published file, in any language: a table with the columns sent_more, sent_less and
     bias_type. Pairs without one of the sentences are left out and counted."""
-    rows = [row for _, row in read_table(path, ("sent_more", "sent_less", "bias_type"))[1]]
+    rows = [row for _, row in read_table(path, DOOR.columns)[1]]
     pairs = [
         (row["sent_more"], row["sent_less"], row["bias_type"])
         for row in rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.io.reading import first_bytes, read_json
-from kgbias.io.tables import read_sheet
+from kgbias.io.tables import Door, read_sheet
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -22,6 +22,12 @@ from kgbias.probe.benchmarks.base import (
 from kgbias.probe.items import Scored, item
 from kgbias.stats.units import Units
 
+DOOR = Door(
+    "StereoSet: `--stereoset`",
+    (("context",), ("target",), ("bias_type",), ("sentences",)),
+    ("id",),
+    "the authors' JSON",
+)
 LABELS = ("stereotype", "anti-stereotype", "unrelated")
 PARTS = ("intrasentence", "intersentence")
 
@@ -276,8 +282,9 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
             for entry in data["data"].get(part) or ():
                 yield part, entry
         return
-    known = ("context", "target")
-    rows = data if isinstance(data, list) else [row for _, row in read_sheet(path, known).rows]
+    rows = (
+        data if isinstance(data, list) else [row for _, row in read_sheet(path, DOOR.columns).rows]
+    )
     for row in rows:
         yield PARTS["BLANK" not in row["context"]], row
 

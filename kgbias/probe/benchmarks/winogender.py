@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.tables import read_table
+from kgbias.io.tables import Door, read_table
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
@@ -26,6 +26,7 @@ GENDERS = {
     "female": ("she", "her", "hers"),
     "neutral": ("they", "them", "their", "theirs"),
 }
+DOOR = Door("Winogender: `--winogender`", (("sentid",), ("sentence",)))
 _ID = re.compile(r"([^.]+)\.([^.]+)\.([01])\.(male|female|neutral)\.txt")
 
 
@@ -129,7 +130,7 @@ def read_winogender(path: Path) -> Winogender:
     """Read the published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
     sentence. Rows without a sentence are left out and counted."""
     schemas, left_out = [], 0
-    for line, row in read_table(path, ("sentid", "sentence"))[1]:
+    for line, row in read_table(path, DOOR.columns)[1]:
         found = _ID.fullmatch(row["sentid"].strip())
         if not found:
             raise DataError(
