@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -207,7 +208,8 @@ def canonical(header: Sequence[str], known: Iterable[str]) -> list[str]:
     stripped = [cell.strip(_EDGES) for cell in header]
     by = {name.casefold(): name for name in known}
     wanted = [by.get(name.casefold(), name) for name in stripped]
-    return [w if wanted.count(w) == 1 else s for w, s in zip(wanted, stripped, strict=True)]
+    count = Counter(wanted)
+    return [w if count[w] == 1 else s for w, s in zip(wanted, stripped, strict=True)]
 
 
 _EDGES = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
