@@ -1,0 +1,59 @@
+"""In which form models on servers are asked by whatever has them write."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kgbias
+from tests.conftest import needs
+from tests.fault_server import Fault, FaultServer
+from tests.served import Body, error, impatient, said, sentence
+
+pytestmark = pytest.mark.integration
+needs("openai", "spacy")
+
+STORY = "Anna lived in a small village. She was patient and brave, and she worked as a nurse."
+
+
+def _writes(body: Body, takes: str) -> Fault:
+    """A server that takes requests in one form only, and answers what it is asked."""
+    if ("messages" in body) != (takes == "chat"):
+        return error(400, said("that is not taken here"))
+    text = json.dumps(body.get("messages") or body["prompt"])
+    if "Which group" in text:
+        return "B"
+    return sentence(body) if text.endswith('..."}]') or "prompt" in body else STORY
+
+
+@pytest.mark.parametrize("takes", ["chat", "completion"])
+def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Path) -> None:
+    few: Any = {"base_url": "", "samples": 1}
+    with (
+        FaultServer(lambda body, _: _writes(body, takes)) as server,
+        impatient(),
+        kgbias.open(tmp_path / "k.db") as study,
+    ):
+        few["base_url"] = server.url
+
+        def asks() -> list[kgbias.Run]:
+            runs = [
+                study.crawl("openai:m", group=["Women", "Men"], iterations=0, **few),
+                study.write_stories("openai:m", group=["Women", "Men"], **few),
+                study.ask_pairs("openai:m", category="gender", request="pay", **few),
+                study.write_profiles("openai:m", group="Arab women", limit=1, **few),
+            ]
+            runs[0].choose("openai:m", sample=1, **few)
+            return runs
+
+        crawl, *others, profiles = asks()
+        assert [run.stored.record.config["form"] for run in (crawl, *others)] == [takes] * 3
+        written = "json" if takes == "chat" else "attributes"
+        assert profiles.stored.record.config["form"] == written
+        (choosing,) = crawl.stored.choosings()
+        assert dict(choosing.settings)["choice"].endswith(f":{takes}")
+        before = len(server.bodies)
+        failed = sum(run.written.failed for run in (profiles,))
+        asks()
+        assert len(server.bodies) - before == failed  # what was found is not found out again
