@@ -243,8 +243,9 @@ class OpenAIModel(ServerModel):
             self._refused_efforts.add(effort)
             if self._effort:
                 return True
-        if "max_tokens" in sent and "max_completion_tokens" in why and "too large" not in why:
-            self._limit_name = "max_completion_tokens"
+        renamed = "max_completion_tokens"
+        if self._limit_name != renamed and renamed in why and "too large" not in why:
+            self._limit_name = renamed
             return True
         return super().adapt(why, sent)
 

@@ -375,3 +375,17 @@ def test_what_waiting_does_not_mend_ends_the_command_at_once(
         with pytest.raises(ModelError, match=said):
             list(model.complete([Request(CHAT, seed=1)]))
     assert len(server.bodies) == 1
+
+
+def test_a_server_that_refuses_whatever_is_asked_is_left_alone() -> None:
+    """Each thing that can be learned from a refusal is learned once."""
+    why = (
+        "use max_completion_tokens; system role not supported; thinking must be false; this only "
+        "supports stream; seed, temperature, stop, reasoning effort none, low, minimal: not taken"
+    )
+    with FaultServer(lambda *_: ("refuse", why)) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        for prompt in (CHAT, "Nurses are"):
+            [(_, found)] = [x for b in model.complete([Request(prompt, 1)]) for x in b]
+            assert found.finish == "error"
+        assert len(server.bodies) < 20
