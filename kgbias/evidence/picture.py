@@ -309,6 +309,9 @@ def width_of(text: str, size: float) -> float:
     return ems * size
 
 
+_NAME_LINES = 6  # of a group's name, which is whole if it is not very long
+
+
 def wrapped(text: str, width: float, size: float, most: int) -> list[str]:
     """A text in at most `most` lines of this width; what has no room is cut at a word, if a word
     fits, and marked with an ellipsis."""
@@ -379,7 +382,7 @@ def _heads(scene: Scene, pair: Pair, bars: Sequence[float], width: float, size: 
     """The names of the groups over their bars, and what the columns are; the place below them."""
     big = 8 if size < 8 else 9  # sizes at which LaTeX has its fonts
     line = 1.2 * big
-    names = [wrapped(name, width / _BOLD, big, 2) for name in pair.names]
+    names = [wrapped(name, width / _BOLD, big, _NAME_LINES) for name in pair.names]
     most = max(map(len, names))
     for x, own in zip(bars, names, strict=True):
         for n, text in enumerate(own):
@@ -549,13 +552,24 @@ def fan(
     size = 6 if width < 5 else 8
     step, top = 1.5 * size, 1.2 * size
     left, middle, right = (scene.width * share for share in (0.26, 0.40, 0.66))
-    names: dict[str, float] = {}
-    for place, (t, height, label, last) in enumerate(rows):
+    big = 8 if size < 8 else 9
+    names = {
+        t.group: (top + height * step, wrapped(t.group, (left - 6) / _BOLD, big, _NAME_LINES))
+        for t, height, *_ in rows
+    }
+    heads: dict[str, float] = {}  # where a group's lines begin
+    low = 0.0
+    for name, (y, own) in sorted(names.items(), key=lambda named: named[1][0]):
+        half = len(own) * 0.6 * big
+        heads[name] = max(y, low + half)
+        low = heads[name] + half + 0.3 * big
+        for n, text in enumerate(own):
+            at = heads[name] + (n - (len(own) - 1) / 2) * 1.2 * big + 0.36 * size
+            scene.texts.append(Text(left - 4, at, text, big, "end", "bold"))
+    for place, (t, _, label, last) in enumerate(rows):
         y = top + place * step
         wide, dash = _shape(t, beliefs)
-        scene.strokes.append(
-            Stroke(left, top + height * step, middle, y, wide, tone(t), dash, True)
-        )
+        scene.strokes.append(Stroke(left, heads[t.group], middle, y, wide, tone(t), dash, True))
         if beliefs.held(t):
             scene.dots.append(Dot(middle, y, 2.0, tone(t)))
         words = wrapped(t.predicate, right - middle - 10, size, 1)
@@ -567,14 +581,7 @@ def fan(
             at = top + label * step + 0.36 * size
             for text in wrapped(t.object, scene.width - right - 2, size, 1):
                 scene.texts.append(Text(right, at, text, size))
-        names[t.group] = top + height * step
-    for name, y in names.items():
-        big = 8 if size < 8 else 9
-        own = wrapped(name, (left - 6) / _BOLD, big, 2)
-        for n, text in enumerate(own):
-            at = y + (n - (len(own) - 1) / 2) * 1.2 * size + 0.36 * size
-            scene.texts.append(Text(left - 4, at, text, big, "end", "bold"))
-    below = top + len(rows) * step + 0.5 * size
+    below = max(top + len(rows) * step, low) + 0.5 * size
     scene.height = _legend(scene, [(t, beliefs) for t in triples], below, size)
     _foot(scene, foot)
     return scene

@@ -85,7 +85,7 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
     is not in this format."""
     if format == "table":
         for line, row in read_sheet(path, known).rows:
-            yield Record(line, {name: _undefused(cell) for name, cell in row.items()})
+            yield Record(line, dict(row))
         return
     line = 0
     try:
@@ -102,10 +102,6 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
     except (csv.Error, ValueError, DataError) as error:
         where = f", after line {line}" if line else ""
         raise DataError(f"{path}{where}: {error}") from error
-
-
-def _undefused(cell: Any) -> Any:
-    return undefused(cell) if isinstance(cell, str) else cell
 
 
 def need_columns(path: Path, there: Sequence[str], wanted: Mapping[str, str]) -> None:

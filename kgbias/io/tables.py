@@ -18,6 +18,7 @@ from typing import Any
 from kgbias.errors import DataError, MissingExtra, first_line, no_such
 from kgbias.io.named_sets import name_columns, name_keys, name_lines
 from kgbias.io.reading import LARGEST, decoded, json_value, read_bytes, unpacked
+from kgbias.io.text import undefused
 
 LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
 VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
@@ -283,7 +284,8 @@ def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int,
                     f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
                     f"{len(header)}"
                 )
-            padded = [*cells, *[""] * (len(header) - len(cells))]
+            # Our own tables guard what a spreadsheet would take for a formula.
+            padded = [*map(undefused, cells), *[""] * (len(header) - len(cells))]
             yield reader.line_num, dict(zip(header, padded, strict=True))
     except csv.Error as error:
         raise DataError(f"{where}, after line {reader.line_num}: {error}") from error

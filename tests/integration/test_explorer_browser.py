@@ -281,7 +281,7 @@ def test_exports_hold_what_is_selected(page_of: Callable[..., Window], store: SQ
     lines = [json.loads(line) for line in window.saved("#save-jsonl").decode().splitlines()]
     assert len(lines) == window.count()
     assert all(row["group"] == "Women" and row["count"] >= 2 for row in lines)
-    table = window.saved("#save-csv").decode("utf-8-sig")
+    table = window.saved("#save-csv").decode("utf-8")
     rows = list(csv.DictReader(table.splitlines()))
     assert [r["object"] for r in rows] == [r["object"] for r in lines]
     assert window.saved("#save-png").startswith(b"\x89PNG")

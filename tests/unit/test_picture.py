@@ -1,5 +1,7 @@
 """The picture of two groups, or of two runs, beside each other: what is drawn, and where."""
 
+import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -165,3 +167,22 @@ def test_nothing_and_too_much(store: SQLiteStore, tmp_path: Path) -> None:
     write_export(run, tmp_path / "a.tex")
     text = (tmp_path / "a.tex").read_text()
     assert "\\begin{tikzpicture}" in text and CONTENT_WARNING in text
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3])
+def test_names_of_groups_are_whole_and_apart(
+    store: SQLiteStore, tmp_path: Path, groups: int
+) -> None:
+    long = ("Native Hawaiian and other Pacific Islander people of the diaspora",
+            "People with intellectual and developmental disabilities",
+            "Elderly people who live alone in rural areas without transport")[:groups]  # fmt: skip
+    run = measured_run(store, tuple(Group(name, "many") for name in long), ["tea"])
+    write_export(StoredRun(store, run), tmp_path / "p.tex", "tikz")
+    text = (tmp_path / "p.tex").read_text()
+    found = re.findall(r"bfseries\] at \(([\d.]+),([\d.]+)\) \{(.*)\};", text)
+    words = " ".join(text for *_, text in found)
+    for name in long:
+        assert set(name.split()) <= set(words.split())
+    for x in {x for x, *_ in found}:  # names under each other keep their distance
+        heights = sorted(float(y) for at, y, _ in found if at == x)
+        assert all(b - a > 8 for a, b in itertools.pairwise(heights))

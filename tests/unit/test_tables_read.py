@@ -364,3 +364,16 @@ def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path
     path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
     known = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
     assert known == [("Elves", "kind", 0.5), ("Elves", "shy", 0.5)]
+
+
+def test_what_an_export_guards_is_its_text_at_every_door(tmp_path: Path) -> None:
+    for name, between in (("a.csv", ","), ("a.tsv", "\t"), ("a.txt", ";")):
+        path = tmp_path / name
+        path.write_text(
+            f"group{between}category\n'=Mathematicians{between}'-ists\n'quoted'{between}\n"
+        )
+        rows = [row for _, row in read_sheet(path, ("group",)).rows]
+        assert [tuple(row.values()) for row in rows] == [
+            ("=Mathematicians", "-ists"),
+            ("'quoted'", ""),
+        ]

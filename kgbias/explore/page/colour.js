@@ -30,7 +30,7 @@ const numbersOf = (key) => {
   const measure = measureOf(key), [low, high] = histograms[key] ? [histograms[key].low, histograms[key].high] : [0, 1];
   return { of: (n) => valueOf(key, n), low, high, text: (v) => shownNumber(measure, v) };
 };
-const COLOUR_NAMES = { regard: "regard", group: "group", predicate: "predicate", topic: "topic", verdict: "said and believed", mark: "recorded by people", strategy: "asked by", count: "times said" };
+const COLOUR_NAMES = { regard: "regard", group: "group", predicate: "predicate", topic: "topic", verdict: "verdict", mark: "known or new", strategy: "strategy", count: "times said" };
 // The columns to choose from: those in which rows differ.
 const colourColumns = () => {
   const own = Object.keys(NAMES).filter((key) => NAMES[key]() && new Set(NAMES[key]().values).size > 1);

@@ -104,7 +104,7 @@ function* gexf() {
   yield "</edges>\n</graph>\n</gexf>\n";
 }
 const saveGraph = () => save(fileName("gexf"), "application/xml", parted(gexf()));
-const saveTable = () => save(fileName("csv"), "text/csv", ["\ufeff", ...parted(table())]);
+const saveTable = () => save(fileName("csv"), "text/csv", parted(table()));
 const saveLines = () => save(fileName("jsonl"), "application/jsonl", parted(jsonLines()));
 
 // A Cypher string, with quotes, backslashes and line ends escaped.
