@@ -14,7 +14,7 @@ install: .venv/.install
 
 demo: .venv/.install
 	@mkdir -p $(DEMO)
-	$(BIN)/kgbias map smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
+	$(BIN)/kgbias map --model smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
 	    --run demo -o $(DEMO) --set probes=30000 --set processes=2
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a

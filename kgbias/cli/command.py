@@ -103,6 +103,13 @@ class Parts(click.Group):
         super().format_help_text(context, formatter)
         write_examples(formatter, self.examples)
 
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the parts, then the options of the default one, which may be left unnamed."""
+        super().format_options(context, formatter)
+        if (meant := self.commands.get("run")) is not None:
+            with click.Context(meant, info_name="run", parent=context) as own:
+                meant.format_options(own, formatter)
+
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         meant = self.commands.get("run")
         named = args[0] if args else ""

@@ -27,6 +27,7 @@ from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
+    from kgbias.compare.models import Contrast
     from kgbias.measure.figures import FormMean
     from kgbias.stats.ppi import Difference
     from kgbias.stats.variance import Components
@@ -44,10 +45,12 @@ if TYPE_CHECKING:
     "--pairs", is_flag=True, help="One run: test every pair of groups, not each against the rest."
 )
 @click.option(
-    "--groups",
-    metavar="A,B",
-    help="Only these groups: one is compared with the rest of its category, several with each "
-    "other. Groups left out are not part of a family.",
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="NAME",
+    help="Only this group (repeatable): one is compared with the rest of its category, several "
+    "with each other. Groups left out are not part of a family.",
 )
 @click.option("--measure", metavar="NAMES", help="Only these measures, separated by commas.")
 @click.option(
@@ -76,7 +79,7 @@ def compare(
     runs: tuple[str, ...],
     store_url: str,
     pairs: bool,
-    groups: str | None,
+    groups: tuple[str, ...],
     measure: str | None,
     probes: bool,
     margin: float | None,
@@ -99,7 +102,7 @@ def compare(
     they are the same to within a margin, and how surely each ranks highest; one family over all
     models, groups and measures.
     """
-    asked: dict[str, Any] = {"groups": _listed(groups), "measures": _listed(measure)}
+    asked: dict[str, Any] = {"groups": groups, "measures": _listed(measure)}
     with kgbias.open(store_url, progress=True) as study:
         if forms and (probes or len(runs) > 1):
             raise UsageError("--forms has no effect here, only with one run")
@@ -334,62 +337,66 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
 
 
 def print_contrasts(found: "Contrasts") -> None:
+    """Print the models against each other: one table, and in words what was shown."""
     tests = found.tests
+    several = len({(t.first, t.second) for t in tests}) > 1
+    by_labels = any(t.corrected.has_interval for t in tests)
+    highest = {
+        (r.measure, r.group, model): shares[0]
+        for r in found.ranks
+        for model, shares in zip(r.models, r.probabilities, strict=True)
+    }
+    models = "" if several else f"{tests[0].first} minus {tests[0].second}; "
     show.say(
         "",
-        f"models against each other: one family of {tests[0].family} contrasts "
-        f"({tests[0].correction})",
+        f"models against each other: {models}one family of {tests[0].family} contrasts "
+        f"({tests[0].correction}), {_paired(tests)}",
     )
-    for (measure, first, second), same in groupby(
-        tests, key=lambda t: (t.measure, t.first, t.second)
-    ):
-        own = list(same)
-        how = f", by the {own[0].paired} that both share" if own[0].paired else ", independent"
-        by_labels = any(t.corrected.has_interval for t in own)
-        show.say("", f"{spoken(measure)}, {first} minus {second}{how}, margin {own[0].margin:.3g}")
-        show.table(
+    show.table(
+        ("measure", "group", *(("first", "second") if several else ()), ">n", ">means",
+         ">difference", ">95% interval", ">p", ">p same", ">detectable", ">highest", "",
+         *(_BY_LABELS if by_labels else ())),
+        (
             (
-                "group",
-                ">n",
-                ">difference",
-                ">95% interval",
-                ">p",
-                ">p same",
-                ">detectable",
-                *(_BY_LABELS if by_labels else ()),
-            ),
-            (
-                (
-                    t.group,
-                    f"{t.n[0]}, {t.n[1]}",
-                    show.figure(t.difference.value, "+.3f"),
-                    t.difference.interval("+.3f"),
-                    show.figure(t.p_adjusted, ".2g"),
-                    show.figure(t.equivalent_adjusted, ".2g"),
-                    show.figure(t.detectable, ".3f"),
-                    *(_by_labels(t.corrected) if by_labels else ()),
-                )
-                for t in own
-            ),
-        )
-    if any(t.corrected.has_interval for t in tests):
-        show.say("", _CORRECTED)
+                spoken(t.measure),
+                t.group,
+                *((t.first, t.second) if several else ()),
+                f"{t.n[0]}, {t.n[1]}",
+                ", ".join(show.figure(mean, "+.3f") for mean in t.means),
+                show.figure(t.difference.value, "+.3f"),
+                t.difference.interval("+.3f"),
+                show.figure(t.p_adjusted, ".2g"),
+                show.figure(t.equivalent_adjusted, ".2g"),
+                show.figure(t.detectable, ".3f"),
+                show.figure(highest.get((t.measure, t.group, t.first), math.nan), ".2f"),
+                "differ" if t.told else "same" if t.same else "",
+                *(_by_labels(t.corrected) if by_labels else ()),
+            )
+            for t in tests
+        ),
+    )  # fmt: skip
+    margins = {spoken(t.measure): f"{t.margin:.3g}" for t in tests}
     show.say(
-        "",
-        "the highest mean first, with the share of resamples that each place has (not tested)",
+        "p same: of a difference as large as the margin "
+        f"({', '.join(f'{name} {margin}' for name, margin in margins.items())}); detectable: found "
+        "in 80% of cases; highest: the share of resamples in which the first has the highest mean "
+        "(not tested)"
     )
-    for r in found.ranks:
-        places = "; ".join(
-            f"{name} {mean:+.3f} ({', '.join(f'{share:.2f}' for share in shares)})"
-            for name, mean, shares in zip(r.models, r.means, r.probabilities, strict=True)
-        )
-        show.say(f"{spoken(r.measure)} of {r.group}: {places}")
-    show.say("", "verdict")
-    told = sorted(tests, key=lambda t: (not t.told, not t.differs, not t.same))
-    for t in told[:_MOST_CONTRASTS]:
+    if by_labels:
+        show.say(_CORRECTED)
+    shown = [t for t in tests if t.told or t.differs or t.same]
+    for t in sorted(shown, key=lambda t: (not t.told, not t.differs))[:_MOST_CONTRASTS]:
         show.say(f"-> {t.verdict}")
-    if len(told) > _MOST_CONTRASTS:
-        show.say(f"-> and {len(told) - _MOST_CONTRASTS} more: --json shows all")
+    if len(shown) > _MOST_CONTRASTS:
+        show.say(f"-> and {len(shown) - _MOST_CONTRASTS} more: --json shows all")
+    if rest := len(tests) - len(shown):
+        show.say(f"-> in {rest} of {len(tests)} contrasts neither was shown")
+
+
+def _paired(tests: "Sequence[Contrast]") -> str:
+    """What the models share, in words."""
+    shared = sorted({t.paired for t in tests if t.paired})
+    return f"by the {' and '.join(shared)} that both share" if shared else "independent"
 
 
 def show_comparisons(found: "Sequence[Comparison]", models: "Contrasts", as_json: bool) -> None:
@@ -417,16 +424,22 @@ def _print_comparison(c: "Comparison") -> None:
             show.say(f"only {name} says:")
             for t in only:
                 show.say(f"  {t.count:>4}x  {t.sentence[:100]}")
-    for agreement in c.agreement:
-        ranked = f"rank of groups by {spoken(agreement.measure)}"
-        if agreement.tau.n < FEWEST:
-            show.say(
-                f"{ranked}: withheld, {agreement.tau.n} groups say "
-                f"nothing about ranks (from {FEWEST} on)"
-            )
-            continue
-        show.say(
-            f"{ranked}: Kendall's tau-b {agreement.tau.value:+.3f} "
-            f"({agreement.tau.interval('+.3f')}), n = {agreement.tau.n} groups, "
-            f"p = {agreement.p:.2g}"
+    ranked = [a for a in c.agreement if a.tau.n >= FEWEST]
+    if len(ranked) < len(c.agreement):
+        show.say(f"ranks of fewer than {FEWEST} groups say nothing, and are left out")
+    if ranked:
+        show.say("whether both rank the groups alike:")
+        show.table(
+            ("measure", ">groups", ">Kendall's tau-b", ">95% interval", ">p"),
+            (
+                (
+                    spoken(a.measure),
+                    a.tau.n,
+                    f"{a.tau.value:+.3f}",
+                    a.tau.interval("+.3f"),
+                    f"{a.p:.2g}",
+                )
+                for a in ranked
+            ),
+            indent=2,
         )

@@ -11,14 +11,15 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMAS, Command, Section
 from kgbias.cli.options import (
+    CATEGORIES,
     HOW,
     WHOM,
-    WRITERS,
     as_option,
     asked_for,
     asking_options,
     form_option,
     json_option,
+    model_option,
     model_settings,
     print_price,
     store_option,
@@ -26,7 +27,8 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting
 from kgbias.crawl.config import ARMS, ECHO, ROUNDS, ROUNDS_UNTIL, CrawlConfig
-from kgbias.crawl.seeds import DynamicSeeds
+from kgbias.crawl.crawler import MAX_IN_VAIN
+from kgbias.crawl.seeds import DynamicSeeds, about_singular
 from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
@@ -50,15 +52,9 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
         "kgbias crawl --model openai:my-model --category religion --dry-run",
     ),
 )
-@_option(
-    WHOM,
-    "--model",
-    required=True,
-    metavar="SPEC",
-    help=f"The model: {WRITERS}.",
-)
+@model_option
 @as_option
-@whom_options
+@whom_options(CATEGORIES)
 @_option(
     WHOM,
     "--intersect",
@@ -244,7 +240,13 @@ def crawl(
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
     options = fitting(options, [model], "completer")
     if dry_run:
-        _print_price(kgbias.price(model, repeat=repeat, **options), as_json)
+        price = kgbias.price(model, repeat=repeat, **options)
+        _print_price(price, as_json)
+        english = load_pack(options.get("prompts") or DEFAULT).language == "en"
+        if english and (
+            line := about_singular(name for own in price.whom.values() for name in own)
+        ):
+            show.say(line, err=True)
         return 0
     with kgbias.open(store_url, progress=True) as study:
         runs = study.crawl(
@@ -272,6 +274,7 @@ def _as_data(run: kgbias.Run) -> dict[str, Any]:
         "run": run.name,
         **asked_for(result),
         "well_formed": result.well_formed,
+        "refused_asked_again": result.again,
         "unfilled": result.unfilled,
         "iterations": result.iterations,
         **{name: result.outcomes[name] for name in OUTCOMES},
@@ -301,6 +304,11 @@ def _print(run: kgbias.Run) -> None:
         f"{outcomes['failed']} failed); asked "
         f"{result.asked}, from the log {result.cached}{f'; {result.spent}' if result.asked else ''}"
     )
+    if result.again:
+        show.say(
+            f"{result.again} of the answers are to refused prompts that were asked again (kgbias "
+            f"cost {run.name} prices them)"
+        )
     failed = [(n, reason) for (outcome, reason), n in result.reasons.items() if outcome == "failed"]
     if failed and outcomes["ok"]:
         times, reason = max(failed)
@@ -331,16 +339,14 @@ def _print(run: kgbias.Run) -> None:
 def _shown(shows: Mapping[str, float]) -> list[str]:
     """The differences that a crawl would find."""
     known = [
-        f"{100 * found:.0f} points ({category})"
-        for category, found in shows.items()
-        if math.isfinite(found)
+        f"{found:.2f} ({category})" for category, found in shows.items() if math.isfinite(found)
     ]
     if not known:
         return []
     return [
         "in 80% of such crawls the test of a group against the others of its category, by itself, "
-        f"finds a difference in regard from {', '.join(known)} on (100 points: all positive, -100: "
-        "all negative), where statements vary as SmolLM2's do"
+        f"finds a difference in mean regard from {', '.join(known)} on (1: all positive, -1: all "
+        "negative), where statements vary as SmolLM2's do"
     ]
 
 
@@ -382,6 +388,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
             f"{stage.answer_tokens_at_most} answer tokens"
             for stage in price.stages
         ),
+        f"refused prompts are asked again until {MAX_IN_VAIN} of them were refused again",
         *_shown(price.shows),
     ]
     print_price(price, data, lines, as_json)

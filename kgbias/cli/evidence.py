@@ -149,7 +149,13 @@ def evidence(
 def _price(price: dict[str, Any], as_json: bool) -> None:
     if as_json:
         return show.data(price)
-    show.say(f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers")
+    show.say(
+        f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers: "
+        f"{price['texts']:,} texts to score, names by themselves included; "
+        f"{price['texts_of_groups']:,} more for the groups' own names before every statement; and "
+        f"{price['embedded']:,} statements to embed if the model has vectors; less where the store "
+        "holds some"
+    )
     for part in price["categories"]:
         names = sum(len(own) for own in part["names"].values())
         show.say(

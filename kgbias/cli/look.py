@@ -91,8 +91,15 @@ def cost(
             for row in found
         ),
     )
-    if (seconds := found[-1].seconds) is not None:
-        show.say(f"asking took {duration(seconds)}")
+    total = found[-1]
+    if total.again:
+        paid = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
+        show.say(
+            f"{total.again} of the answers ({total.again_tokens} tokens{paid}) were asked for "
+            "again because a prompt was refused"
+        )
+    if total.seconds is not None:
+        show.say(f"asking took {duration(total.seconds)}")
 
 
 @click.command(cls=Command, examples=("kgbias explore smollm2 -o explore.html",))

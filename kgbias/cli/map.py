@@ -11,13 +11,14 @@ from kgbias.cli.command import Command
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
-    WRITERS,
+    CATEGORIES,
     about_cost,
     as_option,
     base_url_option,
     dry_run_option,
     form_option,
     limits_options,
+    model_option,
     said,
     store_option,
     whom_options,
@@ -37,14 +38,13 @@ _ASKING = ("probes", "executor", "processes")
 @click.command(
     cls=Command,
     examples=(
-        "kgbias map smollm2 --category gender",
-        "kgbias map smollm2 --groups trades.toml --minutes 10",
+        "kgbias map --model smollm2 --category gender",
+        "kgbias map --model smollm2 --groups trades.toml --minutes 10",
     ),
-    epilog=f"A model is {WRITERS}.",
 )
-@click.argument("model", metavar="MODEL")
+@model_option
 @as_option
-@whom_options
+@whom_options(CATEGORIES)
 @click.option("--run", "name", metavar="NAME", help="A name for the run.")
 @click.option(
     "--minutes",

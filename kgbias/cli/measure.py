@@ -25,7 +25,8 @@ from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
 from kgbias.measure.topics.shares import advice, steady, unfit, verdict
-from kgbias.measures import MEASURES, headlines
+from kgbias.measures import MEASURES, Figure, headlines, measure_of
+from kgbias.stats.estimate import Estimate
 
 
 @click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
@@ -352,17 +353,24 @@ def print_groups(groups: Any, hidden: str) -> None:
         for figure in shown:
             e = row.figures.get(figure.name)
             cells += [] if of_one else [e.n if e else "-"]
-            if e is None:
-                cells += ["-", "-"]
-            else:
-                value = "withheld" if e.withheld else show.figure(e.value, figure.form)
-                cells += [value, e.interval(figure.form)]
+            cells += _as_mean(figure, e) if e else ("-", "-")
             if figure.raw:
                 raw = row.figures.get(figure.raw)
                 cells += [show.figure(raw.value, figure.form) if raw else "-"]
                 cells += [e.labels if e else "-"]
         rows.append(cells)
     show.table(head, rows)
+
+
+def _as_mean(figure: Figure, e: Any) -> tuple[str, str]:
+    """A figure and its interval; of a balance, such as the overall regard, the mean, which has the
+    scale of all the others."""
+    measure, form = measure_of(figure.name), figure.form
+    found = Estimate(e.value, e.low, e.high, e.n)
+    if measure and measure.ends_of_signs and figure.statistic == "total":
+        form = measure.form
+        found = found.divided(max(1, e.n)).within(*measure.ends_of_signs)
+    return "withheld" if e.withheld else show.figure(found.value, form), found.interval(form)
 
 
 def _numbers(row: Any, shown: Any) -> set[int]:

@@ -215,7 +215,14 @@ def with_headers(
 
 def model_option(f: F) -> F:
     """The model that writes."""
-    return click.option("--model", required=True, metavar="SPEC", help=f"The model: {WRITERS}.")(f)
+    return click.option(
+        "--model",
+        cls=Section,
+        section=WHOM,
+        required=True,
+        metavar="SPEC",
+        help=f"The model: {WRITERS}.",
+    )(f)
 
 
 def form_option(f: F) -> F:
@@ -251,7 +258,7 @@ def as_option(f: F) -> F:
     )(f)
 
 
-def whom_options(f: F) -> F:
+def whom_options(categories: str) -> Callable[[F], F]:
     """Whom to ask about: a category, groups by name, and groups from files (`seeds`)."""
     return in_turn(
         click.option(
@@ -260,7 +267,7 @@ def whom_options(f: F) -> F:
             section=WHOM,
             multiple=True,
             metavar="NAME",
-            help="A category of groups: gender, ethnicity, nationality or religion (repeatable).",
+            help=f"A category of groups: {categories} (repeatable).",
         ),
         click.option(
             "--group",
@@ -268,7 +275,7 @@ def whom_options(f: F) -> F:
             section=WHOM,
             multiple=True,
             metavar="NAME",
-            help="A group of your own: NAME, or NAME | OTHER NAME (repeatable).",
+            help="Also this group: NAME, or NAME | OTHER NAME (repeatable).",
         ),
         click.option(
             "--groups",
@@ -278,10 +285,14 @@ def whom_options(f: F) -> F:
             section=WHOM,
             multiple=True,
             metavar="FILE",
-            help="Groups from a file: text, a table, JSON or TOML (repeatable).",
+            help="Also the groups in a file: text, a table, JSON or TOML; one file for crawl, "
+            "stories and pairs (repeatable).",
         ),
         encoding_option,
-    )(f)
+    )
+
+
+CATEGORIES = "gender, ethnicity, nationality or religion"
 
 
 WHOM = "The model and the groups"
@@ -346,26 +357,19 @@ def asking_options(f: F) -> F:
     )(f)
 
 
-def people_options(columns: str, categories: str, group: str) -> Callable[[F], F]:
-    """Whom stories and pairs are about: a file of people, or those of the prompts."""
+def people_options(columns: str, categories: str) -> Callable[[F], F]:
+    """Whom stories and pairs are about: said as for a crawl, or a file of people."""
     return in_turn(
+        whom_options(categories),
         click.option(
             "--people",
+            cls=Section,
+            section=WHOM,
             type=click.Path(dir_okay=False),
             metavar="FILE",
-            help=f"A CSV file with the columns {columns}, group and category (default: those of "
-            "the prompts).",
+            help=f"Instead of the people of the prompts: a CSV file with the columns {columns}, "
+            "group and category.",
         ),
-        click.option(
-            "--category",
-            multiple=True,
-            metavar="NAME",
-            help=f"Only people of this category: {categories} (repeatable).",
-        ),
-        click.option(
-            "--group", multiple=True, metavar="NAME", help=f'Only this group, such as "{group}".'
-        ),
-        encoding_option,
     )
 
 

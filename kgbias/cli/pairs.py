@@ -74,7 +74,7 @@ def pairs() -> None:
     "text; one row for each wording (default: those of the prompts).",
 )
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
-@people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity", "Women")
+@people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
 @form_option
 @rounds_options("How often everything is asked (default: 1).")

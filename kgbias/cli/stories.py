@@ -54,7 +54,7 @@ OUTCOMES = ("ok", "unparsable", "refused", "failed")
     examples=("kgbias stories --model smollm2 --category trade --samples 2 --dry-run",),
 )
 @model_option
-@people_options("name (the words for a person)", "gender, ethnicity, trade or trait", "Nurses")
+@people_options("name (the words for a person)", "gender, ethnicity, trade or trait")
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
 @form_option
 @setting(

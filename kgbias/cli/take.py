@@ -58,8 +58,8 @@ def figures(
 @click.option(
     "--summary",
     is_flag=True,
-    help="Instead, write one page of Markdown to hand in: what was asked, found, not shown, the "
-    "limits, and statements drawn at random (default file: summary.md).",
+    help="Instead, write a page to hand in: what was asked, refused, found, not shown, the limits, "
+    "and statements drawn at random. Markdown (default file: summary.md), or PDF with -o FILE.pdf.",
 )
 @selection_options
 @click.pass_context

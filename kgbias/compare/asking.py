@@ -1,5 +1,6 @@
 """In what runs differ that were asked in different ways: figures of a model that answers in a chat
-and declines half of its prompts, and of one that continues text, are not about the same thing."""
+and declines half of its prompts, and of one that continues text, are not about the same thing. Most
+of that is said beside the comparison; runs that have nothing to compare are refused."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +8,10 @@ from itertools import islice
 from typing import Any
 
 from kgbias.compare.refusals import refused_prompts, share_of
+from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import Metric
+from kgbias.io.text import spoken
 
 MAX_READ = 200  # answers by which is told whether a model thought before them
 _TRUNCATION = ("top_p", "min_p", "top_k")
@@ -64,6 +68,50 @@ def asked_apart(runs: Sequence[StoredRun]) -> list[str]:
         )
         found.append(f"groups: {len(shared)} in all of them, {more}")
     return found
+
+
+_STATEMENTS = {"stories": "characters of stories", "profiles": "people of a name"}
+
+
+def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) -> None:
+    """Raise UsageError, which says what to do, for runs of which no figure can be compared: what
+    was said in different languages, statements about different things, or measures that different
+    scorers judged. Only these `measures`, if any are named."""
+    first = runs[0]
+    for other in runs[1:]:
+        both = f"{first.name} and {other.name}"
+        said = [_STATEMENTS.get(run.record.kind, "groups") for run in (first, other)]
+        if said[0] != said[1]:
+            raise UsageError(
+                f"{both} cannot be compared: statements are about {said[0]} in one and about "
+                f"{said[1]} in the other"
+            )
+        spoken_in = [_language(run) for run in (first, other)]
+        if None not in spoken_in and spoken_in[0] != spoken_in[1]:
+            raise UsageError(
+                f"{both} cannot be compared: one is in {spoken_in[0]!r} and the other in "
+                f"{spoken_in[1]!r}; crawl both with a pack of one language (`prompts`)"
+            )
+        own, others = first.metrics(), other.metrics()
+        for name in sorted(own.keys() & others.keys()):
+            if (not measures or name in measures) and _judge(own[name]) != _judge(others[name]):
+                raise UsageError(
+                    f"{both} cannot be compared: {spoken(name)} was judged by "
+                    f"{_judge(own[name])} in one and by {_judge(others[name])} in the other; "
+                    f"measure both alike, or name other `measures`"
+                )
+
+
+def _language(run: StoredRun) -> str | None:
+    """The language of a run's prompts; None if it has none, or is not known to have any."""
+    pack = run.config.get("pack")
+    return None if pack is None else str(pack.get("language", "en"))
+
+
+def _judge(metric: Metric) -> str:
+    """The scorer of a measure; all files of scores are one, as each has the scores of one run."""
+    by_file = metric.scorer.startswith("scores:")
+    return "scores of a file" if by_file else f"{metric.scorer} {metric.version}"
 
 
 def _alike(name: str, values: Sequence[str]) -> bool:

@@ -92,6 +92,18 @@ def refused_prompts(
     ]
 
 
+def asked_again(generations: Iterable[Generation]) -> list[Generation]:
+    """The attempts that asked a prompt again because it was refused, in the given order."""
+    every = list(generations)
+    refused = {(g.run_id, _place(g), g.attempt) for g in every if g.outcome == "refused"}
+    return [g for g in every if (g.run_id, _place(g), g.attempt - 1) in refused]
+
+
+def _place(g: Generation) -> str:
+    """The place of an attempt, without its number."""
+    return g.path.rpartition("#")[0]
+
+
 def refusals(
     groups: Sequence[Group],
     generations: Iterable[Generation],

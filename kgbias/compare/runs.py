@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.asking import asked_apart
+from kgbias.compare.asking import asked_apart, check_comparable
 from kgbias.compare.families import tested
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Counted, Selection, by_group, one_arm, select
@@ -80,10 +80,12 @@ def compare_runs(
     runs that have several; a run of one arm is compared as it is. `progress` is told what was left
     out.
 
-    Raises UsageError if two runs have no group in common, a run is given twice, or a run has
-    several arms and none is chosen."""
+    Raises UsageError if two runs have no group in common or cannot be compared
+    (`kgbias.compare.asking.check_comparable`), a run is given twice, or a run has several arms and
+    none is chosen."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
+    check_comparable(runs, measures)
     sides = {run.id: _Side.of(run, selection or Selection(), progress) for run in runs}
     return [
         replace(

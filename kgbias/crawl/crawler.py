@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from time import monotonic
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
@@ -124,6 +125,7 @@ class CrawlResult:
         outcomes: how many answers ended "ok", "refused", "unparsable", "echo", "nonsense" or
             "failed", repeated attempts included.
         reasons: how many of them ended without a statement, by outcome and reason.
+        again: how many of them asked a prompt again that had been refused.
         unfilled: how many places have no statement after their last attempt.
         iterations: how many rounds of expansion asked anything.
         groups: the same counts for each group in each arm, with its coverage.
@@ -135,6 +137,7 @@ class CrawlResult:
     spent: Spent = field(default_factory=Spent)
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+    again: int = 0
     unfilled: int = 0
     iterations: int = 0
     groups: list[GroupProgress] = field(default_factory=list)
@@ -273,6 +276,7 @@ def _crawl(
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
                 result.reasons.update((g.outcome, g.why) for g in attempts if g.outcome != "ok")
+                result.again += sum(g.outcome == "refused" for g in attempts[:-1])
                 result.unfilled += attempts[-1].outcome != "ok"
                 for generation in attempts:
                     board[generation.arm, generation.group_id].add(generation)
@@ -445,31 +449,49 @@ def _settle(
     for attempt in range(config.max_attempts):
         if attempt:
             pending = [(place, again(config, plan, attempt)) for place, plan in pending]
-        requests = _requests(config, [plan for _, plan in pending], attempt)
-        read = [
-            _read(config, run, plan, attempt, request, answer)
-            for (_, plan), request, answer in zip(pending, requests, ask(requests), strict=True)
-        ]
-        if judge:
-            read = judged(read, judge, config.min_acceptability)
-        rejected = []
-        for (place, plan), generation in zip(pending, read, strict=True):
-            before = attempts[place][-1] if attempts[place] else None
-            attempts[place].append(generation)
-            declined.count(before, generation)
-            if generation.outcome in REJECTED:
-                progress.advance(0, **{generation.outcome: 1})
-                rejected.append((place, plan))
-        pending = [
-            (place, plan)
-            for place, plan in rejected
-            if attempts[place][-1].outcome != "refused" or not declined.always
-        ]
+        rejected: list[tuple[int, Plan]] = []
+        for part in _parts(pending, attempts, declined):
+            if attempt:
+                progress.grow(len(part))
+            requests = _requests(config, [plan for _, plan in part], attempt)
+            read = [
+                _read(config, run, plan, attempt, request, answer)
+                for (_, plan), request, answer in zip(part, requests, ask(requests), strict=True)
+            ]
+            if judge:
+                read = judged(read, judge, config.min_acceptability)
+            for (place, plan), generation in zip(part, read, strict=True):
+                before = attempts[place][-1] if attempts[place] else None
+                attempts[place].append(generation)
+                declined.count(before, generation)
+                if generation.outcome in REJECTED:
+                    progress.advance(0, **{generation.outcome: 1})
+                    rejected.append((place, plan))
+        pending = sorted(rejected, key=itemgetter(0))
         if not pending:
             break
-        if attempt + 1 < config.max_attempts:
-            progress.grow(len(pending))
     return attempts
+
+
+def _parts(
+    places: Sequence[tuple[int, Plan]],
+    attempts: Sequence[Sequence[Generation]],
+    declined: Declined,
+) -> Iterator[Sequence[tuple[int, Plan]]]:
+    """The places to ask about in one attempt, in up to two parts: of those that were refused, first
+    only as many as it takes to tell whether asking again is of use, and the rest if it is."""
+    refused = [p for p in places if attempts[p[0]] and attempts[p[0]][-1].outcome == "refused"]
+    # Of as many prompts as possible: the first answer to each, then the second.
+    refused.sort(key=lambda p: (p[1].answer, p[0]))
+    untold = max(0, MAX_IN_VAIN - declined.asked_again)
+    few = {place for place, _ in refused[: untold or len(refused)]}
+    later = {place for place, _ in refused} - few
+    if declined.always:
+        later |= few
+    if first := [p for p in places if p[0] not in later]:
+        yield first
+    if later and not declined.always:
+        yield [p for p in places if p[0] in later]
 
 
 def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[Request]:

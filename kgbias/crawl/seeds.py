@@ -9,7 +9,7 @@ kept in the answer log like all others, so repeating a crawl finds the same seed
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import as_file, files
@@ -40,7 +40,8 @@ class SeedCategory:
 
     `variants` are other names of a group: each prompt about it draws one of its names, and all of
     them are one node. `modifiers` and `inside` are a group's names in an intersection: as a
-    modifier ("Jewish"), and as the noun after one ("women"). `named_by_model` maps the groups that
+    modifier ("Jewish"), and as the noun after one ("women"). `person` are words for one of a group
+    ("a nurse"), which stories and pairs are about. `named_by_model` maps the groups that
     the model named to the number of lists that contain them; `list_answers` are the keys of the
     lists in the answer log.
     """
@@ -51,6 +52,7 @@ class SeedCategory:
     variants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     modifiers: Mapping[str, str] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
+    person: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     named_by_model: Mapping[str, int] = field(default_factory=dict)
     list_answers: tuple[str, ...] = ()
 
@@ -177,7 +179,7 @@ _SEEGULL = "seegull"
 DOOR = Door(
     "groups: `--groups`",
     (("group", "name"),),
-    ("category", "variants"),
+    ("category", "variants", "person"),
     "a text with one group a line, JSON lists, TOML",
 )
 LONGEST = 100  # characters of a group's name
@@ -215,25 +217,34 @@ def _rows(sheet: Sheet) -> list[_Row]:
 
 def _of_rows(file: Path, rows: Sequence[_Row]) -> list[SeedCategory]:
     """The categories of a table. Its columns: `group` (or `name`); `category`, without which all
-    belong to one that is named after the file; `variants`, other names with | between them."""
+    belong to one that is named after the file; `variants`, other names with | between them;
+    `person`, words for one of the group, likewise."""
     names: dict[str, list[str]] = {}
+    people: dict[str, tuple[str, ...]] = {}
     for at, row in rows:
         cells = {column.strip().casefold(): value for column, value in row.items()}
         group = _cell(cells.get("group", cells.get("name")), f"{file}, {at}: the group")
         category = file.stem
         if cells.get("category") is not None:
             category = _cell(cells["category"], f"{file}, {at}: the category")
-        others = cells.get("variants") or []
-        others = others.split("|") if isinstance(others, str) else others
-        if not isinstance(others, list):
-            raise DataError(
-                f"{file}, {at}: variants must be a text with | between names, or a list"
-            )
-        variants = [_cell(each, f"{file}, {at}: a variant") for each in others]
+        variants = _several(cells, "variants", f"{file}, {at}")
         names.setdefault(category, []).append(" | ".join([group, *variants]))
+        people[group] = tuple(_several(cells, "person", f"{file}, {at}"))
     for category, found in names.items():
         _check_names(found, f"{file}, category {category!r}" if len(names) > 1 else str(file))
-    return [own_category(category).joined(found) for category, found in names.items()]
+    return [
+        replace(own_category(category).joined(found), person=people)
+        for category, found in names.items()
+    ]
+
+
+def _several(cells: Mapping[str, Any], column: str, at: str) -> list[str]:
+    """The texts of a cell: a list, or one text with | between them."""
+    held = cells.get(column) or []
+    held = held.split("|") if isinstance(held, str) else held
+    if not isinstance(held, list):
+        raise DataError(f"{at}: {column} must be a text with | between names, or a list")
+    return [_cell(each, f"{at}: a name in {column}") for each in held]
 
 
 def _check_columns(file: Path, columns: Sequence[str]) -> None:
@@ -245,8 +256,8 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     if len(held) != 1:
         problem = f"both {' and '.join(held)}" if held else "no column 'group' or 'name'"
         raise DataError(
-            f"{file} has {problem}; its columns are {listed}. One names the groups; category and "
-            "variants may stand beside it (a list without columns is a .txt file)"
+            f"{file} has {problem}; its columns are {listed}. One names the groups; category, "
+            "variants and person may stand beside it (a list without columns is a .txt file)"
             f"{name_columns(columns)}"
         )
     for column in there:
@@ -362,7 +373,7 @@ def choose_seeds(
             )
         chosen.append(known.get(name) or own_category(name))
     if own_groups:
-        _check_own(own_groups)
+        check_own(own_groups)
         if len(chosen) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
         chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
@@ -374,13 +385,39 @@ def choose_seeds(
     return chosen
 
 
-def _check_own(groups: Sequence[str]) -> None:
+def check_own(groups: Sequence[str]) -> None:
     """Raise UsageError for a text among these that is no name of a group."""
     for text in groups:
         for part in text.split("|"):
             if problem := _no_name(" ".join(part.split())):
                 raise UsageError(problem)
         _check_separate(text, "`group`", "give each group by itself")
+
+
+_PLURAL = frozenset(
+    "people men women children folk folks kids police youth elderly poor rich everyone".split()
+)
+_ADJECTIVES = ("ese", "ish", "sh", "ch")  # Chinese, Irish, Welsh, French: the same for one and many
+_AFTER_NOUN = re.compile(r"\s(?:of|from|with|without|in|on|who|at|for|under|over)\s")
+
+
+def looks_singular(name: str) -> bool:
+    """Whether an English name of a group looks like the word for one of it: "nurse"."""
+    noun = _AFTER_NOUN.split(name.casefold(), maxsplit=1)[0].split()
+    plural = not noun or noun[0] == "the" or noun[-1] in _PLURAL or noun[-1].endswith(_ADJECTIVES)
+    ends = bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
+    return not (plural or ends)
+
+
+def about_singular(names: Iterable[str]) -> str:
+    """A line about names of groups that look like words for one person; "" for none."""
+    found = [name for name in names if looks_singular(name)]
+    if not found:
+        return ""
+    return (
+        f"{', '.join(found)}: prompts will read “{found[0]} are ...”; if that is not what you "
+        "mean, write the name in the plural, as in Nurses"
+    )
 
 
 def choose_class(
@@ -456,6 +493,7 @@ def _categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
             (),
             modifiers=table.get("modifiers", {}),
             inside=table.get("inside", {}),
+            person={g: tuple(w.split("|")) for g, w in table.get("person", {}).items()},
         ).joined(table["groups"])
         for alias in (name, *table.get("aliases", ())):
             found[alias] = seed
@@ -473,7 +511,7 @@ def _check(table: Any, where: str) -> None:
         values = table.get(key, [])
         if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
             raise DataError(f"{where}: {key} must be a list of texts")
-    for key in ("modifiers", "inside"):
+    for key in ("modifiers", "inside", "person"):
         values = table.get(key, {})
         if not isinstance(values, dict) or not all(isinstance(v, str) for v in values.values()):
             raise DataError(f"{where}: {key} must be a table of texts, by group")

@@ -17,6 +17,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
 from kgbias.packs import load_pack
+from kgbias.probe.graph import texts_of_groups
 from kgbias.probe.result import Statement
 
 PROBES = 45_000
@@ -186,18 +187,21 @@ def asked(
 
 def most_probes(groups: Sequence[Group], said: int, asking: Asking) -> int:
     """The largest number of probes that can follow from a crawl of these groups in which each has
-    `said` statements: if no two of them are the same."""
+    `said` statements, if no two of them are the same: of names and of the groups themselves, each
+    also without a statement."""
     carriers, declared = len(asking.carriers or ()) or CARRIERS, shipped()
-    drafts = []
+    drafts, of_groups = [], 0
     for category in dict.fromkeys(group.category for group in groups):
         own = [group for group in groups if group.category == category]
         given = (*asking.statements.get("", ()), *asking.statements.get(category, ()))
         any_ = [Statement("", str(n)) for n in range(said * len(own) + len(given))]
         drafts.append(_draft(category, own, any_[: len(given)], any_, declared, asking))
+        of_groups += texts_of_groups(len(own), said * len(own))
     plans = _fitted(drafts, carriers, asking)
-    if any(plan.left for plan in plans):
-        return asking.probes
-    return sum(probes(plan, carriers) for plan in plans)
+    alone = sum(texts(plan, carriers) - probes(plan, carriers) for plan in plans)
+    some = any(plan.left for plan in plans)
+    of_names = asking.probes if some else sum(probes(plan, carriers) for plan in plans)
+    return of_names + alone + of_groups
 
 
 def _fitted(drafts: Sequence[Asked], carriers: int, asking: Asking) -> list[Asked]:
@@ -214,6 +218,12 @@ def _fitted(drafts: Sequence[Asked], carriers: int, asking: Asking) -> list[Aske
 def probes(plan: Asked, carriers: int) -> int:
     """The number of probes in a plan."""
     return carriers * sum(len(names) * len(statements) for names, statements in plan.blocks)
+
+
+def texts(plan: Asked, carriers: int) -> int:
+    """The number of texts that a model scores for a plan: its probes, and each name by itself."""
+    alone = sum(len(names) for names, statements in plan.blocks if statements)
+    return probes(plan, carriers) + carriers * alone
 
 
 def _draft(
@@ -286,9 +296,11 @@ def _statement(text: str) -> Statement:
 
 
 def price(plans: Sequence[Asked], carriers: Sequence[str]) -> dict[str, Any]:
-    """The cost of asking, and the groups about which nothing can be said."""
+    """The cost of asking, and the groups about which nothing can be said: the probes, and all texts
+    that are scored for them (`texts`)."""
     return {
         "probes": sum(probes(plan, len(carriers)) for plan in plans),
+        "texts": sum(texts(plan, len(carriers)) for plan in plans),
         "carriers": list(carriers),
         "categories": [
             {

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
@@ -21,7 +21,6 @@ from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.kinds import abilities, form_for
 from kgbias.models.truncate import Truncation
-from kgbias.parameters import Names, among, as_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +31,6 @@ class Person:
     name: str
     group: str
     category: str
-
-
-P = TypeVar("P", bound=Person)
-
-
-def chosen_people(people: Sequence[P], category: Names, group: Names) -> tuple[P, ...]:
-    """The people of these categories and groups, all where none is named. Raises UsageError for an
-    unknown name."""
-    of = among(people, "category", as_names(category), " among the people")
-    return among(of, "group", as_names(group), " among the people")
 
 
 class Pack(Protocol):

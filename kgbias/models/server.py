@@ -347,7 +347,7 @@ class ServerModel:
         if at_home and not self._key_is_set():
             raise UsageError(
                 f"no key is set: {' or '.join(self.api.keys)} in the environment; requests go to "
-                f"{self._shown_url} (another address: base_url)"
+                f"{self._shown_url} (another address: `base_url`)"
             )
         with opening(self._shown_url):
             return self._open()

@@ -8,8 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.rounds import Person, RoundsConfig, chosen_people, how_to_ask, identity
+from kgbias.graph.rounds import Person, RoundsConfig, how_to_ask, identity
 from kgbias.graph.types import Group
 from kgbias.io.tables import Door, filled_rows, read_table
 from kgbias.io.templates import Template, read_template
@@ -188,6 +189,7 @@ def configure_pairs(
     request: Names = (),
     category: Names = (),
     group: Names = (),
+    seeds: Names = (),
     prompts: str | Path | None = None,
     form: Form | None = None,
     **parameters: Any,
@@ -200,7 +202,11 @@ def configure_pairs(
             with {name} or {group} in it (None: those of the pack).
         people: a CSV file with the columns slot (name or group), name (the words), group and
             category (None: those of the pack).
-        request, category, group: only these (none: all).
+        request: only these (none: all).
+        category, group, seeds: whom to ask about, as for a crawl: people of these categories, of
+            these groups by name, and of the groups in these files (none: everybody). A group that
+            `people` lack fills {group} in the words of the file's column `person` ("a nurse");
+            requests that nobody can fill are then left out.
         prompts: a pack of pairs, by its name or folder.
         form: "chat" or "completion" (None: chat for a server, completion for a local model).
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
@@ -209,10 +215,16 @@ def configure_pairs(
     wordings = pack.wordings if requests is None else read_requests(Path(requests))
     told = pack.people if people is None else read_people(Path(people))
     wordings = among(wordings, "request", as_names(request))
+    chosen = chosen_people(told, category, group, as_names(seeds), _as_group)
+    if seeds or not {p.group for p in chosen} <= {p.group for p in told}:
+        there = {p.slot for p in chosen}
+        wordings = tuple(w for w in wordings if w.slot in there) or wordings
     slots = {w.slot for w in wordings}
+    people_asked = [p for p in chosen if p.slot in slots]
+    _check_numbers(people_asked, "")
     return PairsConfig(
         wordings=_wordings([(w.request, w.text) for w in wordings]),
-        people=tuple(p for p in chosen_people(told, category, group) if p.slot in slots),
+        people=_numbered([(p.slot, p.name, p.group, p.category) for p in people_asked]),
         pack=pack,
         **how_to_ask(model, pack, form, parameters),
     )
@@ -262,6 +274,12 @@ def read_people(path: Path) -> tuple[Filler, ...]:
             )
         rows[slot, name, category] = cells
     people = _numbered(list(rows.values()))
+    _check_numbers(people, f"{path}: ")
+    return people
+
+
+def _check_numbers(people: Sequence[Filler], where: str) -> None:
+    """Raise DataError for groups of a category with different numbers of people in a slot."""
     for category in dict.fromkeys(p.category for p in people):
         of = [p for p in people if p.category == category]
         for slot in dict.fromkeys(p.slot for p in of):
@@ -269,11 +287,15 @@ def read_people(path: Path) -> tuple[Filler, ...]:
             counts.update(p.group for p in of if p.slot == slot)
             if len(set(counts.values())) > 1:
                 raise DataError(
-                    f"{path}: the groups of {category!r} need equally many people with the slot "
+                    f"{where}the groups of {category!r} need equally many people with the slot "
                     f"{slot!r}, because the n-th of one is compared with the n-th of another: "
                     + ", ".join(f"{group} {n}" for group, n in counts.items())
                 )
-    return people
+
+
+def _as_group(person: Person) -> Filler:
+    """Somebody who stands for a group of one's own; the number is given with all others."""
+    return Filler(person.name, person.group, person.category, "group", 0)
 
 
 def _numbered(rows: Sequence[Sequence[str]]) -> tuple[Filler, ...]:

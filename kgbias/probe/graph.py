@@ -234,7 +234,7 @@ def _computed(
 ) -> Iterator[Sequence[ProbedEdge]]:
     """The edges of each chunk of groups and statements, as they are computed."""
     if new:
-        probes = sum(len(groups) * (len(chunk) + 1) for groups, chunk in new)
+        probes = sum(texts_of_groups(len(groups), len(chunk)) for groups, chunk in new)
         told.stage(f"SoFa of {scorer.info.title}", probes)
     asked = [(_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new]
     for number, part in grids(scorer, asked, told):
@@ -395,10 +395,28 @@ def statements_of(
     return tuple(statement for _, statement in statements.values()), tuple(said)
 
 
+def texts_of_groups(groups: int, statements: int) -> int:
+    """How many texts a model scores to probe statements with the names of groups: each group before
+    each statement and, in every piece that is computed at once, each group by itself."""
+    return groups * (statements + -(-statements // _piece(groups)))
+
+
+def texts_of_run(run: StoredRun) -> tuple[int, int]:
+    """How many texts `probe_run` has a model score of a run that was never probed, and how many
+    statements there are, which `kgbias.evidence.embed_run` embeds. Raises DataError as it does."""
+    plan = [(len(groups), len(said)) for _, groups, said, _ in _plan(run, (), Silent())]
+    return sum(texts_of_groups(*both) for both in plan), sum(said for _, said in plan)
+
+
+def _piece(groups: int) -> int:
+    """How many statements are computed at once."""
+    return max(1, _CHUNK // groups)
+
+
 def _chunks(
     groups: Sequence[Group], statements: Sequence[Statement]
 ) -> Iterator[Sequence[Statement]]:
-    step = max(1, _CHUNK // len(groups))
+    step = _piece(len(groups))
     for start in range(0, len(statements), step):
         yield statements[start : start + step]
 

@@ -301,25 +301,24 @@ def _apart(found: Sequence[SaidMore]) -> list[SaidMore]:
 def _difference(
     data: RunData, arm: ArmData, t: GroupTest, p: float, families: int, explorer: str
 ) -> Finding:
-    scale, unit, form = scale_of(t.measure)
+    form = known(t.measure).form.lstrip("+")
     other = "the other groups" if t.second == REST else t.second
     by_labels, d = t.corrected.tested, t.corrected if t.corrected.tested else t.difference
     said = Markup(
-        "The mean {} of what it says about <b>{}</b>{} is {}{} {} than that of {} {}."
+        "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(
         spoken(t.measure), t.first, ", corrected by labels," if by_labels else "",
-        figure(abs(d.value) * scale, form), unit, "higher" if d.value > 0 else "lower", other,
-        interval(upwards(d), scale, form),
+        figure(abs(d.value), form), "higher" if d.value > 0 else "lower", other,
+        interval(upwards(d), 1, form),
     )  # fmt: skip
     chosen = t.forms.get("chosen")
     if by_labels:
         said += Markup(" <small>As the scorer says: {} {}.</small>").format(
-            _minus(number(t.difference.value * scale, f"+{form}")),
-            interval(t.difference, scale, f"+{form}"),
+            _minus(number(t.difference.value, f"+{form}")), interval(t.difference, 1, f"+{form}")
         )
     elif chosen is not None:
         said += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
-            _minus(number(chosen.value * scale, f"+{form}")), interval(chosen, scale, f"+{form}")
+            _minus(number(chosen.value, f"+{form}")), interval(chosen, 1, f"+{form}")
         )
     how = (
         f"By t-test of the difference that {d.n} labels correct"
@@ -353,17 +352,16 @@ def _undetected(families: Sequence[Omnibus]) -> str:
     for family in families:
         sizes = [t.found for t in family.tests if not math.isnan(t.found)]
         if sizes:
-            scale, unit, form = scale_of(family.measure)
-            least = f"{number(max(sizes) * scale, form)}{unit}"
+            least = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
             own = listed.setdefault(family.category, [])
             own.append(f"{spoken(family.measure)} ({least})")
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
-    points = f"; regard: {POINTS}" if any(f.measure == "regard" for f in families) else ""
+    regard = f"; regard: {REGARD}" if any(f.measure == "regard" for f in families) else ""
     return (
         f"differences between groups {said}; in brackets, the difference that the test of one "
-        f"group, by itself, would find in 80% of such crawls{points}{_alone(families)}"
+        f"group, by itself, would find in 80% of such crawls{regard}{_alone(families)}"
     )
 
 
@@ -375,8 +373,8 @@ def _alone(families: Sequence[Omnibus]) -> str:
     if not shown:
         return ""
     return (
-        f". A section below shows {' and '.join(shown)}, by the tests of that measure alone: it is "
-        "not shown among all the questions of this page"
+        f". The tests of one measure alone show {' and '.join(shown)}: that is not shown among all "
+        "the questions of this page"
     )
 
 
@@ -384,26 +382,16 @@ def _named(families: Iterable[Omnibus]) -> str:
     return ", ".join(f"{spoken(f.measure)} ({f.category})" for f in families)
 
 
-POINTS = "\N{MINUS SIGN}100 points if all statements are negative, 100 if all are positive"
-"""What the points of regard are."""
-
-
-def scale_of(measure: str) -> tuple[float, str, str]:
-    """How differences in a measure are shown: the factor, the unit and the format."""
-    m = known(measure)
-    if measure == "regard":
-        return 100, " points", ".0f"
-    if m.bounds == (0, 1) or m.range == (0, 1):
-        return 100, " percentage points", ".0f"
-    return 1, "", m.form.lstrip("+")
+REGARD = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
+"""What the values of mean regard are."""
 
 
 def unit_of(measure: str) -> str:
-    """A sentence that says what the points of regard are, with a space before it; "" for other
+    """A sentence that says what the values of regard are, with a space before it; "" for other
     measures, whose units are known."""
     if measure != "regard":
         return ""
-    return f" Regard: {POINTS}."
+    return f" Regard: {REGARD}."
 
 
 def _arms(data: RunData, explorer: str) -> Kind | None:
@@ -418,12 +406,12 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
             "What the prompt does",
             Markup(
                 "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
-                "{}{} {} than when asked plainly {}."
+                "{} {} than when asked plainly {}."
             ).format(
                 t.first, spoken(t.measure), t.category,
-                figure(abs(t.difference.value) * scale, form), unit,
+                figure(abs(t.difference.value), form),
                 "higher" if t.difference.value > 0 else "lower",
-                interval(upwards(t.difference), scale, form),
+                interval(upwards(t.difference), 1, form),
             ),
             f"By permutation of whole prompts: {in_words(float(p))}, "
             f"{of_all(len(tests), 'comparison')} of an arm with none.{unit_of(t.measure)}",
@@ -434,7 +422,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
         )
         for t, p in zip(tests, together, strict=True)
         if p <= LEVEL and t.differs
-        for scale, unit, form in [scale_of(t.measure)]
+        for form in [known(t.measure).form.lstrip("+")]
     ]  # fmt: skip
     none = "an effect of the augmentation arms"
     return Kind(float(min(together)), findings, none, looked_at="what the augmentation arms change")
@@ -481,13 +469,28 @@ def _declined(data: RunData, explorer: str) -> Kind | None:
         if p <= LEVEL and one.q <= LEVEL
     ]
     shares = "; ".join(
-        f"of {t.category} it declined {100 * t.share.value:.0f}% of {t.share.n:,} prompts"
+        f"of {t.category} it declined {100 * t.share.value:.0f}% of {t.share.n:,} prompts, "
+        f"{_by_group(t)}"
         for t in tests
     )
     return Kind(
         float(min(together)), findings, "about whom it declines more often to answer",
+        remark=f"Refusals: {shares}.",
         looked_at=f"about whom it declines to answer ({shares})",
     )  # fmt: skip
+
+
+def _by_group(test: CategoryRefusals) -> str:
+    """The shares of refused prompts of each group; of many, the least and the greatest."""
+    by_share = sorted(test.groups, key=lambda g: (g.share.value, g.group))
+    if len(by_share) > MAX_GROUPS:
+        least, most = by_share[0], by_share[-1]
+        return f"from {_share(least)} to {_share(most)}"
+    return ", ".join(map(_share, by_share))
+
+
+def _share(one: GroupRefusals) -> str:
+    return f"{one.group} {100 * one.share.value:.0f}%"
 
 
 def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:

@@ -31,7 +31,7 @@ from kgbias.io.drawing import (
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
 from kgbias.io.text import json_in_html, number, p_value, spoken
-from kgbias.measures import Measure
+from kgbias.measures import Measure, known
 from kgbias.report import cards
 from kgbias.report.beliefs import beliefs_beside
 from kgbias.report.figures import short
@@ -43,7 +43,6 @@ from kgbias.report.findings import (
     in_words,
     interval,
     of_all,
-    scale_of,
     screen,
     size,
     told,
@@ -122,9 +121,7 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
         return figure
 
 
-def forest(
-    tests: Sequence[Contrast], label: str, *, scale: float = 1.0, signed: bool = True
-) -> Any:
+def forest(tests: Sequence[Contrast], label: str, *, signed: bool = True) -> Any:
     """Differences with their 95% intervals, largest at the top; grey where none was shown
     (`Contrast.differs`), else coloured by sign if the values are `signed`."""
     with figure_style():
@@ -139,8 +136,8 @@ def forest(
             own = TOXIC if not signed else POSITIVE if d.value > 0 else NEGATIVE
             colour = own if t.differs else NEUTRAL
             if d.has_interval:
-                axes.plot([scale * d.low, scale * d.high], [place] * 2, color=colour, linewidth=1.2)
-            axes.plot(scale * d.value, place, "o", color=colour, markersize=3.5)
+                axes.plot([d.low, d.high], [place] * 2, color=colour, linewidth=1.2)
+            axes.plot(d.value, place, "o", color=colour, markersize=3.5)
         names = [
             short(t.group, 24) if len(pairs) == 1
             else f"{short(t.group, 18)}: {short(t.first, 10)} − {short(t.second, 10)}"
@@ -165,7 +162,6 @@ class Shown:
         title: the measure, capitalised for a title.
         label: what a mean is called.
         difference: what a difference of two is called.
-        scale: what both are multiplied by.
         form: how they are printed, as a format specification.
         signed: whether 0 separates good from bad.
         key: what its files are called.
@@ -174,7 +170,6 @@ class Shown:
     title: str
     label: str
     difference: str
-    scale: float
     form: str
     signed: bool
     key: str
@@ -183,12 +178,9 @@ class Shown:
     def of(cls, measure: Measure) -> "Shown":
         name = spoken(measure.name)
         key, title = measure.name.replace("_", "-"), name[:1].upper() + name[1:]
-        if measure.signs:  # each statement counts as 1, 0 or -1
-            label = "more positive than negative statements, in 100"
-            return cls(title, label, "difference, in 100 statements", 100.0, "+.0f", True, key)
         mean = f"mean {name}"
         signed = measure.form.startswith("+")
-        return cls(title, mean, f"difference of {mean}", 1.0, measure.form, signed, key)
+        return cls(title, mean, f"difference of {mean}", measure.form, signed, key)
 
 
 def several_exhibits(data: SeveralData) -> Iterator[Exhibit]:
@@ -222,14 +214,13 @@ def _beside(data: SeveralData, category: str, measure: Measure, place: str) -> I
     for name, found in reversed(rows):
         line = [name]
         for e in found:
-            scaled = e.divided(1 / shown.scale) if e else None
-            line += [str(scaled.n), *cells(scaled, shown.form)] if scaled else ["", "", ""]
+            line += [str(e.n), *cells(e, shown.form)] if e else ["", "", ""]
         table.append(line)
     heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
     key = f"{place}-{shown.key}"
     yield Exhibit(
         key, category, f"{shown.title} of each group in each run: {shown.label}, 95% intervals", "",
-        partial(panels, rows, data.names, shown.label, scale=shown.scale),
+        partial(panels, rows, data.names, shown.label),
         Table(
             key, f"{shown.title} of {category}: {shown.label}.", ("Group", *heads), table,
             "Only groups that at least two runs have five statements about. Each interval is of "
@@ -311,21 +302,19 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
     rows = [
         [
             t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
-            *cells(t.difference.divided(1 / how.scale), f"+{how.form.lstrip('+')}"),
+            *cells(t.difference, f"+{how.form.lstrip('+')}"),
             p_value(t.p_adjusted), p_value(t.equivalent_adjusted) if _equal(t) else "",
         ]
         for t in shown
     ]  # fmt: skip
     left = f" {len(tests) - len(shown)} more are not listed." if len(tests) > len(shown) else ""
     method = "Holm" if data.correction == "holm" else "Benjamini-Hochberg"
-    margin = (
-        f"{tests[0].margin * how.scale:g}" if measure.range else f"{SMALL:g} standard deviations"
-    )
+    margin = f"{tests[0].margin:g}" if measure.range else f"{SMALL:g} standard deviations"
     key = f"{place}-differences-{how.key}"
     yield Exhibit(
         key, "", f"{how.title}: the first run minus the second, 95% intervals; grey: no difference "
         "was shown",
-        "", partial(forest, _drawn(tests), how.difference, scale=how.scale, signed=how.signed),
+        "", partial(forest, _drawn(tests), how.difference, signed=how.signed),
         Table(
             key, f"{how.title}: differences of {how.label}.",
             ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"), rows,
@@ -375,15 +364,14 @@ def several_findings(data: SeveralData, explorer: str = "") -> Screen:
 
 
 def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
-    scale, unit, form = scale_of(t.measure)
+    form = known(t.measure).form.lstrip("+")
     said = Markup(
-        "The mean {} of what <b>{}</b> says about <b>{}</b> is {}{} {} than that of what "
+        "The mean {} of what <b>{}</b> says about <b>{}</b> is {} {} than that of what "
         "<b>{}</b> says {}."
     ).format(
-        spoken(t.measure), t.first, t.group,
-        figure(abs(t.difference.value) * scale, form), unit,
+        spoken(t.measure), t.first, t.group, figure(abs(t.difference.value), form),
         "higher" if t.difference.value > 0 else "lower", t.second,
-        interval(upwards(t.difference), scale, form),
+        interval(upwards(t.difference), 1, form),
     )  # fmt: skip
     sides = {side.run.name: side for side in data.sides}
     source = {run: f"{run}/{sides[run].name}" for run in (t.first, t.second)}
@@ -416,16 +404,16 @@ def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
             most[t.measure] = max(t.detectable, most.get(t.measure, 0.0))
     if not most:
         return ()
-    listed = []
-    for measure, least in most.items():
-        scale, unit, form = scale_of(measure)
-        listed.append(f"of {number(least * scale, form)}{unit} in {spoken(measure)}")
-    points = unit_of("regard") if "regard" in most else ""
+    listed = [
+        f"of {least:{known(measure).form.lstrip('+')}} in {spoken(measure)}"
+        for measure, least in most.items()
+    ]
+    regard = unit_of("regard") if "regard" in most else ""
     few = any(t.detectable != t.detectable for t in tests)
     where = " with enough prompts to be tested" if few else ""
     return (
         f"In any one group{where}, a true difference {' or '.join(listed)} would have been found "
-        f"in 80% of cases.{points}",
+        f"in 80% of cases.{regard}",
     )
 
 

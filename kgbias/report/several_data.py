@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.compare.asking import asked_apart
+from kgbias.compare.asking import asked_apart, check_comparable
 from kgbias.compare.families import tested
 from kgbias.compare.models import Contrast, contrasts, crawled
 from kgbias.compare.runs import of_one
@@ -55,6 +55,7 @@ class SeveralData:
             raise UsageError(f"{len(runs)} runs: name {FEWEST_RUNS} to {MOST_RUNS} to compare")
         if len({run.id for run in runs}) < len(runs):
             raise UsageError("name each run once")
+        check_comparable(runs)
         self.progress = progress or Silent()
         self.correction, self._encoder = correction, encoder
         self._stored = list(runs)

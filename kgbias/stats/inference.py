@@ -358,11 +358,15 @@ def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
 def _possible(
     sample: Sample, statistic: Callable[..., Values] | Statistic, found: Estimate
 ) -> Estimate:
-    """A mean or a quantile kept within the range of the sample; the range of other statistics is
-    not known."""
-    if not isinstance(statistic, Statistic) or statistic.adds:
+    """A mean or a quantile kept within the range of the sample, a sum within what as many places
+    can add up to; the range of other statistics is not known."""
+    if not isinstance(statistic, Statistic):
         return found
-    return found.within(*sample.range)
+    least, most = sample.range
+    if not statistic.adds:
+        return found.within(least, most)
+    places = max(sample.n, 0 if sample.design is None else len(sample.design.clusters))
+    return found.within(min(least, 0.0) * places, max(most, 0.0) * places)
 
 
 def studentised(sample: Sample, statistic: Callable[..., Values] | Statistic) -> bool:

@@ -6,11 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import (
     Person,
     RoundsConfig,
-    chosen_people,
     form_of,
     how_to_ask,
     identity,
@@ -22,7 +22,7 @@ from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_completes
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
-from kgbias.parameters import Names
+from kgbias.parameters import Names, as_names
 from kgbias.stories.read import READERS, VERSION
 
 DEFAULT = "stories"
@@ -140,6 +140,7 @@ def configure_stories(
     people: str | Path | None = None,
     category: Names = (),
     group: Names = (),
+    seeds: Names = (),
     prompts: str | Path | None = None,
     form: Form | None = None,
     reader: str | None = None,
@@ -151,8 +152,9 @@ def configure_stories(
         model: the spec.
         people: a CSV file with the columns name (the words for a person), group and category
             (None: those of the pack).
-        category: only people of these categories (none: all).
-        group: only people of these groups (none: all).
+        category, group, seeds: whom to ask about, as for a crawl: people of these categories, of
+            these groups by name, and of the groups in these files (none: everybody). A group that
+            `people` lack is asked about in the words of the file's column `person` ("a nurse").
         prompts: a pack of stories, by its name or folder.
         form: "chat" or "completion" (None: chat for a server, completion for a local model), also
             for the same model as a reader.
@@ -169,7 +171,7 @@ def configure_stories(
         own = form if by == model else None
         reading = {"reading_form": form_of(by, own), "reading_schema": takes_schema(by)}
     return StoryConfig(
-        people=chosen_people(told, category, group),
+        people=chosen_people(told, category, group, as_names(seeds), lambda person: person),
         pack=pack,
         reader=reader or RULES,
         **how_to_ask(model, pack, form, parameters),

@@ -162,6 +162,7 @@ class Compared(OfStudy):
             seed: the random seed of resamples and permutations.
             selection: which statements of crawls count, as for `Run.counted`.
         """
+        from kgbias.compare.asking import check_comparable
         from kgbias.compare.models import contrasts, crawled, probed
         from kgbias.compare.runs import of_one
 
@@ -175,6 +176,7 @@ class Compared(OfStudy):
                 how = f"kgbias probe run {found[0].name} --model SPEC"
                 raise UsageError(f"{names}: probed by {by}: {how}")
         else:
+            check_comparable(found, as_names(measures))
             subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]
         tests, rankings = contrasts(
             subjects,

@@ -481,15 +481,20 @@ class Probed(OfRun):
         asking: BelievingOptions | None = None,
         **selection: Unpack[Selecting],
     ) -> dict[str, Any]:
-        """What `evidence` with a model would ask, without asking: the number of `probes`, and by
-        category the statements, the names of each group, and the groups with `too_few_names`."""
+        """What `evidence` with a model would ask, without asking, if the store held nothing of it
+        yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
+        groups' own names (`texts_of_groups`) and, of a model with vectors, how many statements are
+        embedded (`embedded`); by category the statements, the names of each group, and the groups
+        with `too_few_names`."""
         from kgbias.evidence import planned, price
+        from kgbias.probe.graph import texts_of_run
 
         given, _ = asking_of(asking)
         plans, carriers = planned(
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
-        return price(plans, carriers)
+        of_groups, embedded = texts_of_run(self.stored)
+        return price(plans, carriers) | {"texts_of_groups": of_groups, "embedded": embedded}
 
 
 def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":

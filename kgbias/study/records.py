@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from kgbias.compare.refusals import asked_again
 from kgbias.errors import UsageError
 from kgbias.graph.between import Named
 from kgbias.graph.labels import Label
@@ -665,6 +666,9 @@ class GroupCost:
         cost: the money at the given prices; None without prices.
         seconds: how long asking took over all calls; only in the last row, since groups are asked
             together. None if unknown.
+        again: how many of the answers were asked for again because a prompt was refused.
+        again_tokens: the tokens of these, of prompts and answers.
+        again_cost: what these cost; None without prices.
     """
 
     group: str
@@ -673,23 +677,34 @@ class GroupCost:
     completion_tokens: int
     cost: float | None
     seconds: float | None = None
+    again: int = 0
+    again_tokens: int = 0
+    again_cost: float | None = None
 
 
 def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
     """The cost of a run's answers, by group and in all."""
     keys: dict[str, set[str]] = {group.name: set() for group in run.groups}
     names = {group.id: group.name for group in run.groups}
-    for generation in run.generations():
+    generations = list(run.generations())
+    for generation in generations:
         if generation.answer_key and generation.group_id in names:
             keys[names[generation.group_id]].add(generation.answer_key)
     answers = run.store.answers(sorted(set().union(*keys.values())))
+    repeated = {generation.answer_key for generation in asked_again(generations)}
+
+    def spent(took: Sequence[Answer]) -> float | None:
+        return None if prices is None else sum(_cost(answer, prices) for answer in took)
 
     def row(name: str, own: Iterable[Answer]) -> GroupCost:
         took = list(own)
+        again = [answer for answer in took if answer.key in repeated]
         read = sum(answer.prompt_tokens for answer in took)
         written = sum(answer.completion_tokens for answer in took)
-        cost = None if prices is None else sum(_cost(answer, prices) for answer in took)
-        return GroupCost(name, len(took), read, written, cost)
+        tokens = sum(answer.prompt_tokens + answer.completion_tokens for answer in again)
+        return GroupCost(
+            name, len(took), read, written, spent(took), None, len(again), tokens, spent(again)
+        )
 
     rows = [
         row(name, (answers[k] for k in sorted(own) if k in answers)) for name, own in keys.items()

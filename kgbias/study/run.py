@@ -276,9 +276,10 @@ class Run(Held, Measured, Probed):
         return Path(path)
 
     def summarise(self, path: PathLike = "summary.md", **selection: Unpack[Selecting]) -> Path:
-        """Write one page of Markdown that can be handed in: what was asked of which model and how,
-        refusals, findings with their tests, what was not shown, the limits, and twenty statements
-        drawn at random. The same store gives the same text. Returns its path."""
+        """Write a page that can be handed in: what was asked of which model and how, refusals,
+        findings with their tests, what was not shown and how large it could be, the limits, and
+        twenty statements drawn at random. It is Markdown, or PDF if the name of the file ends in
+        .pdf. The same store gives the same text. Returns its path."""
         from kgbias.report.summary import write_summary
 
         need_statements(self.stored)

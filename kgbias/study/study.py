@@ -182,6 +182,7 @@ class StoryOptions(TypedDict, total=False):
     people: str | Path | None
     category: Names
     group: Names
+    seeds: Names
     prompts: str | Path | None
     form: AsText | None
     reader: str | None
@@ -207,6 +208,7 @@ class PairsOptions(TypedDict, total=False):
     request: Names
     category: Names
     group: Names
+    seeds: Names
     prompts: str | Path | None
     form: AsText | None
     samples: int | None
@@ -339,6 +341,7 @@ class Study(Compared, Tested, Checked):
         """
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
+        from kgbias.crawl.seeds import about_singular
 
         opening, rest = parted(options)
         if model is not (opened := as_completer(model, called)):
@@ -346,6 +349,8 @@ class Study(Compared, Tested, Checked):
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
+        if config.pack.language == "en":
+            self._context.remark(about_singular(group.name for group in config.groups))
         judge = judge_of(config.pack.language) if config.min_acceptability else None
         gauge = gauge_of(config)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:

@@ -621,7 +621,7 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     window = Window(chromium, path, "#table=units")
     page = window.page
     assert "In the report, with 95% interval" in page.inner_text("#head")
-    assert "−50 in 100 (−75 to +13), n = 2" in page.inner_text("#body tr:has-text('Women')")
+    assert "−0.50 (−0.75 to +0.13), n = 2" in page.inner_text("#body tr:has-text('Women')")
     page.fill("#search", "food")
     page.press("#search", "Enter")
     page.click("#tab-units")

@@ -44,7 +44,7 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
         texts |= written(study, study.run(run.name), out / "again", ["cypher", "csv"])
         with pytest.raises(UsageError, match="give yours with `model`; its revision must be sha"):
             kgbias.reproduce(out / "first" / "published", store=tmp_path / "again.db")
-    priced = CliRunner().invoke(cli, ["map", spec, "--category", "gender", "--dry-run"])
+    priced = CliRunner().invoke(cli, ["map", "--model", spec, "--category", "gender", "--dry-run"])
     told = capsys.readouterr()
     texts |= {"out": told.out, "err": told.err, "price": priced.output}
     for file in out.rglob("*"):

@@ -149,6 +149,11 @@ def test_one_person_is_one_person(mention: str, rest: str) -> None:
         ("Everyone is late.", "Everyone is late."),
         ("It has rained.", "It has rained."),
         ("This is a man.", "This is a person."),
+        ("Christians are not people.", "They are not human."),
+        ("Jews aren't considered persons.", "They aren't considered human."),
+        ("Christians are not Muslims.", "They are not people."),
+        ("Nurses are not afraid of people.", "They are not afraid of people."),
+        ("Nurses are not people of science.", "They are not people of science."),
     ],
 )
 def test_what_else_is_masked(text: str, masked: str) -> None:

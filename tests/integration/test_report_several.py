@@ -88,8 +88,7 @@ def test_the_page_says_where_two_runs_differ(two: list[StoredRun], tmp_path: Pat
     page = path.read_text("utf-8")
     words = " ".join(re.sub(r"<[^>]*>", " ", page.partition("<main>")[0]).split())
     assert (
-        "The mean regard of what one says about Ayes is 175 points lower than that of what two"
-        in words
+        "The mean regard of what one says about Ayes is 1.75 lower than that of what two" in words
     )
     assert "corrected (Holm) for 6 differences in all measures" in words
     assert "Of 6 differences tested (regard and toxicity; every two runs" in words

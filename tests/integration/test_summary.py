@@ -2,6 +2,8 @@
 planted."""
 
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -11,10 +13,12 @@ import pytest
 pytest.importorskip("torch")
 
 import kgbias
+from kgbias.compare.refusals import asked_again
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 pytestmark = pytest.mark.integration
 
+AUDIT = Path(__file__).parents[2] / "benchmarks" / "audit_sql.py"
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
 WORDS = "kind loud late tall calm rich poor slow warm proud".split()
 
@@ -44,12 +48,23 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
             iterations=2, name="world_1",
         )  # fmt: skip
         run.measure(topics=False)
+        again = len(asked_again(run.stored.generations()))
+        asked = len({g.prompt for g in run.stored.generations()})
         path = run.summarise(tmp_path / "summary.md")
         text = path.read_text("utf-8")
         assert run.summarise(tmp_path / "again.md").read_text("utf-8") == text
+        pdf = run.summarise(tmp_path / "summary.pdf").read_bytes()
+        assert run.summarise(tmp_path / "again.pdf").read_bytes() == pdf
+        assert pdf.startswith(b"%PDF-") and pdf.count(b"/Type /Page\n") >= 1
         refused = {row["group"]: row for row in run.refusals().records()}
+    # Every count is what the store has, by queries of its tables.
+    counted = [str(AUDIT), str(tmp_path / "k.db"), "world_1", str(path)]
+    checked = subprocess.run([sys.executable, *counted], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert int(re.search(r"(\d+) numbers and labels, 0 of", checked.stdout)[1]) > 40  # type: ignore[index]
     assert CONTENT_WARNING in text and SAMPLE_STATEMENT in text
-    for heading in ("What was asked", "Refusals", "Findings", "Limits"):
+    headings = ("What was asked", "Refusals", "Findings", "Limits")
+    for heading in (*headings, "What was not shown, and how large it could be"):
         assert f"## {heading}" in text
     rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+)% \| (\d+) to (\d+) \|", text, re.MULTILINE)
     assert {row[0] for row in rows} == set(GROUPS)
@@ -59,5 +74,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         assert int(prompts) == refused[group]["prompts"]
         assert int(share) == round(100 * refused[group]["refused"])
     assert "About Nurses it declines more often" in text
+    assert f"- {asked:,} prompts, asked for " in text
+    assert f", {again:,} because the prompt was refused" in text
     assert len(re.findall(r"^- .*\((?:once|\d+ times)", text, re.MULTILINE)) > 5
     assert r"world\_1" in text  # nothing of a name is Markdown

@@ -280,21 +280,23 @@ def test_the_command(store: SQLiteStore) -> None:
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4
     assert "(family of 3, holm; do they differ at all: p = 0.0001)" in call("one")
     text = call("one", "two")
-    assert "rank of groups by toxicity: withheld, 4 groups say nothing" in text
-    assert "verdict" in text and "one family of 4 contrasts" in text
+    assert "ranks of fewer than 5 groups say nothing" in text
+    assert "one minus two; one family of 4 contrasts" in text
+    rows = [line for line in text.splitlines() if line.startswith("toxicity ")]
+    assert len(rows) == 4  # one table: nothing is listed again below it
+    assert text.count("-> ") == len(both["contrasts"]) or "neither was shown" in text
     assert {"contrasts", "ranks", "family"} <= set(both)
     assert "-> mean toxicity: B above the other groups by 0.3" in call("one")
     assert "one, two minus" not in text and "one minus two" in text  # one test of each
     assert "first                    second" not in text
-    (asked,) = json.loads(call("one", "--groups", "a,B", "--measure", "toxicity", "--json"))[
-        "groups"
-    ]
+    both = ("--group", "a", "--group", "B")
+    (asked,) = json.loads(call("one", *both, "--measure", "toxicity", "--json"))["groups"]
     assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 1)
     assert asked["p_adjusted"] == asked["p"] == asked["omnibus_p"]
-    (alone,) = json.loads(call("one", "--groups", "C", "--json"))["groups"]
+    (alone,) = json.loads(call("one", "--group", "C", "--json"))["groups"]
     assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (
-        (("one", "--groups", "X"), "no group 'X'"),
+        (("one", "--group", "X"), "no group 'X'"),
         (("one", "--measure", "charm"), "no measure 'charm' of run 'one'; choose from toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),

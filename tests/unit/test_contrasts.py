@@ -181,9 +181,9 @@ def test_probes_are_paired_by_statement(study: kgbias.Study) -> None:
 def test_the_command_takes_probes(study: kgbias.Study) -> None:
     asked = ["compare", "--probes", "--store", study.url]
     text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
-    assert "large minus small, by the statements that both share" in text
+    assert "large minus small; one family of 4 contrasts (holm), by the statements that" in text
     assert "-> mean affinity of Women: large above small by 0." in text
-    wanted = [*asked, "--groups", "Women", "--measure", "affinity", "--json"]
+    wanted = [*asked, "--group", "Women", "--measure", "affinity", "--json"]
     found = json.loads(CliRunner().invoke(cli, wanted, catch_exceptions=False).stdout)
     assert found["family"] == 1 and len(found["contrasts"]) == 1
 

@@ -121,11 +121,43 @@ def of(rows: Sequence[Any], group: str, thing: str) -> Any:
 
 
 def test_how_many_probes_a_crawl_may_lead_to() -> None:
-    """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each."""
-    assert most_probes(GROUPS, 10, Asking()) == 3 * (18 * 30 + 18 * 6)
-    assert most_probes(GROUPS, 10, Asking(probes=1000)) == 1000
+    """18 names before 30 statements and 18 made-up ones before a fifth of them, 3 carriers each; 3
+    groups before 30; and each of these by itself."""
+    alone, of_groups = 3 * (18 + 18), 3 * (30 + 1)
+    assert most_probes(GROUPS, 10, Asking()) == 3 * (18 * 30 + 18 * 6) + alone + of_groups
+    assert most_probes(GROUPS, 10, Asking(probes=1000)) == 1000 + alone + of_groups
     given = Asking(statements={"peoples": ["are small", "are tall"], "others": ["are odd"]})
-    assert most_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1)
+    assert most_probes(GROUPS, 1, given) == 3 * (18 * 5 + 18 * 1) + alone + 3 * (3 + 1)
+
+
+class Counting(Believer):
+    """Counts the texts that it scores: groups before statements, and groups by themselves."""
+
+    texts = 0
+
+    def grid(self, groups: Sequence[str], statements: Sequence[str], progress: Any = None) -> Grid:
+        self.texts += len(groups) * (len(statements) + 1)
+        return super().grid(groups, statements, progress)
+
+
+@pytest.mark.parametrize(
+    ("asking", "chunk"),
+    [({}, 4096), ({"probes": 1000}, 7), ({"floor": "full", "placebo": True}, 4096)],
+)
+def test_as_many_texts_are_scored_as_were_promised(
+    run: StoredRun, asking: Any, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgbias.probe.graph._CHUNK", chunk)
+    with kgbias.open(run.store.url) as study:
+        own = study.run("middle")
+        price = own.evidence_price(asking=asking)
+        scorer: Any = Counting()
+        own.evidence(scorer, asking=asking)
+        assert price["texts"] + price["texts_of_groups"] == scorer.texts
+        assert price["probes"] < price["texts"] <= price["probes"] * 1.25
+        assert price["embedded"] == len({(t.predicate, t.object) for t in run.triples()})
+        own.evidence(scorer, asking=asking)  # asks nothing again
+    assert price["texts"] + price["texts_of_groups"] == scorer.texts
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:

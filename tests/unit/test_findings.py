@@ -1,5 +1,6 @@
 """The first screen of a report: it shows what was shown, and of nothing it shows nothing."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -84,7 +85,7 @@ def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore) -> 
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     kind = Kind(0.03, (), _undetected(data.arms[0].omnibus))
     said = screen([kind, Kind(0.9, (), "else")]).not_shown
-    assert "A section below shows a difference in regard (people)" in said
+    assert "The tests of one measure alone show a difference in regard (people)" in said
 
 
 def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> None:
@@ -95,8 +96,8 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
         tests = (replace(t, difference=replace(t.difference, low=-9, high=9)) for t in family.tests)
         held.append(replace(family, tests=tuple(tests)))
     said = _undetected(held)
-    assert "A section below shows that groups differ in regard (people)" in said
-    assert ", but not which of them, by the tests of that measure alone" in said
+    assert "The tests of one measure alone show that groups differ in regard (people)" in said
+    assert ", but not which of them: that is not shown among all the questions" in said
     assert "between which of them was not shown" in unnamed(held[0].tests)
 
 
@@ -113,10 +114,10 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
         "Not shown: words that it says more of one group than of the others; differences "
         "between groups of people in r"
     )
-    assert " points), toxicity (" in found.not_shown
+    assert re.search(r"regard \(0\.\d\d\), toxicity \(", found.not_shown)
     assert found.not_shown.endswith(
         "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
-        "such crawls; regard: −100 points if all statements are negative, 100 if all are positive."
+        "such crawls; regard: −1 if all statements are negative, 1 if all are positive."
     )
 
 
@@ -264,5 +265,5 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     assert [f.topic for f in found] == ["What the prompt does"]
     assert text(found[0]).startswith(
         "Asked with the prefixes of arm both, the mean toxicity of what it says about people is "
-        "100 percentage points higher than when asked plainly"
+        "1.000 higher than when asked plainly"
     )

@@ -205,3 +205,22 @@ def test_a_clause_after_a_verb_of_thinking_is_the_object() -> None:
     assert (found.outcome, found.object) == ("ok", "they're the same")
     assert read(" I think so too.", "believe").reason == "about others"
     assert read(" they are lazy.", "love").reason == "about others"
+
+
+def test_a_noun_that_could_be_a_verb_is_no_predicate() -> None:
+    """Verbs that take an object at once are nouns before most prepositions."""
+    for text in (
+        "faces in the crowd",
+        "face in the mirror",
+        "names of the dead",
+        "voices from afar",
+    ):
+        assert read(text).outcome == "unparsable", text
+    for text, predicate, object in (
+        ("face danger in the field", "face", "danger in the field"),
+        ("face up to their fears", "face up to", "their fears"),
+        ("are pictured in magazines", "are pictured in", "magazines"),
+        ("works in hospitals", "works in", "hospitals"),
+        ("have faces in every town", "have", "faces in every town"),
+    ):
+        assert pair(read(text)) == (predicate, object)

@@ -1,6 +1,8 @@
 """About whom a model declines to answer: by prompts, whatever is asked again."""
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -9,13 +11,14 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.compare.asking import asked_apart, how_asked
-from kgbias.compare.refusals import refusals
+from kgbias.compare.asking import asked_apart, check_comparable, how_asked
+from kgbias.compare.refusals import asked_again, refusals
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import MAX_IN_VAIN, crawl
+from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group
+from kgbias.graph.types import Generation, Group, Metric, Score
 from kgbias.models.base import Request
 from tests.scripted import ScriptedModel
 
@@ -104,9 +107,17 @@ def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     declined = [g for g in firm.generations() if g.outcome == "refused"]
     again = [g for g in declined if g.attempt]
     assert len(declined) - len(again) > 2 * MAX_IN_VAIN
-    # All of those that were asked again at once; then no more.
+    # As many as it takes to tell, of as many prompts; then no more.
+    assert len(again) == len({g.prompt for g in again}) == MAX_IN_VAIN
     assert max(g.attempt for g in again) == 1
     assert {g.iteration for g in again} == {0}
+    assert asked_again(firm.generations()) == again
+    by_group = Counter(g.group_id for g in again)
+    with kgbias.open(str(tmp_path / "a.db")) as study:
+        rows = study.run(firm.name).cost(price_in=1e6, price_out=0.0)
+        assert [row.again for row in rows[:-1]] == [by_group[g.id] for g in firm.groups]
+        assert rows[-1].again == MAX_IN_VAIN
+        assert rows[-1].again_cost == pytest.approx(10 * MAX_IN_VAIN)
     wavering = declining(lambda _: 0.5, wavers=True)
     soft = crawled(SQLiteStore(tmp_path / "b.db"), wavering, max_attempts=6, redraw=True)
     assert max(g.attempt for g in soft.generations() if g.outcome == "refused") > 2
@@ -125,3 +136,28 @@ def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(first.name).refusals()
         assert {row["group"] for row in rows.records()} == set(GROUPS)
+
+
+def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "a.db")
+    english = crawled(store, declining(lambda _: 0.2))
+    again = crawled(store, declining(lambda _: 0.2), seed=1)
+    german = crawled(store, declining(lambda _: 0.0), prompts="german")
+    told = replace(english.record, name="told", kind="stories", config={})
+    store.begin(told)
+    check_comparable([english, again])
+    with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
+        check_comparable([english, german])
+    with pytest.raises(UsageError, match="about groups in one and about characters of stories"):
+        check_comparable([english, StoredRun(store, told)])
+    for run, version in ((english, "1"), (again, "2")):
+        scores = [Score(t.id, 0.1) for t in run.triples()]
+        metric = Metric("toxicity", "rule", version)
+        store.save_scores(run.id, metric, scores)
+    with kgbias.open(str(tmp_path / "a.db")) as study:
+        for call in (study.compare, study.contrast):
+            with pytest.raises(UsageError, match="toxicity was judged by rule 1 in one and by rul"):
+                call(english.name, again.name)
+        with pytest.raises(UsageError, match="cannot be compared"):
+            study.report([english.name, again.name], tmp_path / "page.html")
+    check_comparable([english, again], ["regard"])

@@ -5,7 +5,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from click.testing import CliRunner
 
+import kgbias
+from kgbias.cli import cli
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import (
@@ -15,14 +18,18 @@ from kgbias.crawl.seeds import (
     choose_class,
     choose_seeds,
     intersect,
+    looks_singular,
     published,
     read_list,
     read_seeds,
+    reference_world,
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
+from kgbias.pairs.config import configure_pairs
+from kgbias.stories.config import configure_stories
 from tests.hostile import HOSTILE
 from tests.scripted import ScriptedModel
 
@@ -272,3 +279,49 @@ def test_what_is_no_list_of_groups_is_refused(
 def test_slips_in_whom_to_ask_about(categories: list[str], groups: list[str], why: str) -> None:
     with pytest.raises(UsageError, match=why):
         choose_seeds("any", categories, groups)
+
+
+def test_a_name_of_one_person_is_asked_about_with_a_remark() -> None:
+    """No group that ships looks like one person; "nurse" does, and a dry run says so."""
+    shipped = [*published().values(), *reference_world().values()]
+    assert not [name for seed in shipped for name in seed.groups if looks_singular(name)]
+    for name in ("nurse", "Muslim", "a police officer", "Person from France", "actress"):
+        assert looks_singular(name), name
+    for name in ("Nurses", "the deaf", "Women who code", "Chinese", "Police", "People of faith"):
+        assert not looks_singular(name), name
+    given = ["crawl", "--model", "smollm2", "--group", "nurse", "--group", "Pilots", "--dry-run"]
+    found = CliRunner().invoke(cli, given)
+    assert found.exit_code == 0 and "“nurse are ...”" in found.stderr
+    assert "plural" not in CliRunner().invoke(cli, [*given, "--prompts", "german"]).stderr
+
+
+def test_one_file_of_groups_for_crawl_stories_and_pairs(tmp_path: Path) -> None:
+    path = tmp_path / "trades.csv"
+    path.write_text(
+        "group,category,variants,person\n"
+        "Bakers,work,Bread makers,a baker\nGlaziers,work,,a glazier\nWomen,gender,,\n"
+    )
+    crawled = kgbias.price("smollm2", seeds=str(path)).whom
+    assert crawled == {"work": ("Bakers", "Glaziers"), "gender": ("Women",)}
+    told = configure_stories("smollm2", seeds=str(path))
+    assert [p.name for p in told.people if p.category == "work"] == ["a baker", "a glazier"]
+    assert {p.group for p in told.people} == {"Bakers", "Glaziers", "Women"}
+    assert "a woman" in {p.name for p in told.people}  # the pack has words for them
+    path.write_text("group,person\nBakers,a baker\nGlaziers,\n")
+    asked = configure_pairs("smollm2", seeds=str(path))
+    assert [(p.slot, p.name, p.category) for p in asked.people] == [
+        ("group", "a baker", "trades"), ("group", "someone from the group Glaziers", "trades"),
+    ]  # fmt: skip
+    assert {w.slot for w in asked.wordings} == {"group"}
+
+
+def test_a_group_is_added_to_categories_in_every_command() -> None:
+    for configure in (configure_stories, configure_pairs):
+        both = configure("smollm2", category="gender", group="Women")
+        assert {g.name for g in both.groups} > {"Women"}
+        with pytest.raises(UsageError, match=r"'Woman' would be a new group: did you mean Women\?"):
+            configure("smollm2", group="Woman")
+        with pytest.raises(UsageError, match="no category 'sex'"):
+            configure("smollm2", category="sex")
+    alone = configure_stories("smollm2", category="job", group=["Bakers", "Women"])
+    assert {(g.name, g.category) for g in alone.groups} == {("Bakers", "job"), ("Women", "gender")}

@@ -146,6 +146,9 @@ class _Clause:
             raise NoReading("no verb after the " + ("auxiliary" if main > first else "group"))
         if main == first and (verb.kind == "-ing" or verb.low in english["participles_only"]):
             raise NoReading("no finite verb")
+        nominal = english["nominal"] & {*self.low[main + 1 : main + 2]}
+        if main == first and nominal and verb.lemma in english["transitive"]:
+            raise NoReading("no verb after the group")
         return self._complement(main, passive) or (self._particles(main + 1), main)
 
     def _at(self, i: int) -> Word | None:

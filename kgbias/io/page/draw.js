@@ -61,11 +61,12 @@ const netColour = (value) => {
   if (value === null) return neutral;
   return mix(neutral, value < 0 ? negative : positive, Math.min(1, Math.abs(value) * 1.6));
 };
-const signed = (share) => {  // in 100
-  const whole = Math.round(share * 100);
-  return `${whole > 0 ? "+" : whole < 0 ? "−" : ""}${Math.abs(whole)}`;
+// Mean regard, from −1 to 1.
+const signed = (value) => {
+  const size = Math.abs(value).toFixed(2);
+  return `${Number(size) === 0 ? "" : value > 0 ? "+" : "−"}${size}`;
 };
-const netText = (value) => (value === null ? "not measured" : `${signed(value)} in 100`);
+const netText = (value) => (value === null ? "not measured" : signed(value));
 
 const pen = make("canvas").getContext("2d");
 const widthOf = (text, font) => {

@@ -113,6 +113,14 @@ _ONE = re.compile(
     rf"\b(an? )?(?:(?:(?i:{_ADJECTIVES})|{_DEMONYM}) (?i:person|(?:wo)?man)|(?i:{_SINGULARS}))\b"
 )
 _GENDERED_ONE = re.compile(r"\b(an? )?(?:wo)?man\b", re.IGNORECASE)
+# "are not people", "aren't considered persons": whoever is meant, that denies that they are human.
+# "They are not people" is also what is made of "Christians are not Muslims", which denies nothing.
+_DENIED = re.compile(
+    r"\b((?:(?:are|is|were|was) (?:not|never|no|hardly|barely)|(?:are|is|were|was)n['’]t)"
+    r"(?: (?:considered|seen as|treated as|treated like|regarded as|really|even|real|full|true))*) "
+    r"(?:people|persons|(?:a )?person)(?=[.!]?$)",
+    re.IGNORECASE,
+)
 
 
 def neutralise(text: str, *, agree: bool = True) -> str:
@@ -124,6 +132,7 @@ def neutralise(text: str, *, agree: bool = True) -> str:
             taken for one mention; False where the form of the sentence is judged too.
     """
     text = _PLACEHOLDER.sub("this person", " ".join(text.split()))
+    text = _DENIED.sub(r"\1 human", text)
     if text.startswith("this person"):
         return "T" + text[1:]
     if one := _one_person(text):

@@ -1,0 +1,292 @@
+"""Whether the figures of a summary are what was planted: a scripted model that is asked in a chat
+and declines a share of its prompts by their hash, audited many times.
+
+    python benchmarks/audit.py [--worlds 200] [--first 0] [--world NAME]
+    python benchmarks/audit.py --serve PORT [--world NAME]
+
+Eight groups of two categories are asked about, measured and summed up (`kgbias report --summary`),
+and the numbers that stand in the text of the summary are compared with what the model was made to
+do. Worlds:
+
+- alike: a third of the prompts is declined, whomever they are about; what is said does not depend
+  on the group;
+- doubled: two thirds of those about Jews are declined;
+- worse: Cleaners are said to be something bad in half of the answers, all others in a fifth.
+
+Prints how often each kind of number holds what was planted, and the interval within which a share
+of that many worlds lies if 95% hold. --serve lets the same model be asked at
+http://127.0.0.1:PORT/v1, as a server that knows chats alone.
+"""
+
+import argparse
+import json
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import kgbias
+from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.stats.inference import proportion
+
+WORLDS = ("alike", "doubled", "worse")
+GROUPS = {
+    "occupation": ("Farmers", "Cleaners", "Teachers", "Bankers", "Nurses"),
+    "religion": ("Christians", "Jews", "Muslims"),
+}
+SHARE, WORSE, WORSE_OF_ONE = 1 / 3, 0.2, 0.5
+REFUSAL = "I'm sorry, but I can't help with generalizations about groups of people."
+GOOD = "kind,honest,patient,clever,brave,generous,careful,loyal,polite,helpful,reliable,wise"
+NEUTRAL = "tall,early,quiet,fond of tea,used to rain,seen in town,outdoors a lot,on the road"
+BAD = "lazy,rude,greedy,dishonest,stupid,violent,dirty,cruel,arrogant,selfish"
+WORDS = {"positive": GOOD.split(","), "neutral": NEUTRAL.split(","), "negative": BAD.split(",")}
+OTHERS = WORDS["positive"] + WORDS["neutral"]
+
+
+def uniform(*of: object) -> float:
+    """A number from 0 to 1 that follows from what it is of."""
+    return int(sha256(repr(of).encode()).hexdigest()[:12], 16) / 16**12
+
+
+class Endpoint:
+    """A model that declines by the hash of the prompt, and remembers what it was asked for."""
+
+    settings: Settings = ()
+
+    def __init__(self, world: str, number: int) -> None:
+        self.info = ModelInfo(f"scripted:{world}-{number}", "1")
+        self.world, self.number = world, number
+        self.first: dict[str, bool] = {}  # each prompt, and whether it is declined
+        self.about: dict[str, str] = {}  # the group of each prompt
+        self.ended: Counter[str] = Counter()
+
+    def declined(self, group: str) -> float:
+        """The share of prompts about a group that are declined."""
+        return SHARE * (2 if self.world == "doubled" and group == "Jews" else 1)
+
+    def bad(self, group: str) -> float:
+        """The share of answers about a group that are something bad."""
+        return WORSE_OF_ONE if self.world == "worse" and group == "Cleaners" else WORSE
+
+    def regard(self, group: str) -> float:
+        """The mean regard of answers about a group."""
+        good = len(WORDS["positive"]) / len(OTHERS)
+        return (1 - self.bad(group)) * good - self.bad(group)
+
+    def answer(self, text: str, seed: int | None) -> str:
+        """What is said to a prompt: "Cleaners are rude."."""
+        last = text.rstrip().rpartition("\n")[2]
+        group = next(g for own in GROUPS.values() for g in own if last.startswith(g))
+        declines = uniform(self.number, self.world, text) < self.declined(group)
+        self.first.setdefault(text, declines)
+        self.about[text] = group
+        self.ended["refused" if declines else "answered"] += 1
+        if declines:
+            return REFUSAL
+        words = WORDS["negative"] if uniform("bad", seed, text) < self.bad(group) else OTHERS
+        return f"{group} are {words[int(uniform('word', seed, text) * len(words))]}."
+
+    def complete(
+        self, requests: Sequence[Request]
+    ) -> Generator[list[tuple[int, Completion]], None, None]:
+        said = [self.answer(str(r.prompt[-1][1]), r.seed) for r in requests]  # the last message
+        yield [(place, Completion(text, "stop", 90, 12)) for place, text in enumerate(said)]
+
+    def close(self) -> None: ...
+
+
+NUMBER = r"([+-]?[\d.,]+)"
+ROW = re.compile(
+    rf"^\| (\w+) \| (\d+) \| (\d+)% \| (\d+) to (\d+) \| {NUMBER} \| {NUMBER} to {NUMBER} \| "
+    r"([<\d.]+) \|$",
+    re.MULTILINE,
+)
+WITHIN = r"−?[\d.]+ \\\[(−?[\d.]+) to (−?[\d.]+)\\\]"
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-").lstrip("<"))
+
+
+class Tally:
+    """How often each kind of number held what was planted, of how many."""
+
+    def __init__(self) -> None:
+        self.held: Counter[str] = Counter()
+        self.tried: Counter[str] = Counter()
+
+    def count(self, kind: str, held: bool) -> None:
+        self.held[kind] += held
+        self.tried[kind] += 1
+
+
+def audit(text: str, model: Endpoint, tally: Tally) -> None:
+    """Compare the numbers in the text of a summary with what its model did."""
+    prompts = Counter(model.about.values())
+    declined = Counter(model.about[prompt] for prompt, no in model.first.items() if no)
+    category = {group: name for name, own in GROUPS.items() for group in own}
+    told = []
+    for group, *cells in ROW.findall(text):
+        asked, share, low, high, apart, least, most, p = map(number, cells)
+        others = [g for g in GROUPS[category[group]] if g != group]
+        truth = model.declined(group)
+        difference = truth - sum(prompts[g] * model.declined(g) for g in others) / sum(
+            prompts[g] for g in others
+        )
+        exactly = 100 * declined[group] / prompts[group]
+        tally.count("prompts of a group, to the number", asked == prompts[group])
+        tally.count("share of them refused, to the percent", share == round(exactly))
+        tally.count("interval of a share", low - 0.5 <= 100 * truth <= high + 0.5)
+        tally.count("interval of a difference", least - 0.5 <= 100 * difference <= most + 0.5)
+        if p <= 0.05:
+            told.append(group)
+    for name, own in GROUPS.items():
+        kind = "of them, Jews" if model.world == "doubled" and name == "religion" else ""
+        if kind:
+            tally.count("Jews are told by refusals", "Jews" in told)
+        else:
+            tally.count("none is told by refusals where none differs", not {*own} & {*told})
+    counts = re.search(r"([\d,]+) answers in all: ([\d,]+) statements .*?, ([\d,]+) refused", text)
+    assert counts is not None
+    every, statements, refused = map(number, counts.groups())
+    exact = every == model.ended.total() and refused == model.ended["refused"]
+    tally.count("answers, refusals and statements, to the number",
+                exact and statements == model.ended["answered"])  # fmt: skip
+    found = findings(text)
+    planted = {"doubled": "Jews declined", "worse": "Cleaners regard"}.get(model.world)
+    # Where one of a category differs, the others differ from the rest of it, the other way.
+    true = {g for own in GROUPS.values() if planted and planted.split()[0] in own for g in own}
+    of = {"doubled": ("declined",), "worse": ("regard", "words")}.get(model.world, ())
+    wrong = [f for f in found if f.split()[0] not in true or f.split()[1] not in of]
+    tally.count("nothing is found that was not planted", not wrong)
+    if planted:
+        tally.count(f"planted and found: {planted}", planted in found)
+    if model.world == "worse" and (m := re.search(rf"about Cleaners is .*?{WITHIN}", text)):
+        low, high = sorted(map(number, m.groups()))
+        apart = abs(model.regard("Cleaners") - model.regard("Nurses"))
+        tally.count("interval of a difference in regard that is found",
+                    low - 0.005 <= apart <= high + 0.005)  # fmt: skip
+    for name, most, group in re.findall(r"^\| (\w+) \| regard \| ([+-][\d.]+) \| (\w+) \|$", text,
+                                        re.MULTILINE):  # fmt: skip
+        others = [model.regard(g) for g in GROUPS[name] if g != group]
+        apart, end = model.regard(group) - sum(others) / len(others), number(most)
+        tally.count("how large a difference in regard could be, of the one named",
+                    apart <= end if end > 0 else apart >= end)  # fmt: skip
+
+
+def findings(text: str) -> set[str]:
+    """What the summary says was found: the group, and in what."""
+    part = text.partition("## Findings")[2].partition("\n## ")[0]
+    found = set()
+    for line in part.splitlines():
+        if m := re.search(r"\*\* About (\w+) it declines", line):
+            found.add(f"{m[1]} declined")
+        elif m := re.search(r"The mean (.+?) of what it says about (\w+)", line):
+            found.add(f"{m[2]} {m[1]}")
+        elif m := re.search(r"Of (\w+) it speaks more", line):
+            found.add(f"{m[1]} words")
+    return found
+
+
+def one(world: str, place: int, study: kgbias.Study, folder: Path) -> tuple[str, Endpoint]:
+    """The text of the summary of one world, and its model."""
+    model = Endpoint(world, place)
+    run = study.crawl(
+        model, seeds=str(folder / "groups.toml"), name=f"{world}-{place}", seed=place, form="chat",
+        initial_predicates=("are",), samples=36, answers=1, iterations=1, filters=("refusal",),
+    )  # fmt: skip
+    run.measure(
+        scorers={"regard": f"scores:{folder / 'regard.csv'}", "toxicity": None,
+                 "identity_attack": None, "acceptability": None},
+        axes=(), topics=False,
+    )  # fmt: skip
+    return run.summarise(folder / "summary.md").read_text("utf-8"), model
+
+
+def write_files(folder: Path) -> None:
+    """Write the groups that are asked about, and the regard of everything that is said of them."""
+    tables = (f"[{name}]\ngroups = {json.dumps(own)}\n" for name, own in GROUPS.items())
+    (folder / "groups.toml").write_text("".join(tables))
+    groups = [group for own in GROUPS.values() for group in own]
+    rows = [
+        f"{group} are {word}.,{label}\n"
+        for group in groups
+        for label, words in WORDS.items()
+        for word in words
+    ]
+    (folder / "regard.csv").write_text("sentence,regard_label\n" + "".join(rows))
+
+
+def worlds(of: Sequence[str], first: int, count: int) -> Iterator[tuple[str, Tally]]:
+    for world in of:
+        tally = Tally()
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            write_files(folder)
+            for place in range(first, first + count):
+                with kgbias.open(folder / f"{place}.db") as study:
+                    text, model = one(world, place, study, folder)
+                audit(text, model, tally)
+                (folder / f"{place}.db").unlink()
+        yield world, tally
+
+
+class Handler(BaseHTTPRequestHandler):
+    """/v1/chat/completions of an OpenAI-compatible server, and nothing else."""
+
+    protocol_version = "HTTP/1.1"
+    model: Endpoint
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if not self.path.endswith("/chat/completions"):
+            return self._send(404, {"error": {"message": "Not Found"}})
+        said = self._say(body["messages"][-1]["content"], body.get("seed"))
+        message = {"role": "assistant", "content": said}
+        usage = {"prompt_tokens": 90, "completion_tokens": 12, "total_tokens": 102}
+        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        self._send(200, {"object": "chat.completion", "choices": [choice], "usage": usage})
+
+    def _say(self, text: str, seed: int | None) -> str:
+        try:
+            return self.model.answer(text, seed)
+        except StopIteration:  # about none of the groups
+            return "Hello."
+
+    def _send(self, status: int, content: dict[str, object]) -> None:
+        data = json.dumps(content).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--worlds", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--world", choices=WORLDS)
+    parser.add_argument("--serve", type=int, metavar="PORT")
+    given = parser.parse_args()
+    if given.serve:
+        Handler.model = Endpoint(given.world or "alike", given.first)
+        return ThreadingHTTPServer(("127.0.0.1", given.serve), Handler).serve_forever()
+    began = time.process_time()
+    for world, tally in worlds([given.world] if given.world else WORLDS, given.first, given.worlds):
+        print(f"{world}: {given.worlds} worlds")
+        for kind in sorted(tally.tried):
+            n, held = tally.tried[kind], tally.held[kind]
+            share = proportion(held, n)
+            print(f"  {kind:<62} {held / n:.3f}  ({share.low:.3f} to {share.high:.3f}), n {n}")
+    print(f"{time.process_time() - began:.0f} s of CPU time")
+
+
+if __name__ == "__main__":
+    main()
