@@ -419,7 +419,7 @@ class ServerModel:
         why = self.told(failure)
         if failure.withheld:
             return Completion("", "refused", details={"refusal": why})
-        self._learned_from(why, failure.code, self.written(request))
+        self._learned_from(failure, self.written(request))
         return Completion("", "error", error=why)
 
     def check(self, requests: Sequence[Request]) -> None:
@@ -474,7 +474,7 @@ class ServerModel:
                     seconds = time.perf_counter() - began
                     return Completion("", "refused", seconds=seconds, details={"refusal": why})
                 taught = lessons != self._lessons  # by another request, since this one was sent
-                if code in _READ and (taught or self._learned_from(why, code, sent, room)):
+                if code in _READ and (taught or self._learned_from(failure, sent, room)):
                     continue  # no attempt: it was asked in a way that is not taken
                 if failure.final:
                     raise ModelError(why)
@@ -546,8 +546,9 @@ class ServerModel:
         way = through(self._url)
         return f"cannot reach {self._shown_url}{way}: {self.clean(failure.message)}"
 
-    def _learned_from(self, why: str, code: int, sent: Mapping[str, Any], room: int = 0) -> bool:
+    def _learned_from(self, failure: Failure, sent: Mapping[str, Any], room: int = 0) -> bool:
         """Learn from a refusal how to ask; whether there was anything to learn."""
+        why, code = failure.message[:MAX_TEXT], failure.code
         learned = (
             self._needs_less_room(why, code, room)
             or (code in _READ and self.adapt(why, sent))
