@@ -122,18 +122,17 @@ def links() -> Iterator[Kind]:
             def once(
                 rng: Rng, n: int = n, m: int = others, p: float = p, q: float = q
             ) -> tuple[Estimate, float]:
-                value, error = log_odds(rng.binomial(n, p), n, rng.binomial(m, q), m)
+                value, low, high = log_odds(rng.binomial(n, p), n, rng.binomial(m, q), m)
                 truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
-                z = 1.959964
-                return Estimate(value, value - z * error, value + z * error, n), truth
+                return Estimate(float(value), float(low), float(high), n), truth
 
             yield Kind("log-odds of stories", f"{n} at {p}, {others} at {q}", once)
 
 
 def kappas() -> Iterator[Kind]:
-    for p in ((0.5, 0.5), (0.9, 0.1), (0.6, 0.3, 0.1)):
+    for p in ((0.5, 0.5), (0.9, 0.1), (0.95, 0.05), (0.6, 0.3, 0.1)):
         for true in (0.0, 0.4, 0.9):
-            for n in (5, 20, 50):
+            for n in (20, 50, 200):
 
                 def once(
                     rng: Rng, n: int = n, p: tuple[float, ...] = p, true: float = true

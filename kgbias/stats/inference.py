@@ -258,32 +258,33 @@ def _mean_of_labels(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
     """The mean of labels' signs. Where most have the same label, a sample may show nothing of the
-    others; so z^2 / 2 observations are added at each end of the signs, as Agresti and Coull (1998)
-    do for a share, to as many independent ones as vary as much as the sample does by its design."""
+    others, so the interval holds 95% of the means of the shares of labels that Jeffreys' prior
+    (1946), half an observation of each label, makes of as many independent observations as vary as
+    much as the sample does by its design."""
     n, mean = sample.n, sample.mean
     least, most = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
     clusters = n if sample.design is None else len(sample.design.strata)
     if clusters < 2:
         return Estimate.missing(n, mean)
-    share = (mean - least) / (most - least)
-    shares = (sample.values - least) / (most - least)
-    spread = float(np.average((shares - share) ** 2, weights=sample.counts))
+    spread = float(np.average((sample.values - mean) ** 2, weights=sample.counts))
+    rng = np.random.Generator(np.random.PCG64(seed))
     size = float(n)
     if sample.design is not None and spread:
-        rng = np.random.Generator(np.random.PCG64(seed))
-        variance = resampled(sample, statistic, draws, rng).variance(rng) / (most - least) ** 2
+        variance = resampled(sample, statistic, draws, rng).variance(rng)
         size = min(size, spread / variance) if variance else size
     elif sample.design is not None:
         size = min(size, float(clusters))
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    added = z * z / 2  # observations, half of them at either end
-    middle = (size * share + added / 2) / (size + added)
-    squares = size * (spread + (share - middle) ** 2)
-    squares += added / 2 * (middle**2 + (1 - middle) ** 2)
-    half = z * math.sqrt(squares) / (size + added)
-    low, high = max(0.0, middle - half), min(1.0, middle + half)
-    low, high = (least + end * (most - least) for end in (min(low, share), max(high, share)))
-    return Estimate(mean, low, high, n)
+    labels = np.arange(least, most + 1)
+    often = np.array([sample.counts[sample.values == label].sum() for label in labels])
+    shares = rng.gamma(often * size / n + _JEFFREYS, size=(_DRAWN_SHARES, len(labels)))
+    means = shares @ labels / shares.sum(axis=1)
+    tail = (1 - level) / 2
+    low, high = (float(end) for end in np.quantile(means, [tail, 1 - tail]))
+    return Estimate(mean, min(low, mean), max(high, mean), n)
+
+
+_JEFFREYS = 0.5
+_DRAWN_SHARES = 5_000
 
 
 def clustered_proportion(

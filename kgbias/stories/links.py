@@ -6,9 +6,12 @@ of the four numbers so that none is 0 (Haldane 1956; Anscombe 1956), is
 
     log (y + 1/2)/(n - y + 1/2) - log (y' + 1/2)/(n' - y' + 1/2),
 
-with the variance that is the sum of the inverses of the four terms (Gart and Zweifel 1967). Above
-0, it is the group's. A prior would rank as well, but its interval would be about the shrunken value
-and not about the group. Stories with the same prompt count as one, which has what any of them has.
+Above 0, it is the group's. Its interval holds the log-odds ratios that the score test does not
+reject (Cornfield 1956; Miettinen and Nurminen 1985). Where none or all of the stories on one side
+have the value, the score test rejects nothing on one side, and that end is by the variance that is
+the sum of the inverses of the four terms (Gart and Zweifel 1967). A prior would rank as well, but
+its interval would be about the shrunken value and not about the group. Stories with the same prompt
+count as one, which has what any of them has.
 """
 
 from collections import defaultdict
@@ -30,6 +33,7 @@ FEWEST = 3  # stories with a value, of all groups, for it to be tested
 LEVEL = 0.05
 DEALS = 199  # how often the stories are dealt anew
 _Z = 1.959964
+_HALVINGS = 50  # of where an end of an interval may lie
 GOES, BOUND = "goes with the group", "bound to a wording"
 
 
@@ -228,13 +232,32 @@ def _counted(
     return own, np.bincount(of, minlength=len(table.groups)).astype(np.float64)
 
 
-def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any]:
-    """The log-odds ratio and its standard error (the module says how)."""
+def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any, Any]:
+    """The log-odds ratio with its 95% interval (the module says how)."""
     first, second, third, fourth = (
         count + _ADDED for count in (own, of - own, others, of_others - others)
     )
-    error = np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
-    return np.log(first / second) - np.log(third / fourth), error
+    value = np.log(first / second) - np.log(third / fourth)
+    away = _Z * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
+    everyone, n = own + others, of + of_others
+    ends = []
+    for bound, end in (
+        (np.maximum(0, everyone - of_others), value - away),
+        (np.minimum(of, everyone), value + away),
+    ):
+        inside, outside = np.asarray(own, np.float64), np.asarray(bound, np.float64)
+        for _ in range(_HALVINGS):
+            middle = (inside + outside) / 2
+            cells = (middle, of - middle, everyone - middle, of_others - everyone + middle)
+            with np.errstate(divide="ignore"):
+                variance = 1 / sum(1 / cell for cell in cells)
+            rejected = (own - middle) ** 2 * (n - 1) / n > _Z**2 * variance
+            outside = np.where(rejected, middle, outside)
+            inside = np.where(rejected, inside, middle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
+        ends.append(np.where(np.equal(own, bound), end, found))
+    return value, ends[0], ends[1]
 
 
 def exact(own: Any, of: Any, everyone: Any, n: int) -> Any:
@@ -258,7 +281,7 @@ def _tested(table: _Table, of: NDArray[np.int64]) -> tuple[Any, Any, Any, Any]:
 def _links(category: str, table: _Table) -> list[Link]:
     own, sizes, p, q = _tested(table, table.of)
     total, n = own.sum(0), len(table.of)
-    values, errors = log_odds(own, sizes[:, None], total - own, n - sizes[:, None])
+    values, low, high = log_odds(own, sizes[:, None], total - own, n - sizes[:, None])
     found = []
     for g, group in enumerate(table.groups):
         mine = table.of == g
@@ -269,9 +292,7 @@ def _links(category: str, table: _Table) -> list[Link]:
             having = mine & (table.having[:, v] > 0)
             link = Link(
                 category, group, attribute, value,
-                float(values[g, v]),
-                float(values[g, v] - _Z * errors[g, v]),
-                float(values[g, v] + _Z * errors[g, v]),
+                float(values[g, v]), float(low[g, v]), float(high[g, v]),
                 int(own[g, v]), int(sizes[g]), int(total[v] - own[g, v]), int(n - sizes[g]),
                 len(set(under[having])), len(names),
                 float(p[g, v]), float(q[g, v]), float("nan"), "",
