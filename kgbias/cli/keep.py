@@ -28,34 +28,29 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
     with kgbias.open(store_url, progress=True) as study:
         if series is not None:
             return _print_series(study.series(series), as_json)
-        found = study.runs().records()
-        # A run whose process died without a word still says that it is running.
-        status = {
-            row["name"]: "abandoned"
-            if row["status"] == "running" and not study.run(row["name"]).stored.is_held
-            else row["status"]
-            for row in found
-        }
-        failed = {
-            row["name"]: study.run(row["name"]).stored.failures() for row in found if row["failed"]
-        }
+        there = study.runs()
+        found = there.records()
+        failures = [
+            run.stored.failures() if row["failed"] else Counter[str]()
+            for run, row in zip(there, found, strict=True)
+        ]
     if as_json:
         show.data(found)
         return
     if not found:
         show.say(f"no runs in {store_url}: start one with kgbias crawl", err=True)
-    for row in found:
+    for row, failed in zip(found, failures, strict=True):
         triples, statements = row["triples"], row["statements"]
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
-            f"{row['name']}  {row['model']}  {status[row['name']]}  "
+            f"{row['name']}  {row['model']}  {row['status']}  "
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"
             + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
             + (f"  repeats {row['series']}" if row["series"] else "")
         )
-        for reason, times in failed.get(row["name"], Counter()).most_common(1):
+        for reason, times in failed.most_common(1):
             show.say(f"  {row['failed']} failed, {times} of them: {reason}")
 
 

@@ -352,6 +352,14 @@ def asking_options(f: F) -> F:
             help="Send the requests as batches, cheaper but slow: hours or days "
             "(OpenAI, Anthropic).",
         ),
+        click.option(
+            "--wait",
+            cls=Section,
+            section=LIMITS,
+            is_flag=True,
+            default=None,
+            help="If another process is at work on the same run, wait until it is done.",
+        ),
         dry_run_option,
         settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED),
     )(f)

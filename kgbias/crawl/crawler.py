@@ -23,7 +23,7 @@ from kgbias.crawl.plans import Plan, again, answered, expand, initialise, place_
 from kgbias.crawl.seeds import DynamicSeeds, name_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, Widths, described
 from kgbias.crawl.strategies import Pool
-from kgbias.errors import Interrupted, KgbiasError, UsageError
+from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.rounds import nothing_came
 from kgbias.graph.store import Store, Watch
@@ -235,7 +235,7 @@ def crawl(
             settings=model.settings,
         )
     )
-    with store.hold(run):
+    with asker.alone(run) as run:
         return _crawl(config, run, asker, store, judge, gauge, progress)
 
 
@@ -302,11 +302,13 @@ def _crawl(
                 )
             plans = []  # all of them are counted
     except (KeyboardInterrupt, Interrupted) as stop:
-        store.set_status(run.id, "interrupted")
+        store.set_status(run.id, "stopped")
         # The round it stopped in.
         cut = _settle(config, run, plans, asker.recall, Silent(), judge, until_here)
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
+    except RunConflict:  # another process has taken it over
+        raise
     except KgbiasError:
         _drop_empty(store, run, progress)
         raise

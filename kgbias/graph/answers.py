@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from kgbias.errors import Interrupted, ModelError, UsageError
+from kgbias.graph.holding import Held, held
 from kgbias.graph.store import Store
-from kgbias.graph.types import Answer, Batch, canonical_json, storable
+from kgbias.graph.types import Answer, Batch, Run, canonical_json, storable
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.base import (
     Completer,
@@ -217,7 +218,20 @@ class LoggedModel:
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
         self.spent = Spent(prices=self._budget.spent.prices)
         self.asked = self.cached = self.failed = 0
+        self._held: Held | None = None  # the lease of the run that is asked for, while one is
         self._uncounted: set[str] = set()  # requests being put to the model, by key
+
+    @contextmanager
+    def alone(self, run: Run) -> Iterator[Run]:
+        """Inside this context, no other process asks for this run; it is given as the store has it.
+        Raises RunConflict, which says who does, if one is at it, unless the budget is to wait."""
+        lease = self._store.lease(run.id)
+        with held(lease, run.name, wait=self._budget.wait, note=self._progress.note) as self._held:
+            run = self._store.begin(run)  # whoever had it before may have dropped it, or ended it
+            if run.status == "stopped":
+                self._store.set_status(run.id, "running")
+            yield run
+        self._held = None
 
     def ask(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers, one for each request, in order. Raises Interrupted when a budget is spent;
@@ -256,12 +270,12 @@ class LoggedModel:
         self._uncounted = {key for key, _ in missing}
         try:
             while missing:
-                self._budget.check()
+                self._check()
                 allowed = missing[: self._allowed([request for _, request in missing])]
                 with closing(self._model.complete([request for _, request in allowed])) as batches:
                     for batch in batches:
                         answers |= self._keep([(allowed[index][0], c) for index, c in batch])
-                        self._budget.check()
+                        self._check()
                 missing = missing[len(allowed) :]
         except KeyboardInterrupt:
             # It may have come between the commit of answers and their count.
@@ -269,6 +283,12 @@ class LoggedModel:
                 self._count(answer)
             raise
         return answers
+
+    def _check(self) -> None:
+        """Raise an error if no more may be asked."""
+        self._budget.check()
+        if self._held:
+            self._held.check()
 
     def _allowed(self, requests: Sequence[Request]) -> int:
         """How many of these may be asked now. Raises Interrupted if none may."""

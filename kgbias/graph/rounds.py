@@ -234,7 +234,7 @@ class Written:
         and `others` if several models are asked), records it, and returns how many of what the run
         is made of there are so far. Raises Interrupted on Ctrl-C or when the budget is spent;
         RunConflict if another process is at work on the run."""
-        with store.hold(self.run):
+        with asker.alone(self.run) as self.run:
             self._in_rounds(store, asker, rounds, write, others)
 
     def _in_rounds(
@@ -252,7 +252,7 @@ class Written:
                 there = write(number)
                 watch.note(store, run.id, sum(a.asked for a in askers))
         except (KeyboardInterrupt, Interrupted) as stop:
-            store.set_status(run.id, "interrupted")
+            store.set_status(run.id, "stopped")
             came = sum(a.asked - a.failed for a in askers)
             raise Interrupted(
                 f"{str(stop) or 'stopped'}: the {came} answers that came are kept, "

@@ -9,7 +9,6 @@ two stores with the same runs give the same rows.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
@@ -17,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
+from kgbias.graph.holding import Lease, is_held
 from kgbias.graph.keeping import Corpus, Fault
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
@@ -49,6 +49,7 @@ from kgbias.graph.types import (
     Run,
     RunSummary,
     Score,
+    State,
     Status,
     TopicModel,
     Triple,
@@ -84,13 +85,8 @@ class Store(Protocol):
         keeps the name that it has."""
         ...
 
-    def hold(self, run: Run) -> AbstractContextManager[None]:
-        """Inside this context, no other process asks for this run. Raises RunConflict, which says
-        who does, if one is at it. On a server, nobody is kept out."""
-        ...
-
-    def is_held(self, run_id: str) -> bool:
-        """Whether somebody may be at work on a run that is said to be running."""
+    def lease(self, run_id: str) -> Lease:
+        """Who works on a run: for `kgbias.graph.holding.held`."""
         ...
 
     def set_status(self, run_id: str, status: Status) -> None: ...
@@ -620,9 +616,11 @@ class StoredRun:
         return self.record.name
 
     @property
-    def is_held(self) -> bool:
-        """Whether somebody may be at work on it."""
-        return self.store.is_held(self.id)
+    def state(self) -> State:
+        """Its status; "abandoned" if it is said to be running, and nobody works on it."""
+        if self.status == "running" and not is_held(self.store.lease(self.id)):
+            return "abandoned"
+        return self.status
 
     def failures(self) -> Counter[str]:
         """How many of the run's requests failed, by reason."""

@@ -265,7 +265,8 @@ class Believing(Probing):
 
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
-Status = Literal["running", "complete", "interrupted"]
+Status = Literal["running", "complete", "stopped"]
+State = Literal["running", "complete", "stopped", "abandoned"]
 
 
 @lru_cache(maxsize=65536)
@@ -397,7 +398,7 @@ class Run:
     groups: tuple[Group, ...]
     categories: tuple[Category, ...] = ()
     kind: Annotated[str, "crawl, import, profiles, stories or pairs"] = "crawl"
-    status: Annotated[Status, "running, complete or interrupted"] = "running"
+    status: Annotated[Status, "running, complete or stopped"] = "running"
     created: Annotated[str, "when it began, UTC"] = ""
     version: Annotated[str, "of kgbias"] = ""
     settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()

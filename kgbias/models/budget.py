@@ -55,6 +55,7 @@ class Spending(TypedDict, total=False):
     price_out: float | None
     prices: str | Path | None
     batch: bool | None
+    wait: bool | None
 
 
 @dataclass(slots=True)
@@ -98,6 +99,7 @@ class Budget:
         max_cost: likewise for money; only with `prices`.
         batch: whether to send requests in batches, for less. A batch cannot be stopped, so only as
             many are sent as the budget covers however long the answers are.
+        wait: whether to wait while another process asks for the same, instead of stopping.
         spent: the tokens so far, and their prices.
         requests: the requests so far.
     """
@@ -108,6 +110,7 @@ class Budget:
     spent: Spent = field(default_factory=Spent)
     requests: int = 0
     batch: bool = False
+    wait: bool = False
 
     def allowed(self, wanted: int) -> int:
         """How many of this many further requests may be made."""
@@ -159,7 +162,8 @@ def budgeted(options: Mapping[str, Any], model: str) -> tuple[Budget, dict[str, 
     if given.get("max_cost") is not None and prices is None:
         raise UsageError("`max_cost` needs prices: `price_in` and `price_out`, or `prices`")
     requests, tokens, cost = map(given.get, ("max_requests", "max_tokens", "max_cost"))
-    return Budget(requests, tokens, cost, Spent(prices=prices), batch=batch), rest
+    wait = bool(given.get("wait"))
+    return Budget(requests, tokens, cost, Spent(prices=prices), batch=batch, wait=wait), rest
 
 
 def _prices(given: Mapping[str, Any], model: str, batch: bool) -> Prices | None:

@@ -43,8 +43,8 @@ class Held(OfRun):
 
     @property
     def status(self) -> str:
-        """ "running", "complete" or "interrupted"."""
-        return self._record.status
+        """ "running", "complete", "stopped", or "abandoned": whoever asked for it died."""
+        return self.stored.state
 
     @property
     def created(self) -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import UsageError, no_such
+from kgbias.graph.holding import check_idle
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.models.spec import called
@@ -33,9 +34,8 @@ class Keeping:
         Its generations go, and the answers, triples, scores, topics, tests, probes, groups and
         models that no other run holds; what is left is the graph of a store that never had it.
         Answers that a language model gave outside a crawl, for example as a judge, stay in the
-        answer log. The space is reused; `compact` gives it back to the disk. First end any crawl
-        that is still writing the run. If a deletion on a server is interrupted, the same call
-        finishes it; in a file it is atomic.
+        answer log. The space is reused; `compact` gives it back to the disk. If a deletion on a
+        server is interrupted, the same call finishes it; in a file it is atomic.
 
         Args:
             run: the run, or its name.
@@ -46,8 +46,11 @@ class Keeping:
 
         Raises:
             RunNotFound: no run of that name; the message lists the runs.
+            RunConflict: a process is still asking for the run.
         """
         found = self._context.find(run.name if isinstance(run, Run) else run)
+        if not dry_run:
+            check_idle(found.store.lease(found.id), found.name)
         return self._context.graph.delete(found.id, dry_run=dry_run)
 
     def rename(self, model: str, name: str) -> str:

@@ -415,15 +415,15 @@ SUMMARY = (
 )  # fmt: skip
 
 
-def summary_record(s: RunSummary) -> dict[str, Any]:
-    """A run with its counts, as a row of `Study.runs`."""
+def summary_record(s: RunSummary, status: str) -> dict[str, Any]:
+    """A run with its counts and its status, as a row of `Study.runs`."""
     run = s.run
     return {
         "name": run.name,
         "model": run.model.title,
         "revision": run.model.revision,
         "kind": run.kind,
-        "status": run.status,
+        "status": status,
         "created": run.created,
         "groups": [group.name for group in run.groups],
         "categories": sorted({group.category for group in run.groups}),

@@ -259,7 +259,7 @@ class Study(Compared, Tested, Checked):
         summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
             (Run(self._context, s.run) for s in summaries.values()),
-            lambda run: summary_record(summaries[run.id]),
+            lambda run: summary_record(summaries[run.id], run.status),
             SUMMARY,
         )
 

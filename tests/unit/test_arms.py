@@ -220,7 +220,7 @@ def test_association_tests_of_groups_are_of_one_arm(run: StoredRun) -> None:
 
 def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:
     with SQLiteStore(str(tmp_path / "cut.db")) as store:
-        run = arms_run(store, status="interrupted")
+        run = arms_run(store, status="stopped")
         update_figures(run)
         done = call(run, "compare", "--arm", "none")
-        assert "run arms is not complete (interrupted)" in done.stderr
+        assert "run arms is not complete (stopped)" in done.stderr

@@ -184,7 +184,7 @@ def test_ctrl_c_and_go_on(tmp_path: Path, stop_at: int) -> None:
     model = ScriptedModel(impatient)
     with pytest.raises(Interrupted, match="running this again continues"):
         crawl(SMALL, model, store)
-    assert store.find_run().status == "interrupted"
+    assert store.find_run().status == "stopped"
     crawl(SMALL, model, store)
     assert picture(store) == picture(whole)
     seeds = [seed for seed in answered if seed is not None]

@@ -326,7 +326,7 @@ def test_a_stopped_command_goes_on(tmp_path: Path) -> None:
             if stop:
                 with pytest.raises(Interrupted, match="stopped at the budget of 7 requests"):
                     study.write_profiles(model, form="json", max_requests=7, name="a", **FEW)
-                assert study.run("a").status == "interrupted"
+                assert study.run("a").status == "stopped"
             run = study.write_profiles(model, form="json", name="a", **FEW)
             return len(model.asked), list(run.profiles())
 

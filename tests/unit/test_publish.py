@@ -278,7 +278,7 @@ def test_a_folder_is_published_whole_or_not_at_all(
 
 def test_an_unfinished_run_is_not_published(tmp_path: Path) -> None:
     run = crawled(tmp_path / "a.db")
-    run.stored.store.set_status(run.id, "interrupted")
+    run.stored.store.set_status(run.id, "stopped")
     with kgbias.open(tmp_path / "a.db") as study, pytest.raises(UsageError, match="not finished"):
         study.run().publish(tmp_path / "out")
 

@@ -80,7 +80,7 @@ def test_a_budget_holds_over_all_and_the_rest_follows(
     with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 40 requests"):
         study.crawl(model, name="mine", repeat=3, max_requests=40, **SIZE)
     assert len(model.asked) == 40 and one < 40 < 2 * one
-    assert [run.status for run in study.series("mine")] == ["complete", "interrupted"]
+    assert [run.status for run in study.series("mine")] == ["complete", "stopped"]
     with pytest.raises(Interrupted, match="crawl 2 of 3: stopped at the budget of 1 tokens"):
         study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE)
     series = study.crawl(model, name="mine", repeat=3, **SIZE)

@@ -142,7 +142,7 @@ def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> No
     with study:
         with pytest.raises(kgbias.Interrupted, match="9 answers that came are kept, 9 statements"):
             study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
-        assert study.run("cut").status == "interrupted"
+        assert study.run("cut").status == "stopped"
         model._reply = reply
         again = study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
         assert again.crawled.cached >= 9 and again.status == "complete"

@@ -19,7 +19,7 @@ def store(tmp_path: Path) -> str:
     path = tmp_path / "k.db"
     store = SQLiteStore(str(path))
     run = store.begin(Run("empty", ModelInfo("m"), {}, GROUPS))
-    store.set_status(run.id, "interrupted")  # a running one is served: its statements may come
+    store.set_status(run.id, "stopped")  # a running one is served: its statements may come
     store.close()
     return str(path)
 
@@ -43,7 +43,7 @@ def test_is_refused(
     argv = [name, *(["empty"] if named else []), *rest, "--store", store]
     ended = CliRunner().invoke(cli, argv)
     assert isinstance(ended.exception, DataError), ended.output
-    assert "run 'empty' (interrupted) has no statements" in str(ended.exception)
+    assert "run 'empty' (stopped) has no statements" in str(ended.exception)
     assert [p.name for p in tmp_path.iterdir() if p.name[:3] == "out"] == []
 
 

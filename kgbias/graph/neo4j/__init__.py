@@ -13,6 +13,8 @@ from kgbias.graph.neo4j.keeping import Keeping
 from kgbias.graph.neo4j.probings import Probings
 from kgbias.graph.neo4j.session import Neo4jSession
 
+_ONE_HOLDER = "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"
+
 
 class Neo4jStore(Keeping, Probings):
     """See `kgbias.graph.store.Store`."""
@@ -24,6 +26,7 @@ class Neo4jStore(Keeping, Probings):
         if create:
             for node in shape.NODES:
                 self.write((shape.constraint(node), {}))
+            self.write((_ONE_HOLDER, {}))
             for edge in shape.indexed():
                 self._index(f"kgbias_{edge.type.lower()}", edge.type, "run")
             for key in ("predicate_uid", "object_uid"):  # looked up by deletions

@@ -5,11 +5,11 @@ A batch left with a provider is a node that is not part of the graph.
 """
 
 from collections.abc import Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph.decisions import Decision, decision_of, decision_row
+from kgbias.graph.neo4j.holding import NodeLease
 from kgbias.graph.neo4j.session import MODEL, SPEC, Neo4jSession, Row, model_of, of_nodes
 from kgbias.graph.record import in_graph, record_of
 from kgbias.graph.shape import DERIVED, TONES
@@ -187,11 +187,8 @@ class Runs(Neo4jSession):
             (_SEEDS, {"uid": run.id, "rows": groups}),
         )
 
-    def hold(self, run: Run) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def is_held(self, run_id: str) -> bool:
-        return True  # which is not known
+    def lease(self, run_id: str) -> NodeLease:
+        return NodeLease(self, run_id)
 
     def set_status(self, run_id: str, status: Status) -> None:
         self.write(

@@ -197,6 +197,17 @@ class Neo4jSession:
 
         self._within(lambda session: session.execute_write(work))
 
+    def attempt(self, query: str, **parameters: Any) -> list[Row]:
+        """The rows of a query that writes. A server that is away is not waited for: StoreError."""
+        try:
+            with self._session(read_only=False) as session:
+                rows: list[Row] = session.execute_write(
+                    lambda tx: [dict(record) for record in tx.run(query, parameters)]
+                )
+        except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
+            raise self._explained(error) from error
+        return rows
+
     def records(self, kind: type[Record], query: str, **parameters: Any) -> list[Record]:
         """The rows of a query as records (`spread`)."""
         return [record_of(kind, spread(row)) for row in self.read(query, **parameters)]

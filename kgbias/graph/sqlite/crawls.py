@@ -7,7 +7,7 @@ Streams hold one narrow row in memory, however many there are.
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count as numbers
 from itertools import groupby, islice
@@ -21,7 +21,7 @@ from kgbias.graph.profiles import READING, Part, Profile
 from kgbias.graph.record import getters
 from kgbias.graph.said import Drawn, Shown, Stated, Told, Valued, in_order
 from kgbias.graph.sqlite.database import Database, Row
-from kgbias.graph.sqlite.holding import held, is_held
+from kgbias.graph.sqlite.holding import FileLease
 from kgbias.graph.types import (
     Answer,
     Batch,
@@ -145,13 +145,8 @@ class Crawls(Database):
             [(run_id, position, g.id, g.category) for position, g in enumerate(groups)],
         )
 
-    def hold(self, run: Run) -> AbstractContextManager[None]:
-        if not Path(self.url).is_file():  # in memory
-            return nullcontext()
-        return held(os.path.realpath(self.url), run.id, run.name)
-
-    def is_held(self, run_id: str) -> bool:
-        return is_held(os.path.realpath(self.url), run_id)
+    def lease(self, run_id: str) -> FileLease:
+        return FileLease(Path(f"{os.path.realpath(self.url)}-run-{run_id[:16]}"))
 
     def set_status(self, run_id: str, status: Status) -> None:
         with self._transaction():

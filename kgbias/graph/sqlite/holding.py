@@ -1,85 +1,105 @@
-"""Who works on a run: a lock beside the store, which the system lets go of when a process ends."""
+"""The lease of a run in a file beside the store, by what every file system can do: create a file if
+it is not there, and exchange one for another. A renewal is a write, so the file's time is that of
+the file system, which is the same for all machines that share it."""
 
+import json
 import os
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from kgbias.errors import RunConflict
+from kgbias.graph.holding import SILENT_SECONDS, Holder
 
-try:
-    import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
-def _lock(path: str, run: str) -> Path:
-    return Path(f"{path}-run-{run[:16]}")
+class FileLease:
+    """See `kgbias.graph.holding.Lease`. In a folder that cannot be written, nobody is kept out: the
+    store cannot be written either, and says so."""
 
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._claim = Path(f"{path}-taken")
 
-@contextmanager
-def held(path: str, run: str, name: str) -> Iterator[None]:
-    """Inside this context, no other process works on the run. Raises RunConflict, which says who
-    does, if one is at it; on a file system without locks, nobody is kept out."""
-    lock = _lock(path, run)
-    try:
-        handle = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
-    except OSError:  # a folder that only holds a store: the store itself says so
-        handle = -1
-    if handle < 0 or fcntl is None:
-        yield
-        return
-    try:
+    def holder(self) -> Holder | None:
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunConflict(
-                f"{_written(handle)} is at work on run {name}: wait until it is done, or stop it; "
-                "the same command then goes on from there"
-            ) from None
-        except OSError:  # no locks there
-            pass
-        if not _is_there(handle, lock):  # its last holder took it away meanwhile
-            with held(path, run, name):
-                yield
-            return
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} on {socket.gethostname()}".encode(), 0)
-        yield
-        with suppress(OSError):
-            lock.unlink()
-    finally:
-        os.close(handle)
+            text, status = self._path.read_bytes(), self._path.stat()
+        except OSError:
+            return None
+        try:
+            found = Holder(**json.loads(text))
+        except (ValueError, TypeError):  # half written, or by somebody else
+            found = Holder("", 0, "", "", text.decode("utf-8", "replace"))
+        silent = _now(self._path.parent) - status.st_mtime
+        return replace(found, renewed=status.st_mtime_ns, silent=silent)
 
-
-def _is_there(handle: int, lock: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), lock.stat())
-    except OSError:
-        return False
-
-
-def is_held(path: str, run: str) -> bool:
-    """Whether a process of this machine works on the run."""
-    try:
-        handle = os.open(_lock(path, run), os.O_RDWR)
-    except OSError:
-        return False
-    try:
-        if fcntl is None:
+    def take(self, mine: Holder, seen: Holder | None) -> bool:
+        try:
+            if seen is None:
+                self._write(self._path, mine)
+                return True
+            return self._exchange(mine, seen)
+        except FileExistsError:
+            return False
+        except OSError:
             return True
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _exchange(self, mine: Holder, seen: Holder) -> bool:
+        """Exchange the lease of a dead holder for mine. Whoever creates the claim does it; the
+        others find another holder."""
+        with suppress(OSError):
+            if _now(self._path.parent) - self._claim.stat().st_mtime > SILENT_SECONDS:
+                self._claim.unlink()  # of a process that died in the next few lines
+        self._write(self._claim, mine)
+        try:
+            if self.holder() != seen:
+                return False
+            self._claim.replace(self._path)
+            return True
+        finally:
+            with suppress(OSError):
+                self._claim.unlink()
+
+    def renew(self, mine: Holder) -> bool:
+        found = self.holder()
+        if found is None:
+            return self.take(mine, None)
+        if found == mine:
+            with suppress(OSError), self._path.open("r+b") as file:
+                file.write(_text(mine))
+        return found == mine
+
+    def give_up(self, mine: Holder) -> None:
+        with suppress(OSError):
+            if self.holder() == mine:
+                self._path.unlink()
+
+    @staticmethod
+    def _write(path: Path, mine: Holder) -> None:
+        handle = os.open(path, _NEW, 0o666)
+        try:
+            os.write(handle, _text(mine))
+        except OSError:
+            path.unlink()
+            raise
+        finally:
+            os.close(handle)
+
+
+def _text(mine: Holder) -> bytes:
+    told = asdict(mine)
+    del told["renewed"], told["silent"]
+    return json.dumps(told).encode()
+
+
+def _now(folder: Path) -> float:
+    """The time by the clock of the folder's file system."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".kgbias-") as file:
+            file.write(b"0")  # the time of a file is that of its last write
+            file.flush()
+            return os.fstat(file.fileno()).st_mtime
     except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
-
-
-def _written(handle: int) -> str:
-    """Who holds a lock, as they wrote it."""
-    with suppress(OSError):
-        if text := os.pread(handle, 200, 0).decode("utf-8", "replace").strip():
-            return text
-    return "another process"
+        return time.time()
