@@ -371,7 +371,7 @@ def need_statements(run: StoredRun) -> None:
             f"run {run.name!r} has answers and no statements: kgbias pairs results compares them"
         )
     if run.record.kind == "crawl" and not run.has_statements():
-        state = "" if run.status == "complete" else f" ({run.status})"
+        state = "" if run.status == "complete" else f" ({run.state})"
         raise DataError(
             f"run {run.name!r}{state} has no statements: repeat its crawl, or name another run"
         )

@@ -544,7 +544,8 @@ def open_store(
 ) -> Store:
     """Open the store at a path (SQLite) or at a neo4j://, neo4j+s:// or bolt:// URL. With
     `create=False`, a missing file is an error. `notify` is called with a line of text when a server
-    stops answering, and when it answers again."""
+    stops answering, when it answers again, and when a file is served or waited for otherwise than
+    usual."""
     scheme, separator, _ = url.partition("://")
     if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
         from kgbias.graph.neo4j import Neo4jStore
@@ -556,7 +557,7 @@ def open_store(
         raise UsageError(f"a store needs a file, and {url!r} is not one: it would not be kept")
     from kgbias.graph.sqlite import SQLiteStore
 
-    return SQLiteStore(url, create=create)
+    return SQLiteStore(url, create=create, notify=notify)
 
 
 class Watch:

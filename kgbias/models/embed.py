@@ -59,7 +59,7 @@ def kept_vectors(on: bool = True) -> Iterator[Kept]:
     path = cache_folder() / "embeddings.db"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(path, timeout=60)
+        database = sqlite3.connect(path, timeout=10)
         with closing(database):
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs only time

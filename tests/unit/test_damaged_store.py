@@ -15,7 +15,7 @@ import pytest
 import kgbias
 from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore, schema
-from kgbias.graph.sqlite.guard import Connection, guarded
+from kgbias.graph.sqlite.guard import Connection, Cursor, guarded
 from kgbias.graph.sqlite.schema import user_version
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group, GroupScore, Metric, Score
@@ -175,6 +175,7 @@ def test_a_file_that_another_program_locks(file: Path, monkeypatch: pytest.Monke
     assert isinstance(store, SQLiteStore)
     run = store.find_run()
     store._db.execute("PRAGMA busy_timeout = 1")
+    store._db.patience = 0
     other = sqlite3.connect(file, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another program is writing to"):
@@ -186,22 +187,22 @@ def test_who_turns_to_the_log_beside_others_waits(
 ) -> None:
     """SQLite refuses it at once to some of several that open a new file, about one time in ten, and
     knows no way to make it do so."""
-    plain, refused = Connection.execute, []
+    plain, refused = sqlite3.Cursor.execute, []
 
-    def execute(self: Connection, sql: str, parameters: Any = (), /) -> Any:
-        if "journal_mode" in sql and len(refused) < 2:
-            refused.append(sql)
-            error = sqlite3.OperationalError("database is locked")
-            error.sqlite_errorname = "SQLITE_BUSY"
-            with guarded(self.path):
+    class Refusing(Cursor):
+        def execute(self, sql: str, parameters: Any = (), /) -> Any:
+            if sql.endswith("journal_mode = WAL") and len(refused) < 2:
+                refused.append(sql)
+                error = sqlite3.OperationalError("database is locked")
+                error.sqlite_errorname = "SQLITE_BUSY"
                 raise error
-        return plain(self, sql, parameters)
+            return plain(self, sql, parameters)
 
-    monkeypatch.setattr(Connection, "execute", execute)
+    monkeypatch.setattr("kgbias.graph.sqlite.guard.Cursor", Refusing)
     with open_store(str(tmp_path / "new.db")) as store:
         assert not store.summaries() and len(refused) == 2
     refused.clear()
-    monkeypatch.setattr("kgbias.graph.sqlite.database._BUSY_SECONDS", -1)
+    monkeypatch.setattr("kgbias.graph.sqlite.database.MAX_BUSY_SECONDS", -1)
     with pytest.raises(StoreError, match="another program is writing to"):
         open_store(str(tmp_path / "other.db"))
     assert len(refused) == 1

@@ -6,7 +6,7 @@ or edge needs a migration in `kgbias.graph.sqlite.schema`, and methods beside th
 kinds.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.sqlite.findings import Findings
@@ -20,8 +20,10 @@ class SQLiteStore(Keeping, Findings, Probings):
 
     query_timeout: float | None = None
 
-    def __init__(self, path: str, *, create: bool = True) -> None:
-        super().__init__(path, create=create)
+    def __init__(
+        self, path: str, *, create: bool = True, notify: Callable[[str], None] | None = None
+    ) -> None:
+        super().__init__(path, create=create, notify=notify)
         self._view = CypherView(path)
 
     def query(

@@ -1,11 +1,9 @@
 """The connection to the file: settings, transactions, and code shared by all tables."""
 
 import os
-import random
 import sqlite3
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
@@ -15,7 +13,16 @@ from kgbias.errors import StoreError
 from kgbias.graph.keeping import check_alone
 from kgbias.graph.record import Record, canonical_json, getters, record_of
 from kgbias.graph.sqlite.file import is_store, only_tables, read_only_url
-from kgbias.graph.sqlite.guard import Connection, Cursor, from_json, guarded
+from kgbias.graph.sqlite.filesystem import FileSystem, of_network, tried
+from kgbias.graph.sqlite.guard import (
+    MAX_BUSY_SECONDS,
+    Connection,
+    Cursor,
+    code_of,
+    from_json,
+    guarded,
+)
+from kgbias.graph.sqlite.holding import InUse, used_alone
 from kgbias.graph.sqlite.schema import (
     latest,
     migrate,
@@ -29,7 +36,10 @@ from kgbias.models.base import ModelInfo
 Row = tuple[Any, ...]
 
 SYNCHRONOUS = "FULL"  # commits survive a power cut; tests turn this off for speed
-_BUSY_SECONDS = 60
+_STEP_SECONDS = 1  # for which SQLite waits for a lock at a time: it is deaf to Ctrl-C meanwhile
+# What SQLite says where it cannot lock a file, or cannot share memory.
+_OF_FILE_SYSTEMS = ("SQLITE_BUSY", "SQLITE_IOERR", "SQLITE_PROTOCOL", "SQLITE_CANTOPEN",
+                    "SQLITE_NOLFS")  # fmt: skip
 _STEPS = 1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
 _CONTENT = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
@@ -46,6 +56,15 @@ def stamp(path: str) -> str:
         if status.st_size:  # an empty log says nothing, and comes and goes
             found.append(f"{status.st_ino} {status.st_size} {status.st_mtime_ns}")
     return ", ".join(found)
+
+
+def _end_log(db: Connection) -> None:
+    """Turn a file with a log into one with a journal. Where memory cannot be shared, a log can only
+    be read by a connection that locks the file for itself before it looks."""
+    db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    db.execute("PRAGMA journal_mode = DELETE").fetchall()
+    db.execute("PRAGMA locking_mode = NORMAL")
+    db.execute("SELECT count(*) FROM sqlite_master").fetchall()  # lets go of the lock
 
 
 def _column(
@@ -74,36 +93,85 @@ def _title(name: str, revision: str, own_name: str) -> str:
 class Database:
     """One SQLite file: its connection, transactions, and methods shared by all tables."""
 
-    def __init__(self, path: str, *, create: bool = True) -> None:
+    def __init__(
+        self, path: str, *, create: bool = True, notify: Callable[[str], None] | None = None
+    ) -> None:
         self.url = path
+        self._notify = notify or (lambda _: None)
         self._writable = False  # until the first write
+        self._alone: ExitStack | None = None  # where only one process may use the file
         if not is_store(path) and not create:
             raise StoreError(
                 f"no store at {path}: the file does not exist; crawl into it first, or name another"
             )
         try:
-            self._db, version = self._connect(path)
-        except StoreError:  # its folder is read-only and cannot hold a log
-            if not is_store(path):
-                raise
-            self._db, version = self._connect(read_only_url(path), uri=True)
-        try:
+            self._db, version = self._opened()
             if version != latest():
                 self._for_writing()
             else:
                 self._db.execute("PRAGMA query_only = ON")
         except BaseException:
-            self._db.close()
+            Database.close(self)
             raise
 
-    def _connect(self, address: str, *, uri: bool = False) -> tuple[Connection, int]:
+    _db: Connection
+
+    def _opened(self) -> tuple[Connection, int]:
+        """A connection that has read from the file, in the way that its file system allows, and the
+        file's schema version."""
+        system = of_network(self.url)
+        try:
+            if system.access == "shared":
+                try:
+                    return self._connect(self.url, patience=0)
+                except StoreError as error:
+                    if not code_of(error).startswith(_OF_FILE_SYSTEMS):
+                        raise
+                    with suppress(OSError):  # nothing can be written there
+                        system = tried(self._folder)
+            if system.access == "shared":
+                return self._connect(self.url)
+            self._say(system)
+            if system.access == "alone":
+                self._alone = ExitStack()
+                self._alone.enter_context(used_alone(os.path.realpath(self.url), system.reason))
+            return self._connect(self.url, without=system.access)
+        except InUse:
+            raise
+        except StoreError:  # its folder is read-only and cannot hold a log
+            if not is_store(self.url):
+                raise
+            return self._connect(read_only_url(self.url), uri=True)
+
+    @property
+    def _folder(self) -> Path:
+        return Path(os.path.realpath(self.url)).parent
+
+    def _say(self, system: FileSystem) -> None:
+        how = "one process at a time can use it"
+        if system.access == "journal":
+            how = "it is kept without a log, so that readers and writers wait for each other"
+        self._notify(f"{self.url} is on {system.reason}: {how}")
+
+    def _connect(
+        self,
+        address: str,
+        *,
+        uri: bool = False,
+        patience: float = MAX_BUSY_SECONDS,
+        without: str = "",
+    ) -> tuple[Connection, int]:
         """A connection that has read from the file, and the file's schema version."""
+        if without == "alone":
+            address, uri = Path(self.url).absolute().as_uri() + "?nolock=1", True
         with guarded(self.url):
             db = sqlite3.connect(
-                address, timeout=_BUSY_SECONDS, isolation_level=None, factory=Connection, uri=uri
+                address, timeout=0, isolation_level=None, factory=Connection, uri=uri
             )
         try:
-            db.path = self.url
+            db.path, db.patience, db.notify = self.url, patience, self._notify
+            if without:
+                _end_log(db)
             db.set_progress_handler(lambda: None, _STEPS)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
@@ -113,6 +181,8 @@ class Database:
             only_tables(db, self.url)
             version = version_of(db)
             only_our_constraints(db, self.url, version)
+            db.patience = MAX_BUSY_SECONDS
+            db.execute(f"PRAGMA busy_timeout = {_STEP_SECONDS * 1000}")
             return db, version
         except BaseException:
             db.close()
@@ -129,18 +199,16 @@ class Database:
             self._writable = True
 
     def _log_ahead(self) -> None:
-        """Have writes go to a log first. If several connections switch to it at once on a new file,
-        SQLite refuses some immediately, although for any other lock they would wait."""
-        until = time.monotonic() + _BUSY_SECONDS
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except StoreError as error:
-                name = getattr(error.__cause__, "sqlite_errorname", "")
-                if not name.startswith("SQLITE_BUSY") or time.monotonic() > until:
-                    raise
-            time.sleep(random.uniform(0.005, 0.05))
+        """Have writes go to a log first, where the file system allows it."""
+        if self._alone or of_network(self.url).access != "shared":
+            return
+        (mode,) = self._db.execute("PRAGMA journal_mode").fetchone()
+        if mode == "wal":
+            return
+        with suppress(OSError):  # a folder that cannot be written: the next line says so
+            if (system := tried(self._folder)).access != "shared":
+                return self._say(system)
+        self._db.execute("PRAGMA journal_mode = WAL")
 
     def __enter__(self) -> Self:
         return self
@@ -149,7 +217,10 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        self._db.close()
+        if hasattr(self, "_db"):
+            self._db.close()
+        if self._alone:
+            self._alone.close()
 
     def models(self) -> list[ModelInfo]:
         rows = self._db.execute(
@@ -221,9 +292,11 @@ class Database:
     def checkpoint(self) -> None:
         """Move the write-ahead log into the file, unless another connection is in the way."""
         self._db.execute("PRAGMA busy_timeout = 0")
+        self._db.patience = 0
         with suppress(StoreError):  # a read-only file
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        self._db.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
+        self._db.patience = MAX_BUSY_SECONDS
+        self._db.execute(f"PRAGMA busy_timeout = {_STEP_SECONDS * 1000}")
 
     def _json(self, text: str) -> Any:
         return from_json(text, self.url)

@@ -1,15 +1,19 @@
 """A SQLite connection whose errors are StoreErrors of one line that say what to do."""
 
 import json
+import random
 import re
 import sqlite3
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from kgbias.errors import StoreError
 
 _FETCH = 1_000  # rows that iteration reads ahead
+MAX_BUSY_SECONDS = 60.0  # for which another program that writes is waited for
+_QUIET_SECONDS = 5.0  # after which that is said
 _NO_LOCKS = (
     "{path} cannot be locked ({error}): its file system has no locks, as some network drives: "
     "keep the store on a local disk"
@@ -52,10 +56,27 @@ class Connection(sqlite3.Connection):
     or `fetchall`."""
 
     path = ""
+    patience = MAX_BUSY_SECONDS
+    notify: Callable[[str], None] = staticmethod(lambda _: None)
 
     def execute(self, sql: str, parameters: Any = (), /) -> "Cursor":
-        with guarded(self.path):
-            return self.cursor(Cursor).execute(sql, parameters)
+        """Run a statement; while another program keeps it from being run, wait, and say so."""
+        began, told = time.monotonic(), False
+        while True:
+            try:
+                with guarded(self.path):
+                    return self.cursor(Cursor).execute(sql, parameters)
+            except StoreError as error:
+                waited = time.monotonic() - began
+                if not is_busy(error) or waited >= self.patience:
+                    raise
+            if waited > _QUIET_SECONDS and not told:
+                told = True
+                self.notify(
+                    f"another program is writing to {self.path}: waiting up to "
+                    f"{self.patience:.0f} s for it"
+                )
+            time.sleep(random.uniform(0.005, 0.05))
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> "Cursor":
         with guarded(self.path):
@@ -82,6 +103,18 @@ class Cursor(sqlite3.Cursor):
     def fetchall(self) -> list[Any]:
         with guarded(self.connection.path):
             return super().fetchall()
+
+
+def code_of(error: StoreError) -> str:
+    """SQLite's name of the error behind this one, such as "SQLITE_BUSY"; "" if it is another's."""
+    return str(getattr(error.__cause__, "sqlite_errorname", ""))
+
+
+def is_busy(error: StoreError) -> bool:
+    """Whether the same statement may succeed later: a transaction that began with what others have
+    changed since then never will."""
+    code = code_of(error)
+    return code.startswith("SQLITE_BUSY") and code != "SQLITE_BUSY_SNAPSHOT"
 
 
 @contextmanager

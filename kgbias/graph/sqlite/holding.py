@@ -6,11 +6,13 @@ import json
 import os
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from kgbias.graph.holding import SILENT_SECONDS, Holder
+from kgbias.errors import RunConflict, StoreError
+from kgbias.graph.holding import SILENT_SECONDS, Holder, held
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
@@ -103,3 +105,27 @@ def _now(folder: Path) -> float:
             return os.fstat(file.fileno()).st_mtime
     except OSError:
         return time.time()
+
+
+class InUse(StoreError):
+    """A store that only one process at a time can use is used by another."""
+
+
+@contextmanager
+def used_alone(path: str, reason: str) -> Iterator[None]:
+    """Inside this context, no other process uses the store at this path, but one that this one
+    started, and waits for. Raises InUse, which says who does."""
+    lease = FileLease(Path(f"{path}-in-use"))
+    user = lease.holder()
+    if user and user.process == os.getppid() and user.lives:
+        yield
+        return
+    with ExitStack() as opened:
+        try:
+            opened.enter_context(held(lease, path))
+        except RunConflict:
+            raise InUse(
+                f"{lease.holder()} has {path} open, which is on {reason}: one process at a time "
+                "can use it; wait until it is done, or keep the store on a local disk"
+            ) from None
+        yield

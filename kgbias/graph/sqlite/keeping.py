@@ -176,7 +176,9 @@ class Keeping(Crawls):
         progress = progress or Silent()
         _check_target(Path(self.url), path)
         with whole_file(path) as partial:
-            with self.one_moment(), closing(sqlite3.connect(partial)) as copy:
+            # Nobody else knows the new file, so it needs no locks, which its disk may not have.
+            new = f"{partial.absolute().as_uri()}?nolock=1"
+            with self.one_moment(), closing(sqlite3.connect(new, uri=True)) as copy:
                 self._db.execute("SELECT token FROM state").fetchone()  # the moment begins
                 pages = self._db.execute("PRAGMA page_count").fetchone()[0]
                 progress.stage("pages", pages)
