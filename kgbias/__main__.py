@@ -1,9 +1,11 @@
 """Where the command begins; `python -m kgbias` is `kgbias`.
 
-Ctrl-C ends it without a traceback, even while modules are imported."""
+Ctrl-C ends it without a traceback, even while modules are imported, and at once: a library may
+hang as it closes down."""
 
 import os
-import sys
+
+_STOPPED = 130
 
 
 def main() -> None:
@@ -12,10 +14,13 @@ def main() -> None:
         from kgbias.cli import main as run
 
         run()
+    except SystemExit as ended:
+        if ended.code == _STOPPED:  # which has been said
+            os._exit(_STOPPED)
+        raise
     except KeyboardInterrupt:
-        sys.stderr.write("kgbias: stopped\n")
-        sys.stderr.flush()
-        os._exit(130)
+        os.write(2, b"kgbias: stopped\n")
+        os._exit(_STOPPED)
 
 
 if __name__ == "__main__":

@@ -146,8 +146,8 @@ def held(
                 break
         elif not wait:
             raise RunConflict(
-                f"{seen} is at work on run {name}: `wait` until it is done, or stop it; the same "
-                "command then goes on from there"
+                f"{seen} is at work on run {name}: stop it, or wait until it is done (`wait`); the "
+                "same command then goes on from there"
             )
         else:
             if not told:

@@ -17,8 +17,6 @@ import re
 import threading
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import thread as pool
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -38,6 +36,7 @@ from kgbias.models.base import (
 from kgbias.models.budget import about_tokens
 from kgbias.models.spec import Spec
 from kgbias.models.thoughts import split_thought, thought_tokens
+from kgbias.models.threads import Unawaited
 from kgbias.models.wire import (
     MAX_WAIT,
     Api,
@@ -55,17 +54,6 @@ from kgbias.models.wire import (
 )
 
 T = TypeVar("T")
-
-
-class Unawaited(ThreadPoolExecutor):
-    """Threads that Python does not wait for at its exit: a look-up of a name that no server answers
-    can take a minute, whatever a person wants meanwhile."""
-
-    def _adjust_thread_count(self) -> None:
-        super()._adjust_thread_count()
-        waited_for = getattr(pool, "_threads_queues", {})
-        for thread in self._threads:
-            waited_for.pop(thread, None)
 
 
 class Background:

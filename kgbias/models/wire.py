@@ -37,6 +37,7 @@ from urllib.request import getproxies, proxy_bypass
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.io.text import is_plain, storable
 from kgbias.models.base import Request
+from kgbias.models.threads import Unawaited
 
 MAX_WAIT = 600.0  # seconds; a server that asks for more is not waited for
 
@@ -490,6 +491,7 @@ class Caller:
         self._client = open_client(url, timeout, retries)
         self.secrets = read_secrets(url)
         self._loop = asyncio.new_event_loop()
+        self._loop.set_default_executor(Unawaited())
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
     def ask(self, call: Callable[[Any], Coroutine[Any, Any, Any]], who: str) -> dict[str, Any]:

@@ -44,7 +44,9 @@ class Held(OfRun):
     @property
     def status(self) -> str:
         """ "running", "complete", "stopped", or "abandoned": whoever asked for it died."""
-        return self.stored.state
+        if self._record.status == "running" and not self._context.closed:
+            return self.stored.state
+        return self._record.status
 
     @property
     def created(self) -> str:

@@ -36,7 +36,9 @@ def test_a_second_process_is_told_who_is_at_work(store: Store) -> None:
     assert lease.holder() is None
     with held(lease, "mine"):
         assert is_held(lease) and not is_held(store.lease("r2"))
-        with pytest.raises(RunConflict, match=r"process \d+ on .* is at work on run mine: `wait`"):
+        with pytest.raises(
+            RunConflict, match=r"process \d+ on .* is at work on run mine: stop it, or"
+        ):
             held(lease, "mine").__enter__()
         with held(store.lease("r2"), "other"):
             pass

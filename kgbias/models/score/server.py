@@ -9,7 +9,6 @@ other tokens than it shows.
 
 import re
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from kgbias.models.score.base import (
     surprisals,
 )
 from kgbias.models.spec import Spec
+from kgbias.models.threads import Unawaited
 from kgbias.models.wire import (
     Caller,
     number,
@@ -114,14 +114,13 @@ class ServerScorer(TextScorer):
         distinct = list(dict.fromkeys(texts))
         batches = [distinct[n : n + _BATCH] for n in range(0, len(distinct), _BATCH)]
         found: dict[str, list[Token]] = {}
-        with ThreadPoolExecutor(_WORKERS) as pool:
-            try:
-                for batch, rows in zip(batches, pool.map(self._request, batches), strict=True):
-                    found.update(zip(batch, rows, strict=True))
-                    told.advance(len(batch))
-            except BaseException:  # after one failure the rest is not asked
-                pool.shutdown(cancel_futures=True)
-                raise
+        pool = Unawaited(_WORKERS)
+        try:
+            for batch, rows in zip(batches, pool.map(self._request, batches), strict=True):
+                found.update(zip(batch, rows, strict=True))
+                told.advance(len(batch))
+        finally:  # after one failure the rest is neither asked nor waited for
+            pool.shutdown(wait=False, cancel_futures=True)
         return [found[text] for text in texts]
 
     def _need_scored(self, text: str, tokens: Sequence[Token]) -> None:
