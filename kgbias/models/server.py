@@ -47,6 +47,7 @@ from kgbias.models.wire import (
     opening,
     parsed,
     read_secrets,
+    readable_on_the_way,
     server_url,
     through,
     unforeseen,
@@ -337,6 +338,8 @@ class ServerModel:
                 f"no key is set: {' or '.join(self.api.keys)} in the environment; requests go to "
                 f"{self._shown_url} (another address: `base_url`)"
             )
+        if line := readable_on_the_way(self._url, self._secrets):
+            self._notify(line)
         with opening(self._shown_url):
             return self._open()
 

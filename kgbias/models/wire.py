@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
+from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlsplit, urlunsplit
@@ -410,6 +411,29 @@ def without_password(url: str) -> str:
         for part in parts.path.split("/")
     ]
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], "/".join(segments), "", ""))
+
+
+# Names that no public server has.
+_PRIVATE = ("localhost", ".local", ".lan", ".internal", ".home.arpa", ".localdomain", ".test")
+
+
+def readable_on_the_way(url: str, secrets: Secrets) -> str:
+    """A line that says so if a key, a password or a header of one's own goes to a public server
+    without encryption; else ""."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if parts.scheme != "http" or not (secrets.key or secrets.password or own_headers(url)):
+        return ""
+    try:
+        public = ip_address(host).is_global
+    except ValueError:  # a name
+        public = "." in host and not host.endswith(_PRIVATE)
+    if not public:
+        return ""
+    return (
+        f"your key goes to {parts.scheme}://{host} without encryption, where others on the way can "
+        "read it: use https:// if the server takes it"
+    )
 
 
 def _hidden(url: str) -> tuple[str, ...]:

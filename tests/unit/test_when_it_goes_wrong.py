@@ -13,13 +13,18 @@ import pytest
 
 from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
-from kgbias.errors import StoreError
+from kgbias.errors import ModelError, StoreError
 from kgbias.graph.sqlite.guard import guarded
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
 from kgbias.models.base import Request
-from kgbias.models.wire import read_secrets, through, without_password
+from kgbias.models.wire import (
+    read_secrets,
+    readable_on_the_way,
+    through,
+    without_password,
+)
 from tests.conftest import needs
 from tests.waiting import DEADLINE
 
@@ -156,3 +161,34 @@ def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.Monkey
         port = silent.getsockname()[1]
         with pytest.raises(StoreError, match=r"does not answer within .*is there a Neo4j server"):
             open_store(f"neo4j://127.0.0.1:{port}")
+
+
+def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-abcdefghijkl")
+    for url in (
+        "https://models.example.com/v1",
+        "http://127.0.0.1:8000/v1",
+        "http://10.1.2.3/v1",
+        "http://[::1]:8/v1",
+        "http://gpu:8000/v1",
+        "http://gpu.lan/v1",
+    ):
+        assert readable_on_the_way(url, read_secrets(url)) == ""
+    for url in ("http://models.example.com/v1", "http://8.8.8.8:1/v1"):
+        assert "without encryption" in readable_on_the_way(url, read_secrets(url))
+    said: list[str] = []
+    url = "http://models.example.com/v1"
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")  # nothing leaves this machine
+    model = open_model("openai:m", base_url=url, notify=said.append, timeout=DEADLINE)
+    for _ in range(2):
+        with pytest.raises(ModelError, match="proxy"):
+            list(model.complete([Request("a prompt", seed=0)]))
+    model.close()
+    assert [line for line in said if "without encryption" in line] == [
+        "your key goes to http://models.example.com without encryption, where others on the way "
+        "can read it: use https:// if the server takes it"
+    ]
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert readable_on_the_way(url, read_secrets(url)) == ""

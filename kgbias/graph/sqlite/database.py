@@ -163,7 +163,7 @@ class Database:
     ) -> tuple[Connection, int]:
         """A connection that has read from the file, and the file's schema version."""
         if without == "alone":
-            address, uri = Path(self.url).absolute().as_uri() + "?nolock=1", True
+            address, uri = Path(self.url).absolute().as_uri() + "?vfs=unix-none", True
         with guarded(self.url):
             db = sqlite3.connect(
                 address, timeout=0, isolation_level=None, factory=Connection, uri=uri

@@ -40,6 +40,10 @@ _BATCH = 32  # prompts of one request
 _WORKERS = 4
 _RETRIES = 2
 _LOWEST, _ROUNDING = -1e6, 1e-4  # of a log-probability: -inf is none, and 0 may be a little more
+_NO_TOKENS = (
+    "this needs a local model: it compares texts token by token, and a server does not say what "
+    "its tokens are"
+)
 
 Token = tuple[str, int, float | None]  # text, where it begins, log-probability
 
@@ -97,10 +101,11 @@ class ServerScorer(TextScorer):
         self._need_scored(text, tokens)
         return _in_bits(tokens)
 
+    def tokens(self, text: str) -> tuple[int, ...]:
+        raise UsageError(_NO_TOKENS)
+
     def token_scores(self, *_: Any, **__: Any) -> list[Array]:
-        raise UsageError(
-            "CrowS-Pairs needs a local model: a server does not say which tokens differ"
-        )
+        raise UsageError(_NO_TOKENS)
 
     def _ask(self, texts: Sequence[str], progress: Progress | None) -> list[list[Token]]:
         """The tokens of each text; equal texts are asked once."""
