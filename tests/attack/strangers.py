@@ -83,6 +83,16 @@ ASKING = ("crawl", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1",
           "gender", "--samples", "1", "--iterations", "0")  # fmt: skip
 LIGHT = [argv for argv in READERS if argv[0] != "query"]
 
+_HOLDER = b'{"host": "%s", "process": %s, "machine": "m", "started": "1", "token": "t"}'
+HOLDERS = tuple(
+    (text, dead)
+    for text in (
+        _HOLDER % (b"far", b"7"), _HOLDER % (b"\\u001b[2J", b"-1"), _HOLDER % (b"x" * 9999, b"1e9"),
+        b"", b"\xff\x00", b"[" * 100_000, b'{"host": 3}', b'{"process": null, "other": {}}',
+    )
+    for dead in (False, True)
+)  # fmt: skip
+
 Faults = Iterator[tuple[str, str]]  # where, and what; "" where nothing is wrong
 Kind = Callable[[Commands, Path, random.Random, int], Faults]
 
@@ -243,6 +253,33 @@ def memory(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faul
         yield f"{argv[0]} in {most} MB", _refused(done.code, done.err)
 
 
+def handles(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+    """Under `ulimit -n`, a command ends well or in a line."""
+    argv = rng.choice([("publish", "r", "-o", "pub"), *LIGHT])
+    most = rng.randrange(5, 40)
+    done = commands.run(*argv, cwd=folder, limits={"RLIMIT_NOFILE": most})
+    where = f"{argv[0]} with {most} files"
+    yield where, done.fault or (_refused(done.code, done.err) if done.code else "")
+
+
+def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
+    """What stands where a run's holder is written, whatever it is, ends in a line."""
+    with closing(sqlite3.connect(folder / "kgbias.db")) as db:
+        ((run,),) = db.execute("SELECT id FROM run")
+        db.execute("UPDATE run SET status = 'running'")
+        db.commit()
+    text, dead = HOLDERS[n % len(HOLDERS)]
+    lease = folder / f"kgbias.db-run-{run[:16]}"
+    lease.write_bytes(text)
+    if dead:
+        os.utime(lease, (0, 0))  # long ago
+    done = commands.run("runs", cwd=folder)
+    state = "  abandoned  " if dead else "  running  "
+    yield "runs with a holder", done.fault or ("" if state in done.out else done.out)
+    done = commands.run("delete", "r", "--yes", cwd=folder)
+    yield "delete with a holder", done.fault or ("" if dead else _refused(done.code, done.err))
+
+
 def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
     """A query reads the graph alone."""
     done = commands.run("query", "--cypher", QUERIES[n % len(QUERIES)], cwd=folder)
@@ -317,6 +354,8 @@ KINDS: dict[str, tuple[Kind, int]] = {  # and how many of it belong to a whole a
     "queries": (queries, 24),
     "publications": (publications, 60),
     "memory": (memory, 60),
+    "handles": (handles, 60),
+    "holders": (holders, 16),
     "surroundings": (surroundings, 110),
     "reviews": (reviews, 50),
     "visitors": (visitors, 12),

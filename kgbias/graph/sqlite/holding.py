@@ -8,12 +8,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 from kgbias.errors import RunConflict, StoreError
 from kgbias.graph.holding import SILENT_SECONDS, Holder, held
 
+_KEPT = {"host": str, "process": int, "machine": str, "started": str, "token": str}
+_LONGEST = 4096  # bytes of a file
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -27,13 +29,12 @@ class FileLease:
 
     def holder(self) -> Holder | None:
         try:
-            text, status = self._path.read_bytes(), self._path.stat()
+            with self._path.open("rb") as file:
+                text = file.read(_LONGEST)
+            status = self._path.stat()
         except OSError:
             return None
-        try:
-            found = Holder(**json.loads(text))
-        except (ValueError, TypeError):  # half written, or by somebody else
-            found = Holder("", 0, "", "", text.decode("utf-8", "replace"))
+        found = _read(text)
         silent = _now(self._path.parent) - status.st_mtime
         return replace(found, renewed=status.st_mtime_ns, silent=silent)
 
@@ -90,10 +91,18 @@ class FileLease:
             os.close(handle)
 
 
+def _read(text: bytes) -> Holder:
+    """The holder that a file says; one without a host if it says none: it is half written, or by
+    somebody else."""
+    with suppress(ValueError, RecursionError):
+        told = json.loads(text)
+        if isinstance(told, dict) and {k: type(v) for k, v in told.items()} == _KEPT:
+            return Holder(**told)
+    return Holder("", 0, "", "", text.decode("utf-8", "replace"))
+
+
 def _text(mine: Holder) -> bytes:
-    told = asdict(mine)
-    del told["renewed"], told["silent"]
-    return json.dumps(told).encode()
+    return json.dumps({name: getattr(mine, name) for name in _KEPT}).encode()
 
 
 def _now(folder: Path) -> float:
