@@ -237,7 +237,8 @@ def _largest(
 def _limits(data: RunData) -> Iterator[str]:
     yield from ("## Limits", "")
     yield f"- {SAMPLE_STATEMENT}"
-    yield "- Figures hold for these prompts and wordings; another wording moves them."
+    if data.run.kind != "import":
+        yield "- Figures hold for these prompts and wordings; another wording moves them."
     scorers = ", ".join(
         f"{spoken(name)} by {_plain(metric.scorer)} {_plain(metric.version)}"
         for name, metric in sorted(data.metrics.items())
