@@ -373,9 +373,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
 
 def test_without_a_plant_nothing_is_found(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
-        run = study.write_stories(
-            model(0.0), category="gender", group=("Women", "Men"), form="chat"
-        )
+        run = study.write_stories(model(0.0), group=("Women", "Men"), form="chat")
         found = run.story_links()
         assert not found.found
         assert all(floor.found <= floor.high for floor in found.floor)
