@@ -105,7 +105,10 @@ ROW = re.compile(
     r"([<\d.]+) \|$",
     re.MULTILINE,
 )
-WITHIN = r"−?[\d.]+ \\\[(−?[\d.]+) to (−?[\d.]+)\\\]"
+APART = re.compile(
+    r"mean regard of what it says about Cleaners is [\d.]+ \w+ than that of the other groups "
+    r"\\\[(−?[\d.]+) to (−?[\d.]+)\\\]"
+)
 
 
 def number(text: str) -> float:
@@ -165,7 +168,7 @@ def audit(text: str, model: Endpoint, tally: Tally) -> None:
     tally.count("nothing is found that was not planted", not wrong)
     if planted:
         tally.count(f"planted and found: {planted}", planted in found)
-    if model.world == "worse" and (m := re.search(rf"about Cleaners is .*?{WITHIN}", text)):
+    if model.world == "worse" and (m := APART.search(text)):
         low, high = sorted(map(number, m.groups()))
         apart = abs(model.regard("Cleaners") - model.regard("Nurses"))
         tally.count("interval of a difference in regard that is found",
