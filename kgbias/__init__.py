@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from kgbias.errors import RunNotFound as RunNotFound
     from kgbias.errors import StoreError as StoreError
     from kgbias.errors import UsageError as UsageError
+    from kgbias.io.rows import Rows as Rows
     from kgbias.measure.scorers import Judgement as Judgement
     from kgbias.measure.scorers import Scorer as Scorer
     from kgbias.measure.scorers import load_scorer as load_scorer
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from kgbias.study.records import Figure as Figure
     from kgbias.study.reproducing import Reproduction as Reproduction
     from kgbias.study.reproducing import reproduce as reproduce
-    from kgbias.study.rows import Rows as Rows
     from kgbias.study.run import Run as Run
     from kgbias.study.study import Study as Study
     from kgbias.study.study import model_kinds as model_kinds
@@ -108,7 +108,7 @@ _PUBLIC = {
     "kgbias.study.plan": ("Plan", "read_plan"),
     "kgbias.study.records": ("Figure",),
     "kgbias.study.reproducing": ("Reproduction", "reproduce"),
-    "kgbias.study.rows": ("Rows",),
+    "kgbias.io.rows": ("Rows",),
     "kgbias.study.run": ("Run",),
     "kgbias.study.study": ("Study", "model_kinds", "open", "plugins", "price", "queries"),
     "kgbias.study.tested": ("build_sofa",),

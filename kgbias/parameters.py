@@ -20,8 +20,21 @@ PathLike = str | Path
 
 
 def as_names(given: Names) -> tuple[str, ...]:
-    """The names as a tuple; a single string is one name."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    """The names as a tuple; a single string is one name. Raises UsageError for anything else."""
+    if isinstance(given, str):
+        return (given,)
+    if not isinstance(given, Iterable):
+        raise UsageError(f"{given!r} is no name: give one as text, or several in a list")
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise UsageError(f"{str(name)[:40]} in a list of names is no text, but {_a(name)}")
+    return tuple(map(str, names))
+
+
+def _a(value: object) -> str:
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
 
 
 def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "") -> tuple[T, ...]:

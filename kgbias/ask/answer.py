@@ -9,6 +9,7 @@ from typing import Any
 
 from kgbias.ask.retrieve import Found, GroupFound, Retrieved
 from kgbias.graph.prompted import Prompted
+from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import Template
 from kgbias.measures import headlines
 from kgbias.stats.estimate import finite
@@ -29,8 +30,8 @@ class Claim:
         return bool(self.cites) and not self.wrong
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Result):
     """An answer to a question.
 
     Attributes:
@@ -116,6 +117,21 @@ class Answer:
             }
         )
         return found
+
+    def as_rows(self) -> Rows[Found]:
+        """The statements that were retrieved. Columns: group, predicate, object, count, arm, share
+        (of all statements about the group), similarity, why."""
+        columns = ("group", "predicate", "object", "count", "arm", "share", "similarity", "why")
+
+        def record(found: Found) -> dict[str, Any]:
+            own = {name: getattr(found.triple, name) for name in columns[:5]}
+            more = {"share": found.share.value, "similarity": found.similarity, "why": found.why}
+            return own | more
+
+        return Rows(self.statements, record, columns)
+
+    def __str__(self) -> str:
+        return "\n".join(line for line in (self.note, self.text) if line)
 
 
 def extractive(question: str, run: str, found: Retrieved) -> Answer:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
 
@@ -35,20 +35,24 @@ from kgbias.associate.methods import (
     run_method,
 )
 from kgbias.associate.result import Association
-from kgbias.associate.sets import FEW, AssociationTest, find_tests
+from kgbias.associate.sets import FEW, AssociationTest, Tests, find_tests, tests_of
 from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, WordVectors
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import html
+from kgbias.io.rows import Result, Rows
 from kgbias.models.spread import language_model
-from kgbias.models.vectors import load_vectors
+from kgbias.models.vectors import Given, load_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL, Executor, check_executor, opened_executor
-from kgbias.parameters import check_applies
+from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.stats.estimate import finite
 from kgbias.stats.inference import benjamini_hochberg, holm
 
+if TYPE_CHECKING:
+    from kgbias.models.held import HeldModel
+
+_COLUMNS = ("test", "method", "model", "effect_size", "low", "high", "p_value", "p_holm", "p_bh")
 Groups = tuple[str, str] | Literal["all"]
 REGARD = "regard"
 
@@ -128,7 +132,7 @@ _INPUTS: dict[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Associations:
+class Associations(Result):
     """The results of one call, which are one family for the correction of p-values. `groups` is
     SC-WEAT of every group of the run, if it was asked for; `left_out` says why tests among those
     that "all" stood for were left out."""
@@ -154,17 +158,6 @@ class Associations:
         ]
         return "\n".join(lines) or "no association test"
 
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<pre>{html(str(self))}</pre>"
-
-    def records(self) -> list[dict[str, Any]]:
-        """One row per result: see `records`."""
-        return records(self.results)
-
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: `results`, and `groups` if every group was asked for."""
         answer: dict[str, Any] = {"results": self.records()}
@@ -174,22 +167,52 @@ class Associations:
             answer["left_out"] = list(self.left_out)
         return finite(answer)  # type: ignore[no-any-return]
 
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The results. Columns: test, method, model, effect_size, low, high, p_value, p_holm and
+        p_bh (corrected over the family), and the whole record in `records`."""
+        columns = dict.fromkeys(name for row in records(self.results) for name in row)
+        names = tuple(columns) or _COLUMNS
+        rows = [{name: row.get(name) for name in names} for row in records(self.results)]
+        return Rows(rows, columns=names, summary=lambda row: {n: row[n] for n in _COLUMNS})
+
+
+class AssociationOptions(Parameters, total=False):
+    """The options of association tests beside models, tests and methods; see `associate`."""
+
+    vectors: WordVectors | str | Path | Given | None
+    vector_format: str
+    exact_case: bool
+    tests_file: str | Path | None
+    groups: Groups | None
+    attributes: str | None
+    topics: tuple[str, str] | None
+    targets: str | None
+    indicators: str | Path | None
+    every_group: bool
+    arm: str | None
+    as_published: bool
+    device: str
+    dtype: str
+    cache: bool
+    executor: str
+    processes: int | None
+
 
 def associate(
-    tests: Sequence[str | AssociationTest] = (),
+    tests: Tests = (),
     methods: Sequence[str] = (),
     *,
-    models: Sequence[str] = (),
-    vectors: WordVectors | Path | None = None,
+    models: "Sequence[str | HeldModel]" = (),
+    vectors: WordVectors | str | Path | Given | None = None,
     vector_format: str = "auto",
     exact_case: bool = False,
-    tests_file: Path | None = None,
+    tests_file: str | Path | None = None,
     run: StoredRun | None = None,
     groups: Groups | None = None,
     attributes: str | None = None,
     topics: tuple[str, str] | None = None,
     targets: str | None = None,
-    indicators: Path | None = None,
+    indicators: str | Path | None = None,
     every_group: bool = False,
     arm: str | None = None,
     store: Store | None = None,
@@ -205,9 +228,11 @@ def associate(
     """Run every test by every method, on static `vectors` or on each of the `models` (specs).
 
     `tests` are published ones by name (weat1 to weat10, C1, C3-term ..., or "all"), those of
-    `tests_file` (all of them if `tests` is empty) or your own. "all" leaves out, and names, tests
-    with fewer than 8 words per set, or fewer that the model knows. `methods` are names of
-    `METHODS`; by default weat for vectors and w-seat for models.
+    `tests_file` (all of them if `tests` is empty) or your own (`kgbias.associate.sets.tests_of`),
+    such as a dict of four lists of words. "all" leaves out, and names, tests with fewer
+    than 8 words per set, or fewer that the model knows. `methods` are names of `METHODS`; by
+    default weat for vectors and w-seat for models. `vectors` are a file, or what
+    `kgbias.models.vectors.vectors_in_memory` takes.
 
     `groups` adds a test of two groups of `run`, or of every pair within a category ("all");
     `every_group` adds the single-category association of each group, beside its regard. Groups are
@@ -230,7 +255,9 @@ def associate(
     Raises UsageError, before any work is done, for a parameter that none of them takes, and for
     names that do not exist.
     """
-    progress = progress or Silent()
+    progress, tests = progress or Silent(), tests_of(tests)
+    tests_file = None if tests_file is None else Path(tests_file)
+    indicators = None if indicators is None else Path(indicators)
     check_executor(executor, processes)
     if vectors is None and not models:
         raise UsageError("name what to test: vectors or a model")
@@ -286,8 +313,8 @@ def associate(
         of_groups.update(found_tests)
         wanted = list(dict.fromkeys([*wanted, *found_tests]))
         lenient |= of_groups if groups == "all" else set()
-    if isinstance(vectors, (str, Path)):
-        vectors = load_vectors(Path(vectors), vector_format, fold=not exact_case)
+    if vectors is not None:
+        vectors = _static(vectors, vector_format, fold=not exact_case)
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     target = run.store if run is not None else store
     agreement = None
@@ -311,6 +338,18 @@ def associate(
     if agreement is not None:
         save_groups(_needed(run), agreement)
     return found
+
+
+def _static(given: Any, format: str, *, fold: bool) -> WordVectors:
+    """Word vectors in a file, in memory, or already opened."""
+    if isinstance(given, str | Path):
+        return load_vectors(Path(given), format, fold=fold)
+    if hasattr(given, "find") and hasattr(given, "info"):
+        opened: WordVectors = given
+        return opened
+    if format != "auto":
+        raise DoesNotApply("vector_format", ("a file of vectors",))
+    return vectors_in_memory(given, fold=fold)
 
 
 def _results(
@@ -358,7 +397,7 @@ def records(results: Sequence[Association]) -> list[dict[str, Any]]:
 
 
 def _model(
-    spec: str,
+    spec: "str | HeldModel",
     cache: bool,
     opening: Mapping[str, Any],
     store: Store | None,
@@ -368,7 +407,9 @@ def _model(
     model = language_model(spec, executor, cache=cache, **opening)
     writing = {"store": store, "dtype": opening["dtype"], "device": opening["device"]}
     # float32, the default, is not named.
-    settings = {} if opening["dtype"] == "float32" else dict(model.encoder.settings)
+    settings = dict(model.encoder.settings)
+    if settings == {"dtype": "float32"}:
+        settings = {}
     return Source(model.encoder, model.encoder, model.predictor, writing, settings)
 
 

@@ -25,6 +25,7 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder
 from kgbias.models.predict import Filled, Prediction
@@ -277,8 +278,8 @@ class Grid:
         return cell.key({"test_words": test, "weights": info.id, "corpus": corpus, **self.given})
 
 
-@dataclass(frozen=True, slots=True)
-class GridCost:
+@dataclass(frozen=True, slots=True, repr=False)
+class GridCost(Result):
     """The cost of a grid: `cells` in all and those already `done`, by method; `texts` to embed and
     `predictions` to make (with full sets), by model."""
 
@@ -287,9 +288,20 @@ class GridCost:
     texts: Mapping[str, int]
     predictions: Mapping[str, int]
 
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The methods. Columns: method, cells, done."""
+        rows = [
+            {"method": m, "cells": n, "done": self.done.get(m, 0)} for m, n in self.cells.items()
+        ]
+        return Rows(rows, columns=("method", "cells", "done"))
 
-@dataclass(frozen=True, slots=True)
-class GridResult:
+    def heading(self) -> str:
+        texts, predictions = sum(self.texts.values()), sum(self.predictions.values())
+        return f"{texts:,} texts to embed, {predictions:,} predictions"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class GridResult(Result):
     """The rows of a grid, one per cell: a record of an association test with its `cell`, corrected
     over the grid; and why cells are `missing`. `computed` counts those that were not in the store
     before."""
@@ -317,6 +329,14 @@ class GridResult:
             }
             found.append({"model": model, "method": method, "tests": len(rows), **counted})
         return found
+
+    def as_rows(self) -> Rows[Row]:
+        """The cells."""
+        columns = dict.fromkeys(name for row in self.rows for name in row)
+        return Rows(self.rows, lambda row: {name: row.get(name) for name in columns}, columns)
+
+    def heading(self) -> str:
+        return f"{len(self.rows):,} cells, {self.computed:,} of them computed now"
 
 
 def plan(

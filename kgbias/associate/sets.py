@@ -98,6 +98,63 @@ class AssociationTest:
         return content_id("association-test", canonical_json(words))
 
 
+Tests = (
+    str | AssociationTest | Mapping[str, Any] | Iterable[str | AssociationTest | Mapping[str, Any]]
+)
+"""Association tests: names of published ones, tests, or word sets in a dict (`tests_of`)."""
+
+
+def tests_of(given: Tests) -> list[str | AssociationTest]:
+    """Tests, or names of tests, from what a person hands over: one or several of them, or word sets
+    in a dict.
+
+    The dict has four lists of words: called x, y, a and b, or after their concepts, in the order of
+    two targets and two attributes; or it holds several of such dicts, by the test's name. Raises
+    DataError for word sets that are no lists of words, or not four.
+    """
+    if isinstance(given, str | AssociationTest):
+        return [given]
+    if isinstance(given, Mapping):
+        nested = given and all(isinstance(own, Mapping) for own in given.values())
+        if nested and not set(given) <= set(ROLES):
+            return [_of_words(own, str(name)) for name, own in given.items()]
+        return [_of_words(given)]
+    found: list[str | AssociationTest] = []
+    for each in given:
+        if not isinstance(each, str | AssociationTest | Mapping):
+            raise DataError(
+                f"{str(each)[:40]!r} is no test: give the name of a published one, a "
+                "kgbias.AssociationTest, or a dict of four lists of words"
+            )
+        found += tests_of(each)
+    return found
+
+
+def _of_words(sets: Mapping[str, Any], name: str = "") -> AssociationTest:
+    """A test of word sets by role, or by concept in the order of the roles."""
+    by_role = set(sets) == set(ROLES)
+    if len(sets) != len(ROLES):
+        raise DataError(
+            f"the word sets of {name or 'a test'} are {len(sets)}, and a test has four: two of "
+            "targets (x, y) and two of attributes (a, b)"
+        )
+    ordered = {role: sets[role] for role in ROLES} if by_role else dict(sets)
+    made: dict[str, WordSet] = {}
+    for role, (concept, words) in zip(ROLES, ordered.items(), strict=True):
+        here = f"{name or 'the test'}, {concept}"
+        if isinstance(words, WordSet):
+            made[role] = words
+        elif isinstance(words, Mapping):
+            made[role] = _word_set(words, role, here)
+        else:
+            several = isinstance(words, Iterable) and not isinstance(words, str)
+            values = list(words) if several else words
+            made[role] = WordSet(str(concept), words_of(values, here))
+    x, y, a, b = (made[role] for role in ROLES)
+    about = f"{x.concept} against {y.concept}, {a.concept} against {b.concept}"
+    return AssociationTest(name or ("own" if by_role else about), x, y, a, b)
+
+
 def find_tests(names: Iterable[str], file: Path | None = None) -> list[AssociationTest]:
     """The tests with these names, in their order: published ones and those in the user's `file`,
     which take precedence. Case is ignored; C3 means C3-name. "all" is every test in the file, or

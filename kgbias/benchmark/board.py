@@ -16,6 +16,7 @@ from kgbias.compare.paired import equivalence_p, rank_probabilities, swapped_p
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
@@ -122,8 +123,8 @@ class Agreement:
         return min(1.0, 2 / math.factorial(self.n))
 
 
-@dataclass(frozen=True, slots=True)
-class Board:
+@dataclass(frozen=True, slots=True, repr=False)
+class Board(Result):
     """Everything that a benchmark found.
 
     Attributes:
@@ -202,6 +203,23 @@ class Board:
             "left_out": list(self.left_out),
         }  # fmt: skip
         return finite(answer)  # type: ignore[no-any-return]
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """Every figure. Columns: model, benchmark, domain, figure, value, low, high, n."""
+        columns = ("model", "benchmark", "domain", "figure", "value", "low", "high", "n")
+        rows = [
+            dict(
+                zip(
+                    columns,
+                    (o.model.name, o.benchmark, m.domain, m.figure, e.value, e.low, e.high, e.n),
+                    strict=True,
+                )
+            )
+            for o in self.outcomes
+            for m in o.measured
+            for e in [m.estimate]
+        ]
+        return Rows(rows, columns=columns)
 
 
 def labels(specs: Sequence[str]) -> dict[str, str]:

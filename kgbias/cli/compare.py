@@ -28,11 +28,11 @@ from kgbias.study.compared import comparison_records, group_test_record
 if TYPE_CHECKING:
     from kgbias.compare import Comparison, GroupTest
     from kgbias.compare.models import Contrast
+    from kgbias.io.rows import Rows
     from kgbias.measure.figures import FormMean
     from kgbias.stats.ppi import Difference
     from kgbias.stats.variance import Components
     from kgbias.study.compared import Contrasts
-    from kgbias.study.rows import Rows
 
 
 @click.command(

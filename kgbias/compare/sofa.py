@@ -19,6 +19,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.rows import Result, Rows
 from kgbias.stats.designs import tails
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import DRAWS, Sample, Values, kendall_tau
@@ -54,8 +55,8 @@ class SofaRank:
         return self.result.score if category == OVERALL else self.result.category(category).score
 
 
-@dataclass(frozen=True, slots=True)
-class SofaComparison:
+@dataclass(frozen=True, slots=True, repr=False)
+class SofaComparison(Result):
     """Models by SoFa on one set of probes.
 
     Attributes:
@@ -135,6 +136,21 @@ class SofaComparison:
             f"{m.rank} ({m.low} to {m.high})  {m.model}: {m.result.score}" for m in self.models
         ]
         return "\n".join([f"SoFa on {self.probe_set.name}, highest score first:", *lines])
+
+    def as_rows(self) -> Rows[SofaRank]:
+        """The models. Columns: model, rank, rank_low, rank_high, score, score_low and score_high
+        (SoFa)."""
+        columns = ("model", "rank", "rank_low", "rank_high", "score", "score_low", "score_high")
+
+        def record(m: SofaRank) -> dict[str, Any]:
+            score = m.score()
+            cells = (m.model, m.rank, m.low, m.high, score.value, score.low, score.high)
+            return dict(zip(columns, cells, strict=True))
+
+        return Rows(self.models, record, columns)
+
+    def heading(self) -> str:
+        return f"SoFa on {self.probe_set.name}"
 
 
 def compare_sofa(

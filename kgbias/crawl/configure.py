@@ -4,13 +4,14 @@ A crawl does not know the scorers: one that asks again for statements that make 
 given a scorer by its caller.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
 from kgbias.crawl.config import Arm, CrawlConfig, Width
 from kgbias.crawl.seeds import (
     DynamicSeeds,
+    Groups,
     SeedCategory,
     choose_class,
     choose_seeds,
@@ -18,6 +19,7 @@ from kgbias.crawl.seeds import (
     seeds_in_memory,
 )
 from kgbias.errors import UsageError
+from kgbias.io.held import FORMS
 from kgbias.models.base import Form, ModelOptions
 from kgbias.models.budget import Spending
 from kgbias.models.kinds import check_structured, form_for
@@ -61,8 +63,8 @@ class CrawlOptions(CrawlParameters, total=False):
     prompts: str | Path | None
     preset: str | None
     category: Names
-    group: Names
-    seeds: str | Path | list[str] | list[Path] | tuple[str, ...]
+    group: Groups
+    seeds: Groups | Path | list[Path]
     intersect: Names
     dynamic: str | None
     plural: str | None
@@ -84,8 +86,8 @@ def configure(
     prompts: str | Path | None = None,
     preset: str | None = None,
     category: Names = (),
-    group: Any = (),
-    seeds: Any = (),
+    group: Groups = (),
+    seeds: Groups | Path | list[Path] = (),
     intersect: Names = (),
     dynamic: str | None = None,
     plural: str | None = None,
@@ -125,11 +127,15 @@ def configure(
         raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(model, prompts, preset, parameters)
     files: list[str | SeedCategory] = []
-    for own in [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds:
+    if not isinstance(seeds, Iterable) and not is_in_memory(seeds):
+        raise UsageError(f"`seeds` takes {FORMS}, and not {seeds!r}")
+    several: Any = [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds
+    for own in several:
         files += seeds_in_memory(own) if is_in_memory(own) else [str(own)]
     if is_in_memory(group):  # groups of one's own, with their categories and other names
         files, group = [*files, *seeds_in_memory(group)], ()
-    categories, groups, crossed = as_names(category), as_names(group), as_names(intersect)
+    names: Any = group
+    categories, groups, crossed = as_names(category), as_names(names), as_names(intersect)
     named, chosen = None, []
     if dynamic is None or categories or files or crossed:
         added = groups if dynamic is None else ()

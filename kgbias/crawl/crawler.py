@@ -30,6 +30,7 @@ from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.language.words import repeats
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Spent
@@ -113,8 +114,8 @@ MAX_IN_VAIN = 20  # refused prompts that are asked again and refused again; then
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
 
-@dataclass
-class CrawlResult:
+@dataclass(repr=False)
+class CrawlResult(Result):
     """What a crawl did.
 
     Attributes:
@@ -167,6 +168,14 @@ class CrawlResult:
         answered = self.outcomes.total() - self.outcomes["failed"]
         read = sum(self.outcomes[name] for name in ("ok", "echo", "nonsense"))
         return read / answered if answered else float("nan")
+
+    def as_rows(self) -> Rows[GroupProgress]:
+        """The groups; columns: the fields of `GroupProgress`."""
+        return Rows(self.groups, columns=GroupProgress.__dataclass_fields__)
+
+    def heading(self) -> str:
+        ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())
+        return f"run {self.run.name}: {self.asked:,} asked, {self.cached:,} in the log ({ended})"
 
 
 TRIAL = 64  # answers, after a few that load the model

@@ -9,6 +9,7 @@ from random import Random
 from kgbias.crawl.config import CrawlConfig, check_repeat
 from kgbias.crawl.strategies import EXPANSIONS, Arm, Pool
 from kgbias.graph.types import Group, Triple
+from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Prices, about_tokens
 from kgbias.packs import Example
 
@@ -172,8 +173,8 @@ class Stage:
     prompt_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Price:
+@dataclass(frozen=True, slots=True, repr=False)
+class Price(Result):
     """What a crawl asks for `groups` groups in `arms` arms, or `crawls` of them together. `whom`
     are the names of the groups by category.
 
@@ -233,6 +234,17 @@ class Price:
                 number * stage.answer_tokens_at_most / max(1, stage.requests_at_most),
             )
             for stage, number in requests.items()
+        )
+
+    def as_rows(self) -> Rows[Stage]:
+        """The kinds of requests; columns: the fields of `Stage`."""
+        return Rows(self.stages, columns=Stage.__dataclass_fields__)
+
+    def heading(self) -> str:
+        cost = "" if self.cost is None else f", about {self.cost:,.2f}"
+        return (
+            f"{self.groups} groups: {self.requests:,} requests, at most {self.requests_at_most:,}, "
+            f"at most {self.answer_tokens_at_most:,} answer tokens{cost}"
         )
 
 

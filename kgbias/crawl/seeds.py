@@ -21,6 +21,7 @@ from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
+from kgbias.io.held import Frame, on_disk, plain, rows_of
 from kgbias.io.named_sets import name_columns
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
@@ -121,6 +122,8 @@ def read_seeds(path: str) -> list[SeedCategory]:
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
+    if not Path(path).exists() and "." not in path and path != _SEEGULL:
+        raise DataError(f"there is no file {path}; the name of a group is given as `group`")
     if path == _SEEGULL and not Path(path).exists():
         with as_file(files("kgbias.crawl") / "seegull.csv") as shipped:
             return read_seeds(str(shipped))
@@ -138,41 +141,49 @@ def read_seeds(path: str) -> list[SeedCategory]:
     return found
 
 
+Groups = str | Frame | Iterable[str] | Sequence[Mapping[str, Any]] | Mapping[str, Any]
+"""Groups: a name or several, a frame or a list of dicts with the columns of a table of groups, a
+dict of names to their other names, or of categories to such dicts."""
+
+
 def is_in_memory(groups: Any) -> bool:
     """Whether these are groups in memory: a frame, a dict, or rows of a table."""
-    if hasattr(groups, "columns") or isinstance(groups, Mapping):
-        return True
-    return isinstance(groups, list) and bool(groups) and isinstance(groups[0], Mapping)
+    return isinstance(groups, Mapping) or rows_of(groups) is not None
 
 
 _IN_MEMORY = Path("groups")  # what groups in memory are called in messages, and without a category
 
 
 def seeds_in_memory(groups: Any) -> list[SeedCategory]:
-    """The categories of groups in memory: a pandas or polars frame or a list of dicts, with the
-    columns of a table of groups (`_of_rows`), or a dict of names to their other names. Raises
-    DataError as `read_seeds` does."""
-    if isinstance(groups, Mapping):
-        rows = [
-            {"group": name, "variants": [others] if isinstance(others, str) else list(others or ())}
-            for name, others in groups.items()
-        ]
-    elif hasattr(groups, "to_dicts"):  # polars
-        rows = groups.to_dicts()
-    elif hasattr(groups, "to_dict"):  # pandas
-        rows = groups.to_dict("records")
+    """The categories of groups in memory: a frame, a list of dicts or a dict of columns, with the
+    columns of a table of groups (`_of_rows`); a dict of names to their other names; or a dict of
+    categories to such dicts. Raises DataError as `read_seeds` does."""
+    if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed[0]):
+        rows = _of_mapping(groups)
     else:
-        rows = list(groups)
+        with on_disk(groups, DOOR.needed[0], name=_IN_MEMORY.name) as file:
+            sheet = read_sheet(file, DOOR.known)
+        _check_columns(_IN_MEMORY, sheet.columns)
+        rows = [dict(row) for _, row in sheet.rows]
     if not rows:
         raise DataError("the table of groups has no rows")
-    present = [{str(k): v for k, v in row.items() if not _is_nothing(v)} for row in rows]
-    _check_columns(_IN_MEMORY, list(dict.fromkeys(name for row in present for name in row)))
-    return _of_rows(_IN_MEMORY, [(f"row {n}", row) for n, row in enumerate(present, 1)])
+    return _of_rows(_IN_MEMORY, [(f"row {n}", row) for n, row in enumerate(rows, 1)])
 
 
-def _is_nothing(value: Any) -> bool:
-    """Whether a cell of a frame stands for no value."""
-    return value is None or (isinstance(value, float) and value != value)
+def _of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    """The rows of a dict of names to other names, or of categories to such dicts."""
+    if groups and all(isinstance(own, Mapping) for own in groups.values()):
+        return [
+            {**row, "category": category}
+            for category, own in groups.items()
+            for row in _of_mapping(own)
+        ]
+    rows = []
+    for name, others in groups.items():
+        given = plain(others if isinstance(others, str) or others is None else list(others))
+        variants = [given] if isinstance(given, str) else given or []
+        rows.append({"group": name, "variants": variants})
+    return rows
 
 
 _SEEGULL = "seegull"

@@ -29,6 +29,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -78,8 +79,8 @@ class Marked:
     similarity: float = math.nan
 
 
-@dataclass(frozen=True)
-class Known:
+@dataclass(frozen=True, repr=False)
+class Known(Result):
     """A run's statements held against a table.
 
     Attributes:
@@ -176,6 +177,24 @@ class Known:
             found.append({"group": group, "recorded": len(own), "said": said,
                           "statements": statements, **counts})  # fmt: skip
         return found
+
+    def as_rows(self) -> Rows[Marked]:
+        """The statements. Columns: group, predicate, object, count, arm, category, mark, attribute
+        (of the recorded stereotype that is nearest; "" for none), by, similarity."""
+        columns = (
+            "group", "predicate", "object", "count", "arm", "category", "mark", "attribute", "by",
+            "similarity",
+        )  # fmt: skip
+
+        def record(row: Marked) -> dict[str, Any]:
+            own = {name: getattr(row.triple, name) for name in columns[:5]}
+            more = {name: getattr(row, name) for name in ("category", "mark", "by", "similarity")}
+            return own | more | {"attribute": row.entry.attribute if row.entry else ""}
+
+        return Rows(self.rows, record, columns)
+
+    def heading(self) -> str:
+        return f"held against {self.source}"
 
 
 def _believed(entry: Heard) -> float:

@@ -17,6 +17,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Believing, GroupName
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.belief import BELIEVED, LEVEL, Design, Tested, carried
@@ -53,14 +54,30 @@ class Again:
     missed: Sequence[Place] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Replication:
+@dataclass(frozen=True, slots=True, repr=False)
+class Replication(Result):
     """The findings of a believing, tried again; `of_finding` has, for each finding, the share of
     halves of its group's names that show it alone."""
 
     believing: Believing
     ways: Sequence[Again]
     of_finding: Mapping[Place, float] = field(default_factory=dict)
+
+    def as_rows(self) -> Rows[Again]:
+        """The ways. Columns: by, tried, same_sign, found_again, found_again_low and
+        found_again_high (shares, in [0, 1])."""
+        return Rows(
+            self.ways,
+            lambda way: {
+                "by": way.by,
+                "tried": way.tried,
+                "same_sign": way.same_sign.value,
+                "found_again": way.found_again.value,
+                "found_again_low": way.found_again.low,
+                "found_again_high": way.found_again.high,
+            },
+            ("by", "tried", "same_sign", "found_again", "found_again_low", "found_again_high"),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from kgbias.faithfulness.metrics import retest
 from kgbias.faithfulness.rules import Verdict, kept
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
+from kgbias.io.rows import Result, Rows
 from kgbias.stats.inference import Estimate, proportion
 
 _CHUNK = 2_000
@@ -59,8 +60,8 @@ class OfOutcome:
     reasons: Mapping[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class ParserFaithfulness:
+@dataclass(frozen=True, slots=True, repr=False)
+class ParserFaithfulness(Result):
     """How faithful the parser of a run was.
 
     Attributes:
@@ -89,6 +90,22 @@ class ParserFaithfulness:
             for c in self.checked
             if c.outcome == "ok" and (not c.rule.supported or c.judged[:1] == (False,))
         ]
+
+    def as_rows(self) -> Rows[Checked]:
+        """The statements. Columns: outcome, group, predicate, object, answer, supported (by rule),
+        path."""
+        columns = ("outcome", "group", "predicate", "object", "answer", "supported", "path")
+        return Rows(
+            self.checked,
+            lambda c: {
+                **{name: getattr(c, name) for name in columns if name != "supported"},
+                "supported": c.rule.supported,
+            },
+            columns,
+        )
+
+    def heading(self) -> str:
+        return f"run {self.run}: {len(self.unfaithful)} statements do not say what was answered"
 
 
 def check_run(

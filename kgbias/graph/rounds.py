@@ -16,6 +16,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
+from kgbias.io.rows import Result, Rows
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
 from kgbias.models.budget import Prices, Spent
@@ -290,8 +291,8 @@ def ended(answer: Answer) -> tuple[Outcome, str]:
     return ("refused", "refusal") if refusal(answer.text) else ("ok", "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskedOnce:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class AskedOnce(Result):
     """What asking costs if each request is made once: the number of requests, the tokens that the
     answers may have, the approximate number of tokens in a prompt, at four characters per token;
     and the approximate cost, if prices were given."""
@@ -318,3 +319,9 @@ class AskedOnce:
     def cost_at_most(self) -> float | None:
         """The same: nothing is asked twice."""
         return self.cost
+
+    def as_rows(self) -> Rows[Any]:
+        """One row; columns: the fields of this class, and cost."""
+        names = [name for name in self.__dataclass_fields__ if name != "prices"]
+        row = {name: getattr(self, name) for name in names} | {"cost": self.cost}
+        return Rows([row], columns=row)

@@ -4,6 +4,7 @@ Everything computed, drawn or written from a run reads its statements here. Arms
 if no arm is named, each arm that said a triple has a row of its own.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,6 +15,7 @@ from kgbias.graph.said import Shown
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
+from kgbias.io.rows import Result, Rows
 from kgbias.language.words import repeats
 
 SENSE = 0.5  # the acceptability from which a statement counts as making sense
@@ -66,8 +68,8 @@ class Selection:
         return {name: value for name, value in asdict(self).items() if value != default[name]}
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+@dataclass(frozen=True, slots=True, repr=False)
+class Counted(Result):
     """The statements of a run that count.
 
     Attributes:
@@ -163,6 +165,23 @@ class Counted:
             "statements": self.total,
             "left_out": self.left_out,
         }
+
+    def as_rows(self) -> Rows[TripleView]:
+        """The statements. Columns: group, predicate, object, count, arm, and each measure."""
+        measures = sorted({name for t in self.triples for name in t.scores})
+
+        def record(t: TripleView) -> dict[str, Any]:
+            found = {name: t.scores[name].value for name in measures if name in t.scores}
+            own = {"group": t.group, "predicate": t.predicate, "object": t.object}
+            return (
+                dict.fromkeys(measures, math.nan) | own | found | {"count": t.count, "arm": t.arm}
+            )
+
+        columns = ("group", "predicate", "object", "count", "arm", *measures)
+        return Rows(self.triples, record, columns)
+
+    def heading(self) -> str:
+        return self.note
 
 
 def select(run: StoredRun, selection: Selection | None = None) -> Counted:

@@ -50,6 +50,25 @@ def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | N
     return graph
 
 
+def by_name(graph: Any) -> Any:
+    """The same graph with its nodes keyed by their names, which people can read, and by id in the
+    attribute `id`. An object that is called as a group is, is keyed as "NAME (object)"."""
+    import networkx as nx
+
+    kinds, labels = graph.nodes(data="kind"), dict(graph.nodes(data="label"))
+    groups = {labels[node] for node, kind in kinds if kind == "group"}
+    names = {
+        node: f"{labels[node]} (object)"
+        if kind == "object" and labels[node] in groups
+        else labels[node]
+        for node, kind in kinds
+    }
+    nx.set_node_attributes(graph, {node: node for node in graph}, "id")
+    if len(set(names.values())) < len(names):  # two forms of one name that differ elsewhere
+        names = {node: f"{name} ({node})" for node, name in names.items()}
+    return nx.relabel_nodes(graph, names)
+
+
 _EXACT = 2_000  # nodes; beyond, betweenness is estimated from a sample of sources
 _SOURCES = 500
 

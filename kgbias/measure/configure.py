@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import Selecting
@@ -11,14 +11,16 @@ from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSet
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL, check_executor
-from kgbias.parameters import Names
+
+if TYPE_CHECKING:
+    from kgbias.measure.price import ScorersLike
 
 
 class MeasureOptions(TypedDict, total=False):
     """The options of a measurement; `MeasureConfig` says what each one means, and has the
     defaults."""
 
-    scorers: Mapping[str, Names | None]
+    scorers: Mapping[str, "ScorersLike | None"]
     labels: Mapping[str, str] | None
     axes: bool
     topics: bool
@@ -45,9 +47,11 @@ class MeasureConfig:
         scorers: the scorer of a measure, by the measure's name: offline, hf:ID-or-PATH[:LABEL],
             llm:SPEC, scores:FILE[::COLUMN] or openai-moderation, as
             `kgbias.measure.scorers.load_scorer` describes them. None or "none": leave the measure
-            out. Several as a list: the first one counts, and `Run.agreement` says how far the
-            others agree with it. Unless named, regard, toxicity, identity attack and acceptability
-            are scored by "offline"; a measure of another package is scored only if named.
+            out. Your own: a function from a list of texts to as many numbers, labels or judgements,
+            or a `kgbias.Scorer`. Several as a list: the first one counts, and `Run.agreement` says
+            how far the others agree with it. Unless named, regard, toxicity, identity attack and
+            acceptability are scored by "offline"; a measure of another package is scored only if
+            named.
         labels: what the labels of a regard classifier mean, if it calls them LABEL_0, LABEL_1 ...,
             such as {"LABEL_0": "negative"}.
         axes: whether to place statements on the axes of warmth and competence too.
@@ -65,7 +69,7 @@ class MeasureConfig:
             scores are the same on the same kind of device.
     """
 
-    scorers: Mapping[str, Names | None] = field(default_factory=dict)
+    scorers: Mapping[str, "ScorersLike | None"] = field(default_factory=dict)
     labels: Mapping[str, str] | None = None
     axes: bool = True
     topics: bool = False
@@ -85,7 +89,7 @@ class MeasureConfig:
             check_measure(measure)
 
     @property
-    def wanted(self) -> dict[str, Names | None]:
+    def wanted(self) -> "dict[str, ScorersLike | None]":
         """The scorers of each measure, by their specs; those that are named win."""
         axes = self.embedding if self.axes else None
         own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own.values()}
@@ -169,5 +173,7 @@ def _word(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "none", True: "yes", False: "no"}[value]
     if isinstance(value, list | tuple):
-        return " and ".join(value)
+        return " and ".join(map(_word, value))
+    if not isinstance(value, str | float | int):
+        return str(getattr(value, "name", None) or getattr(value, "__name__", type(value).__name__))
     return f"{value:g}" if isinstance(value, float) else str(value)

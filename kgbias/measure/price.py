@@ -1,9 +1,10 @@
 """What measuring a run will take, before anything is opened."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.between import is_swapped
@@ -12,11 +13,15 @@ from kgbias.graph.types import Metric
 from kgbias.measure.embedding import MiniLM
 from kgbias.measure.labelled import shipped
 from kgbias.measure.meaning import SHIPPED, texts_of
-from kgbias.measure.scorers import GENERAL, OWN, check_spec
+from kgbias.measure.scorers import GENERAL, OWN, check_spec, own_scorer
 from kgbias.measure.scorers._offline import offline_metric
 from kgbias.measure.swapped import texts_to_read
 from kgbias.measures import MEASURES
-from kgbias.parameters import Names, as_names
+
+if TYPE_CHECKING:
+    from kgbias.measure.scorers import ScorerLike
+
+    ScorersLike = ScorerLike | Iterable[ScorerLike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +56,22 @@ class Scoring:
     texts_with_names_at_most: int = 0
 
 
-def specs_of(wanted: Mapping[str, Names | None]) -> dict[str, list[str]]:
-    """The requested scorers, by measure. Raises UsageError for one given twice."""
-    found = {}
+def specs_of(wanted: Mapping[str, "ScorersLike | None"]) -> "dict[str, list[ScorerLike]]":
+    """The requested scorers, by measure: specs, or a person's own. Raises UsageError for one given
+    twice, and for what is none."""
+    found: dict[str, list[ScorerLike]] = {}
     for measure, given in wanted.items():
-        specs = [spec for spec in as_names(given or ()) if spec != "none"]
-        if len(set(specs)) < len(specs):
+        several: Any = given if isinstance(given, list | tuple | set) else [given]
+        specs: list[Any] = [spec for spec in several if spec is not None]
+        specs = [own_scorer(measure, s) if not isinstance(s, str) else s for s in specs]
+        specs = [spec for spec in specs if not isinstance(spec, str) or spec not in ("none", "")]
+        if len({spec if isinstance(spec, str) else spec.name for spec in specs}) < len(specs):
             raise UsageError(f"`scorers` names one of {measure} twice")
         found[measure] = specs
     return found
 
 
-def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
+def price(run: StoredRun, wanted: Mapping[str, "ScorersLike | None"]) -> list[Scoring]:
     """What each scorer will do, and the vectors that are kept beside. Raises UsageError for an
     unknown spec."""
     ids = [triple.id for triple in run.triples()]
@@ -74,13 +83,17 @@ def price(run: StoredRun, wanted: Mapping[str, Names | None]) -> list[Scoring]:
     return found
 
 
-def _in_minilm(measure: str, spec: str) -> bool:
+def _in_minilm(measure: str, spec: "ScorerLike") -> bool:
     """Whether the encoder that ships reads for this scorer."""
     entry = MEASURES[measure]
     return spec == "minilm" if entry.in_vectors else spec == OWN and bool(entry.heads)
 
 
-def _price(run: StoredRun, measure: str, spec: str, ids: Sequence[str]) -> Scoring:
+def _price(run: StoredRun, measure: str, spec: "ScorerLike", ids: Sequence[str]) -> Scoring:
+    if not isinstance(spec, str):
+        own = own_scorer(measure, spec)
+        done = run.store.scored(Metric(measure, own.name, own.version), ids)
+        return Scoring(measure, own.name, len(ids) - len(done), len(done))
     check_spec(measure, spec)
     known = _known(run, measure, spec)
     scored = max((len(run.store.scored(metric, ids)) for metric in known), default=0)

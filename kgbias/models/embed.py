@@ -107,13 +107,14 @@ class _Encoded:
 class Encoder:
     """A model that gives vectors, loaded when they are first asked for.
 
-    `spec` is the spec it was opened by. Vectors are float32, computed in `dtype`.
+    `spec` is the spec it was opened by, `files` where it is, or the model itself. Vectors are
+    float32, computed in `dtype`.
     """
 
     def __init__(
         self,
         spec: str,
-        files: Files,
+        files: Files | Loaded,
         *,
         cache: bool = True,
         dtype: str = "float32",
@@ -198,7 +199,7 @@ class Encoder:
         """The usual vector of a whole text: as a sentence-transformers folder says, else the last
         token of a causal model or [CLS] of any other."""
         pooling = Path(self._loaded.location) / "1_Pooling" / "config.json"
-        if pooling.is_file():
+        if self._loaded.location and pooling.is_file():
             mode = read_json(pooling)
             if not isinstance(mode, dict):
                 raise ModelError(f"{pooling} does not define the pooling")
@@ -230,9 +231,12 @@ class Encoder:
 
     @cached_property
     def _loaded(self) -> Loaded:
-        loaded = load(
-            self._files, "encoder", dtype=self._dtype, device=self._device, notify=self._notify
-        )
+        if isinstance(self._files, Loaded):
+            loaded = self._files
+        else:
+            loaded = load(
+                self._files, "encoder", dtype=self._dtype, device=self._device, notify=self._notify
+            )
         if not loaded.tokenizer.is_fast:
             raise ModelError(
                 f"{self.info.name} has no fast tokenizer, needed to find words in texts"

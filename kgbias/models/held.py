@@ -1,16 +1,13 @@
 """Models that a program holds: a transformers model with its tokenizer, a pipeline, a function from
 prompts to texts, or an OpenAI client.
 
-A model's identity is what it does. Of a transformers model that is a fingerprint of the
-log-probabilities of a fixed text, taken once as it is opened: a model that was steered, pruned or
-hooked is another one, and no answer passes between them. A function is known by its code.
+A model's identity is what it does (`kgbias.models.identity`), taken once as it is opened: a model
+that was steered, pruned or hooked is another one, and no answer passes between them.
 """
 
-import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import ModelError, UsageError, first_line
@@ -25,16 +22,16 @@ from kgbias.models.base import (
     Request,
     Settings,
 )
+from kgbias.models.identity import changed, code_digest, fingerprint, told
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.thoughts import without_thoughts
 from kgbias.models.wire import Secrets, open_client
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
+    from kgbias.models.predict import CausalPredictor, MaskedPredictor
     from kgbias.models.score.base import TextScorer
 
-_TEXT = "The people who live here are known for what they say of others, and of themselves."
-_DIGITS = 4  # of a log-probability that count: kernels differ in the sixth between machines
 _KNOWN = (
     "a transformers model with its tokenizer (a pair), a pipeline, a function from a list of "
     "prompts to a list of texts, or an OpenAI client"
@@ -61,19 +58,45 @@ def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int =
     """
     if not name.strip():
         raise UsageError("a model in memory needs a `name`")
-    if tokenizer is None and isinstance(model, tuple | list) and len(model) == 2:
-        model, tokenizer = model
-    if tokenizer is None and hasattr(model, "model") and hasattr(model, "tokenizer"):
-        model, tokenizer = model.model, model.tokenizer  # a pipeline
-    if hasattr(model, "generate") and hasattr(model, "config"):
+    model, tokenizer = _parted(model, tokenizer)
+    if _is_pretrained(model):
         if tokenizer is None:
             raise UsageError(f"{name} needs its tokenizer: in_memory(model, tokenizer, name=...)")
         return HeldModel(model, tokenizer, name, batch_size)
-    if hasattr(model, "base_url") and hasattr(model, "chat"):
+    if _is_client(model):
         return ClientModel(model, name)
-    if callable(model):
-        return FunctionModel(model, name, batch_size)
-    raise UsageError(f"a {type(model).__name__} is no model that kgbias knows: hand over {_KNOWN}")
+    check_is_model(model)
+    return FunctionModel(model, name, batch_size)
+
+
+def check_is_model(model: Any) -> None:
+    """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
+    model, _ = _parted(model, None)
+    if not (_is_pretrained(model) or _is_client(model) or callable(model)):
+        raise UsageError(
+            f"{_a(type(model).__name__)} is no model that kgbias knows: hand over {_KNOWN}"
+        )
+
+
+def _parted(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+    """The model and the tokenizer of a pair, or of a pipeline."""
+    if tokenizer is None and isinstance(model, tuple | list) and len(model) == 2:
+        return tuple(model)
+    if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
+        return model.model, tokenizer or model.tokenizer
+    return model, tokenizer
+
+
+def _is_pretrained(model: Any) -> bool:
+    return hasattr(model, "config") and hasattr(model, "base_model") and hasattr(model, "dtype")
+
+
+def _is_client(model: Any) -> bool:
+    return hasattr(model, "base_url") and hasattr(model, "chat")
+
+
+def _a(noun: str) -> str:
+    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
 class HeldModel:
@@ -85,6 +108,7 @@ class HeldModel:
         self._model, self._tokenizer, self._batch_size = model, tokenizer, batch_size
         with _answering(model):
             self.info = ModelInfo(f"{IN_MEMORY}{name}", fingerprint(model, tokenizer))
+            self._does = self._seen()
         self.settings: Settings = (("dtype", str(model.dtype).removeprefix("torch.")),)
 
     def complete(
@@ -113,18 +137,28 @@ class HeldModel:
 
     def _check_same(self) -> None:
         with _answering(self._model):
-            if fingerprint(self._model, self._tokenizer) == self.info.revision:
+            if self._seen() == self._does:
                 return
         raise ModelError(
             f"{self.info.title} no longer does what it did when it was opened, and its answers "
             "would be taken for the old one's: open it again (in_memory)"
         )
 
+    def _seen(self) -> tuple[str, str]:
+        """What it does now, without another look at all its weights."""
+        return told(self._model, self._tokenizer), changed(self._model)
+
     @cached_property
     def _sampler(self) -> "Sampler":
         from kgbias.models.generate import Sampler
 
         return Sampler(self._model, self._tokenizer, batch_size=self._batch_size)
+
+    def vectors(self, *, cache: bool = True) -> "HeldVectors":
+        """The same model, to give vectors and predict words. Raises ModelError if it has changed
+        since it was opened."""
+        self._check_same()
+        return HeldVectors(self.info, self._model.eval(), self._tokenizer, cache)
 
     def scorer(
         self, *, begin: str = "auto", notify: Notify = lambda _: None, **others: Any
@@ -138,12 +172,36 @@ class HeldModel:
             raise UsageError(f"`{given[0]}` belongs to opening a model: this one is open")
         self._check_same()
         self._model.eval()
-        if "MaskedLM" in type(self._model).__name__:
+        if _is_masked(self._model):
             return MaskedScorer(self.info, self._tokenizer, self._model, self.settings[0][1])
         return CausalScorer(self.info, self._tokenizer, self._model, begin, notify=notify)
 
     def close(self) -> None:
         """Nothing: the model is somebody else's."""
+
+
+class HeldVectors:
+    """A model in memory as `kgbias.models.spread.LanguageModel` gives one of a spec: its vectors,
+    and its predictions of words."""
+
+    def __init__(self, info: ModelInfo, model: Any, tokenizer: Any, cache: bool) -> None:
+        from kgbias.models.embed import Encoder
+        from kgbias.models.load import Loaded
+
+        trained = "masked" if _is_masked(model) else "causal"
+        if model.config.is_encoder_decoder:
+            trained = "seq2seq"
+        self._whole = Loaded(info, tokenizer, model, trained, "")
+        body = Loaded(info, tokenizer, model.base_model, trained, "")
+        dtype = str(model.dtype).removeprefix("torch.")
+        self.encoder = Encoder(info.name, body, cache=cache, dtype=dtype)
+
+    def predictor(self, kind: str = "auto") -> "MaskedPredictor | CausalPredictor":
+        """See `kgbias.models.predict.open_predictor`."""
+        from kgbias.models.predict import check_predicts, predictor_of
+
+        check_predicts(self._whole.info, self._whole.trained_as, kind)
+        return predictor_of(self._whole, self._whole.trained_as)
 
 
 class FunctionModel:
@@ -154,7 +212,7 @@ class FunctionModel:
 
     def __init__(self, answers: Answers, name: str, batch_size: int = 32) -> None:
         self._answers, self._batch_size = answers, batch_size
-        self.info = ModelInfo(f"{IN_MEMORY}{name}", f"code:{_code(answers)}")
+        self.info = ModelInfo(f"{IN_MEMORY}{name}", f"code:{code_digest(answers)}")
         self.settings: Settings = ()
 
     def complete(
@@ -195,23 +253,8 @@ class ClientModel(OpenAIModel):
         return open_client(self._url, self._timeout, retries=0).with_options(api_key=self._key)
 
 
-def fingerprint(model: Any, tokenizer: Any) -> str:
-    """A digest of a model's weights and of the log-probabilities that it gives a fixed text, as
-    "sha256:...": whatever changes what it does changes it."""
-    import torch
-
-    ids = tokenizer(_TEXT, return_tensors="pt")["input_ids"].to(model.device)
-    try:
-        with torch.no_grad():
-            logits = model(input_ids=ids).logits[0].double().log_softmax(-1).cpu()
-    except Exception as error:  # anyone's model may raise anything
-        raise ModelError(f"the model cannot read a text: {first_line(error)}") from error
-    if not bool(torch.isfinite(logits.amax(dim=-1)).all()):
-        raise ModelError("the model's probabilities are not numbers")
-    # A few of the most and of the least probable tokens at each place.
-    told = torch.cat([logits.topk(5).values, -(-logits).topk(5).values], dim=-1)
-    rounded = [[round(x, _DIGITS) for x in row] for row in told.tolist()]
-    return f"sha256:{sha256(json.dumps(rounded).encode()).hexdigest()[:16]}"
+def _is_masked(model: Any) -> bool:
+    return "MaskedLM" in type(model).__name__ or "ForPreTraining" in type(model).__name__
 
 
 @contextmanager
@@ -223,26 +266,6 @@ def _answering(model: Any) -> Iterator[None]:
         yield
     finally:
         model.train(trained)
-
-
-def _code(function: Any) -> str:
-    """A digest of what a function does, as far as its code says."""
-    code = getattr(function, "__code__", None) or getattr(type(function).__call__, "__code__", None)
-    if code is None:
-        return sha256(repr(type(function)).encode()).hexdigest()[:16]
-    cells = getattr(function, "__closure__", None) or ()
-    plain = (str, int, float, bool, bytes, tuple, type(None))
-    held = [repr(c.cell_contents) for c in cells if isinstance(c.cell_contents, plain)]
-    parts = (code.co_code, _constants(code), code.co_names, held, function.__class__.__name__)
-    return sha256(repr(parts).encode()).hexdigest()[:16]
-
-
-def _constants(code: Any) -> list[str]:
-    """The constants of a function; of functions inside it, theirs."""
-    return [
-        repr((const.co_code, _constants(const))) if hasattr(const, "co_code") else repr(const)
-        for const in code.co_consts
-    ]
 
 
 def _as_text(request: Request) -> str:

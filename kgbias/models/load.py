@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import ModelInfo, Notify
+from kgbias.models.identity import state
 from kgbias.models.pretrained import pretrained, quiet, untrained
 from kgbias.models.spec import Files, resolve, weights
 
@@ -74,8 +75,9 @@ _TRAINED = {  # part of an architecture's name -> what its weights were trained 
 class Loaded:
     """A model on its device, in evaluation mode, with its tokenizer.
 
-    The objects are shared with other users and must not be modified. `location` is the folder or
-    hub id they were loaded from.
+    The objects are shared with other users and must not be modified: one that was is not handed
+    out again (`state` is how it was loaded). `location` is the folder or hub id that it was loaded
+    from, "" for a model that somebody else loaded.
     """
 
     info: ModelInfo
@@ -83,6 +85,7 @@ class Loaded:
     model: Any
     trained_as: str
     location: str
+    state: tuple[Any, ...] = ()
 
 
 _cache: dict[tuple[ModelInfo, str, str, str], Loaded] = {}  # the least recently used first
@@ -134,6 +137,8 @@ def load(
             raise ModelError(f"{files.info.name} is {_CALLED['']}")
     key = (files.info, trained or as_, dtype, place)
     loaded = _cache.pop(key, None) if cached else None
+    if loaded is not None and state(loaded.model) != loaded.state:
+        loaded = None  # somebody hooked or changed it since
     if loaded is None and cached and as_ == "encoder":
         loaded = _body(files.info, dtype, place)
     if loaded is None:
@@ -153,8 +158,9 @@ def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
     for as_ in ("causal", "masked"):
         if whole := _cache.get((info, as_, dtype, device)):
             body = whole.model.base_model
-            if type(body) is classes.get(type(body.config), None):
-                return replace(whole, model=body)
+            unchanged = state(whole.model) == whole.state
+            if unchanged and type(body) is classes.get(type(body.config), None):
+                return replace(whole, model=body, state=state(body))
     return None
 
 
@@ -284,7 +290,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             except torch.OutOfMemoryError:
                 unload()
                 model = model.to(device)
-    return Loaded(info, tokenizer, model.eval(), trained, location)
+    return Loaded(info, tokenizer, model.eval(), trained, location, state(model))
 
 
 _MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.load import As, called, float64, load, trained_for
+from kgbias.models.load import As, Loaded, called, float64, load, trained_for
 from kgbias.models.pretrained import is_token
 from kgbias.models.spec import KINDS, parse, weights
 
@@ -241,17 +241,27 @@ def open_predictor(
         UsageError: an unknown spec, or not a language model of that kind.
         ModelError: the model cannot be loaded.
     """
-    if kind not in ("auto", "masked", "causal"):
-        raise UsageError(no_such("kind", kind, ("auto", "masked", "causal")))
     parsed = parse(spec)
     files = weights(parsed, revision)
     found = KINDS[parsed.kind].trained_as or trained_for(files, notify)
+    check_predicts(files.info, found, kind)
+    loaded = load(files, cast(As, found), dtype=dtype, device=device, notify=notify)
+    return predictor_of(loaded, found)
+
+
+def predictor_of(loaded: Loaded, trained: str) -> MaskedPredictor | CausalPredictor:
+    """A loaded model that was trained as this, to predict words in sentences."""
+    predictor = MaskedPredictor if trained == "masked" else CausalPredictor
+    return predictor(loaded.info, loaded.tokenizer, loaded.model)
+
+
+def check_predicts(info: ModelInfo, trained: str, kind: str) -> None:
+    """Raise UsageError unless a model that was trained as this predicts words, as `kind` wants."""
+    if kind not in ("auto", "masked", "causal"):
+        raise UsageError(no_such("kind", kind, ("auto", "masked", "causal")))
     wanted = ("masked", "causal") if kind == "auto" else (kind,)
-    if found not in wanted:
+    if trained not in wanted:
         raise UsageError(
-            f"{files.info.name} is {called(found)}: predicting words needs a "
+            f"{info.name} is {called(trained)}: predicting words needs a "
             f"{' or '.join(wanted)} language model"
         )
-    loaded = load(files, cast(As, found), dtype=dtype, device=device, notify=notify)
-    predictor = MaskedPredictor if found == "masked" else CausalPredictor
-    return predictor(loaded.info, loaded.tokenizer, loaded.model)

@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from kgbias.models.spec import weights
 from kgbias.models.vectors import Found
 from kgbias.parallel import Executor
 from kgbias.parallel.local import own_threads
+
+if TYPE_CHECKING:
+    from kgbias.models.held import HeldModel, HeldVectors
 
 
 class LanguageModel:
@@ -59,9 +62,14 @@ class SpreadModel:
 
 
 def language_model(
-    spec: str, executor: Executor | None = None, **opening: Any
-) -> LanguageModel | SpreadModel:
-    """The model of a spec, here or in an executor's workers."""
+    spec: "str | HeldModel", executor: Executor | None = None, *, cache: bool = True, **opening: Any
+) -> "LanguageModel | SpreadModel | HeldVectors":
+    """The model of a spec, here or in an executor's workers, or one that the program holds."""
+    if not isinstance(spec, str):
+        if executor is not None:
+            raise UsageError("`executor` opens models itself: name a spec instead of an open one")
+        return spec.vectors(cache=cache)
+    opening["cache"] = cache
     if executor is None:
         return LanguageModel(spec, **opening)
     return SpreadModel(executor, spec, **opening)

@@ -1,7 +1,7 @@
 """Static word vectors from files, read by gensim: word2vec (text, binary), GloVe (text) and
 fastText (text, binary)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -65,6 +65,79 @@ class StaticVectors:
         if self._fold:
             forms += [form.lower() for form in forms] + [form.capitalize() for form in forms]
         return forms
+
+
+Given = Any
+"""Word vectors in memory: a dict of words to vectors, words and a matrix, a frame with words as its
+index, or gensim's KeyedVectors."""
+
+
+class _Table:
+    """A matrix of vectors by word, in the form of gensim's KeyedVectors."""
+
+    def __init__(self, words: Sequence[str], matrix: NDArray[np.float64]) -> None:
+        self.key_to_index = {word: place for place, word in enumerate(words)}
+        self.vectors, self.vector_size = matrix, matrix.shape[1]
+
+    def __getitem__(self, word: str) -> NDArray[np.float64]:
+        row: NDArray[np.float64] = self.vectors[self.key_to_index[word]]
+        return row
+
+
+def vectors_in_memory(given: Given, *, fold: bool = True) -> StaticVectors:
+    """Word vectors that a program holds: a dict of words to vectors; words and a matrix with a row
+    for each; a pandas frame with the words as its index; or gensim's KeyedVectors, or a model that
+    has them. They are known by a digest of their words and numbers.
+
+    Raises DataError for anything else, and for vectors of different lengths."""
+    given = getattr(given, "wv", given)
+    if hasattr(given, "key_to_index") and hasattr(given, "vectors"):
+        words = sorted(given.key_to_index, key=given.key_to_index.__getitem__)
+        table = _Table(words, np.asarray(given.vectors, dtype=np.float64))
+    else:
+        table = _table(*_words_and_rows(given))
+    hasher = sha256("\0".join(table.key_to_index).encode("utf-8", "backslashreplace"))
+    hasher.update(np.ascontiguousarray(table.vectors).tobytes())
+    info = ModelInfo("vectors:in memory", f"sha256:{hasher.hexdigest()[:16]}")
+    return StaticVectors(table, info, fold=fold)
+
+
+def _words_and_rows(given: Any) -> tuple[list[Any], Any]:
+    if isinstance(given, Mapping):
+        return list(given), list(given.values())
+    if hasattr(given, "index") and hasattr(given, "to_numpy"):  # a frame
+        return list(given.index), given.to_numpy()
+    if isinstance(given, tuple | list) and len(given) == 2:
+        one, other = given
+        return (list(one), other) if _are_words(one) else (list(other), one)
+    raise _no_vectors(f"a {type(given).__name__}")
+
+
+def _are_words(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
+
+
+def _table(words: list[Any], rows: Any) -> _Table:
+    if not words or not _are_words(words):
+        raise _no_vectors("what has no words" if not words else "what has words that are no text")
+    try:
+        matrix = np.asarray(rows, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError("the vectors are of different lengths, or no numbers") from error
+    if matrix.ndim != 2 or len(matrix) != len(words) or not matrix.shape[1]:
+        raise DataError(
+            f"{len(words)} words need a matrix with a row for each, and not one of {matrix.shape}"
+        )
+    if len(set(words)) < len(words):
+        raise DataError("a word has two vectors")
+    return _Table(words, matrix)
+
+
+def _no_vectors(what: str) -> DataError:
+    return DataError(
+        f"{what} holds no word vectors: give a file, a dict of words to vectors, words and a "
+        "matrix, a frame with words as its index, or gensim's KeyedVectors"
+    )
 
 
 def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:

@@ -35,6 +35,7 @@ import numpy as np
 from kgbias.compare.paired import PERMUTATIONS, swapped_p
 from kgbias.errors import UsageError, no_such
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.pairs.config import AGAIN, ASKED, GREETED, Answered
 from kgbias.pairs.read import (
     ADVICE,
@@ -161,8 +162,8 @@ class Likeness:
     conditional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class PairsResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class PairsResult(Result):
     """What the swap changed in a run: the `differences` by category, pair of groups and measure,
     the `floor`, and how alike the answers are. `requests`, `wordings` and `people` say how many
     were compared; `answers`, `refused`, `failed`, `cut` (ended by their limit) and `repeating` (a
@@ -192,6 +193,13 @@ class PairsResult:
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data for JSON, with None for NaN."""
         return finite(asdict(self))  # type: ignore[no-any-return]
+
+    def as_rows(self) -> Rows[Difference]:
+        """The differences; columns: the fields of `Difference`."""
+        return Rows(self.differences, columns=Difference.__dataclass_fields__)
+
+    def heading(self) -> str:
+        return f"{self.answers:,} answers, {len(self.found)} differences found"
 
 
 Unit = tuple[int, int]  # the number of the wording, and that of the person in each group

@@ -12,6 +12,7 @@ from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import Person, RoundsConfig, how_to_ask, identity
 from kgbias.graph.types import Group
+from kgbias.io.held import Table, on_disk
 from kgbias.io.tables import Door, filled_rows, read_table
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
@@ -184,8 +185,8 @@ def stored_places(config: Mapping[str, Any]) -> list[Place]:
 def configure_pairs(
     model: str,
     *,
-    requests: str | Path | None = None,
-    people: str | Path | None = None,
+    requests: Table | None = None,
+    people: Table | None = None,
     request: Names = (),
     category: Names = (),
     group: Names = (),
@@ -212,8 +213,8 @@ def configure_pairs(
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
     pack = load_pairs_pack(prompts or DEFAULT)
-    wordings = pack.wordings if requests is None else read_requests(Path(requests))
-    told = pack.people if people is None else read_people(Path(people))
+    wordings = pack.wordings if requests is None else read_requests(requests)
+    told = pack.people if people is None else read_people(people)
     wordings = among(wordings, "request", as_names(request))
     chosen = chosen_people(told, category, group, as_names(seeds), _as_group)
     if seeds or not {p.group for p in chosen} <= {p.group for p in told}:
@@ -234,9 +235,14 @@ REQUESTS = Door("requests: `pairs --requests`", (("request",), ("text",)))
 PEOPLE = Door("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
 
 
-def read_requests(path: Path) -> tuple[Wording, ...]:
+def read_requests(given: Table) -> tuple[Wording, ...]:
     """The requests in a table with the columns request and text. Raises DataError for a text
     that has not exactly one kind of slot, an empty cell, or a file without rows."""
+    with on_disk(given, ("request", "text"), name="requests") as path:
+        return _wordings(list(dict.fromkeys(_requests(path))))
+
+
+def _requests(path: Path) -> list[tuple[str, str]]:
     found = []
     for line, row in read_table(path, REQUESTS.columns)[1]:
         request, text = " ".join(row["request"].split()), row["text"].strip()
@@ -249,17 +255,22 @@ def read_requests(path: Path) -> tuple[Wording, ...]:
         found.append((request, text))
     if not found:
         raise DataError(f"{path} has a header but no rows")
-    return _wordings(list(dict.fromkeys(found)))
+    return found
 
 
 def _wordings(rows: Sequence[Sequence[str]]) -> tuple[Wording, ...]:
     return tuple(Wording(request, text, n) for n, (request, text) in enumerate(rows))
 
 
-def read_people(path: Path) -> tuple[Filler, ...]:
+def read_people(given: Table) -> tuple[Filler, ...]:
     """The people in a table with the columns slot, name, group and category. Raises DataError
     for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
     a category, or groups of a category with different numbers of people in a slot."""
+    with on_disk(given, ("slot", "name", "group", "category"), name="people") as path:
+        return _people(path)
+
+
+def _people(path: Path) -> tuple[Filler, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for line, cells in filled_rows(path, PEOPLE.columns):
         slot, name, _, category = cells

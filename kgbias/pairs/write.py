@@ -99,7 +99,7 @@ def _generation(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PairsPrice(AskedOnce):
     """What the answers cost, and how many requests there are, in how many wordings, about how many
     people in how many groups."""

@@ -3,7 +3,7 @@ for a group than for the other groups of its category, beyond what that group ha
 statement?
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
+from kgbias.io.held import Texts
 from kgbias.io.progress import Progress, Silent
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
@@ -449,8 +450,8 @@ def _edges(
 
 def gather_sets(
     *,
-    identities: str | Mapping[str, Sequence[str]] | None = None,
-    statements: str | Path | Sequence[str] | None = None,
+    identities: Texts | None = None,
+    statements: Texts | None = None,
     run: StoredRun | None = None,
     categories: Sequence[str] = (),
     ending: str = "",
@@ -463,8 +464,8 @@ def gather_sets(
     are added. `categories` limits the groups to these; `ending` is appended to each statement.
     Raises UsageError if there are no groups, no statements, or none in the same category.
     """
-    said = _given_statements(statements)
-    groups = {} if identities is None else _given_groups(identities)
+    said = {} if statements is None else read_statements(statements)
+    groups = {} if identities is None else read_identities(identities)
     if run is not None:
         own_groups, own_statements = run_sets(run)
         groups = groups or own_groups
@@ -491,19 +492,3 @@ def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...
         for category, members in categories_of(run.record, ()).items()
     }
     return groups, tuple(statement.text for statement in statements)
-
-
-def _given_groups(identities: str | Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    if isinstance(identities, Mapping):
-        return {category: tuple(dict.fromkeys(groups)) for category, groups in identities.items()}
-    return read_identities(identities)
-
-
-def _given_statements(
-    statements: str | Path | Sequence[str] | None,
-) -> dict[str, tuple[str, ...]]:
-    if statements is None:
-        return {}
-    if isinstance(statements, (str, Path)):
-        return read_statements(Path(statements))
-    return {"": tuple(dict.fromkeys(statements))}

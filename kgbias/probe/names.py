@@ -11,9 +11,10 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import ItemScore, canonical_json
 from kgbias.ids import content_id
+from kgbias.io.held import Table
 from kgbias.io.progress import Progress
 from kgbias.models.score.base import TextScorer, perplexity
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.spread import Held, Scoring, scoring
 from kgbias.probe.apx import (
     ApxTable,
     Array,
@@ -90,9 +91,9 @@ def perplexities_of(scores: Scored) -> Array:
 
 
 def probe_apx(
-    scorer: Scoring,
-    names: str | Names = "globalbias",
-    descriptors: str | Sequence[Descriptor] = "globalbias",
+    scorer: Scoring | Held,
+    names: Table | Names = "globalbias",
+    descriptors: Table | Sequence[Descriptor] = "globalbias",
     *,
     templates: Sequence[str] = TEMPLATES,
     exclude_axes: Sequence[str] = (),
@@ -127,20 +128,23 @@ def probe_apx(
     Raises:
         UsageError: an output that cannot be written, or that belongs to other settings.
     """
+    scorer = scoring(scorer)
     labels: Mapping[str, str] | None = None
-    if isinstance(names, str):
-        labels, names = read_labels(names), read_names(names)
-    if isinstance(descriptors, str):
-        descriptors = read_descriptors(descriptors)
-    check_axes([descriptor.axis for descriptor in descriptors], exclude_axes)
+    given: Any = names
+    if not _is_listed(names):
+        labels, given = read_labels(given), read_names(given)
+    described: Any = descriptors
+    if not _is_listed(descriptors):
+        described = read_descriptors(described)
+    check_axes([descriptor.axis for descriptor in described], exclude_axes)
     if output is not None and output.suffix != ".csv":
         raise UsageError(f"{output} must end in .csv")
     if output is not None and perplexities is None:
         perplexities = output.with_suffix(".perplexities.jsonl")
-    groups = [group for _, group in names]
-    sentences = Sentences(names, descriptors, templates)
+    groups = [group for _, group in given]
+    sentences = Sentences(given, described, templates)
     means = GroupMeans(
-        len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
+        len(templates), groups, [d.text for d in described], [d.axis for d in described]
     )
     kept = None if perplexities is None else _File(perplexities, sentences, scorer)
     times: list[tuple[int, float]] = []
@@ -159,7 +163,7 @@ def probe_apx(
         ScoredBy.of(scorer),
         validate(
             means,
-            [d.label for d in descriptors],
+            [d.label for d in described],
             {group: group for group in groups} if labels is None else labels,
             as_published=as_published,
             seed=seed,
@@ -170,6 +174,11 @@ def probe_apx(
     if store is not None:
         store.save_flags(found.edges)
     return found
+
+
+def _is_listed(given: Any) -> bool:
+    """Whether these are names or descriptors themselves, and no table of them."""
+    return isinstance(given, list | tuple) and not (given and isinstance(given[0], Mapping))
 
 
 def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:

@@ -12,7 +12,7 @@ from pathlib import Path
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.spread import Held, Scoring, scoring
 from kgbias.probe.benchmarks import (
     Benchmark,
     read_bbq,
@@ -27,7 +27,7 @@ LOG_PROBABILITY = "log-probability"
 
 
 def crows_pairs(
-    scorer: Scoring,
+    scorer: Scoring | Held,
     path: Path,
     convention: str = "original",
     *,
@@ -42,7 +42,7 @@ def crows_pairs(
 
 
 def stereoset(
-    scorer: Scoring,
+    scorer: Scoring | Held,
     path: Path,
     convention: str = "original",
     *,
@@ -61,7 +61,7 @@ def stereoset(
 
 
 def bbq(
-    scorer: Scoring,
+    scorer: Scoring | Held,
     paths: Sequence[Path],
     *,
     seed: int = 0,
@@ -75,7 +75,7 @@ def bbq(
 
 
 def winogender(
-    scorer: Scoring,
+    scorer: Scoring | Held,
     path: Path,
     *,
     seed: int = 0,
@@ -90,12 +90,13 @@ def winogender(
 
 def _figures(
     benchmark: Benchmark,
-    scorer: Scoring,
+    scorer: Scoring | Held,
     convention: str,
     store: Store | None,
     progress: Progress | None,
     seed: int = 0,
 ) -> PairFigures:
+    scorer = scoring(scorer)
     found = benchmark.result(scorer, store, seed=seed, progress=progress)
     figures = tuple(Figure(m.domain, m.figure, m.estimate) for m in found.measured)
     return PairFigures(ScoredBy.of(scorer), convention, figures, found.remarks)

@@ -22,11 +22,11 @@ from kgbias.graph.sofa import (
 from kgbias.graph.store import Store
 from kgbias.graph.types import Flag, Flagged, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id, normalise
-from kgbias.io.text import html
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, Grid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
-from kgbias.models.score.spread import Scoring
+from kgbias.models.score.spread import Held, Scoring, scoring
 from kgbias.probe.apx import LEVEL, ApxTable, Validation
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
 from kgbias.stats.estimate import Estimate, finite
@@ -171,21 +171,8 @@ class ScoredBy:
         }
 
 
-class Summarised:
-    """A result that shows itself in a few lines (`__str__`) instead of in full."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
-
-    def _repr_html_(self) -> str:
-        """What a notebook shows."""
-        return f"<pre>{html(str(self))}</pre>"
-
-
 @dataclass(frozen=True, slots=True, repr=False)
-class SetProbes(Summarised):
+class SetProbes(Result):
     """SoFa over sets of groups and statements; `took` is what the probes took."""
 
     model: ScoredBy
@@ -201,9 +188,13 @@ class SetProbes(Summarised):
         sofa = self.bias.score.as_dict()
         return finite({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
 
+    def as_rows(self) -> Rows[CategoryBias]:
+        """The categories. Columns: category, sofa, low, high, groups, statements."""
+        return _category_rows(self.bias)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class RunProbes(Summarised):
+class RunProbes(Result):
     """The probes of a run's statements: SoFa, and whether what was said is also probable."""
 
     run: str
@@ -234,9 +225,13 @@ class RunProbes(Summarised):
         rest = finite(agreement | {"triples": self.triples()})
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
 
+    def as_rows(self) -> Rows[CategoryBias]:
+        """The categories, as for sets of probes; `triples` has the statements."""
+        return _category_rows(self.bias)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ApxFlags(Summarised):
+class ApxFlags(Result):
     """The descriptors that a table of APX ties to groups.
 
     `source` is the model that was probed, or the file that the table came from. `validation` says
@@ -311,6 +306,10 @@ class ApxFlags(Summarised):
             answer |= self.validation.as_dict()
         return finite(answer)  # type: ignore[no-any-return]
 
+    def as_rows(self) -> Rows[Flag]:
+        """The flags. Columns: group, descriptor, axis, bias_score, z."""
+        return Rows(self.flags, columns=("group", "descriptor", "axis", "bias_score", "z"))
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -322,7 +321,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PairFigures(Summarised):
+class PairFigures(Result):
     """The figures of a benchmark, and caveats on them."""
 
     model: ScoredBy
@@ -342,9 +341,21 @@ class PairFigures(Summarised):
             answer["remarks"] = list(self.remarks)
         return {"model": self.model.as_dict(), **finite(answer)}
 
+    def as_rows(self) -> Rows[Figure]:
+        """The figures, in percent. Columns: domain, figure, value, low, high, n."""
+        columns = ("domain", "figure", "value", "low", "high", "n")
 
-@dataclass(frozen=True, slots=True)
-class TextSurprisals:
+        def record(f: Figure) -> dict[str, Any]:
+            e = f.estimate
+            return dict(
+                zip(columns, (f.domain, f.figure, e.value, e.low, e.high, e.n), strict=True)
+            )
+
+        return Rows(self.figures, record, columns)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TextSurprisals(Result):
     """Texts, each with its tokens and their surprisals in bits."""
 
     model: ScoredBy
@@ -353,6 +364,25 @@ class TextSurprisals:
     def as_dict(self) -> dict[str, Any]:
         rows = [{"text": text, "tokens": tokens} for text, tokens in self.texts]
         return {"model": self.model.as_dict(), "surprisals": finite(rows)}
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The tokens. Columns: text (its number, from 0), token, bits."""
+        rows = [
+            {"text": number, "token": token, "bits": bits}
+            for number, (_, tokens) in enumerate(self.texts)
+            for token, bits in tokens
+        ]
+        return Rows(rows, columns=("text", "token", "bits"))
+
+
+def _category_rows(bias: Bias) -> Rows[CategoryBias]:
+    columns = ("category", "sofa", "low", "high", "groups", "statements")
+
+    def record(part: CategoryBias) -> dict[str, Any]:
+        s, sizes = part.score, (len(part.groups), len(part.statements))
+        return dict(zip(columns, (part.category, s.value, s.low, s.high, *sizes), strict=True))
+
+    return Rows(bias.categories, record, columns)
 
 
 def _category(part: CategoryBias) -> dict[str, Any]:
@@ -373,12 +403,13 @@ def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
     return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
 
 
-def surprisals(scorer: TextScorer, texts: Sequence[str]) -> TextSurprisals:
+def surprisals(scorer: TextScorer | Held, texts: Sequence[str]) -> TextSurprisals:
     """The surprisal of each token of each text, -log2 p(token | the tokens before it), in bits;
     for a masked model, given all other tokens. Raises DataError for a text that cannot be
     scored."""
-    found = tuple((text, scorer.surprisals(text)) for text in texts)
-    return TextSurprisals(ScoredBy.of(scorer), found)
+    model: Any = scoring(scorer)
+    found = tuple((text, model.surprisals(text)) for text in texts)
+    return TextSurprisals(ScoredBy.of(model), found)
 
 
 _QUANTILES = np.linspace(0, 1, 101)

@@ -4,8 +4,10 @@ import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from kgbias.errors import DataError, UsageError
+from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.tables import Door, as_text, is_missing, literal, read_sheet, read_table
 
 _CATEGORY = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
@@ -75,42 +77,43 @@ class Descriptor:
     endings: tuple[str, ...]
 
 
-def read_identities(name: str) -> dict[str, tuple[str, ...]]:
+def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
-    path = _place(name, IDENTITIES)
-    found = _by_category(path, GROUPS)
-    if "" in found and len(found) > 1:
-        raise DataError(
-            f"{path}: {found[''][0]!r} has no category, while others have one: fill it in (of "
-            "cells that a spreadsheet has merged, all but the first are empty)"
-        )
-    if wrong := next((name for own in found.values() for name in own if "," in name), None):
-        raise DataError(f"{path}: {wrong[:60]!r} has a comma: write one group a line or cell")
-    return {category: _distinct(path, groups) for category, groups in found.items()}
+    with on_disk(_place(name, IDENTITIES), GROUPS.needed[0], name="identities") as path:
+        found = _by_category(path, GROUPS)
+        if "" in found and len(found) > 1:
+            raise DataError(
+                f"{path}: {found[''][0]!r} has no category, while others have one: fill it in (of "
+                "cells that a spreadsheet has merged, all but the first are empty)"
+            )
+        if wrong := next((name for own in found.values() for name in own if "," in name), None):
+            raise DataError(f"{path}: {wrong[:60]!r} has a comma: write one group a line or cell")
+        return {category: _distinct(path, groups) for category, groups in found.items()}
 
 
-def read_statements(path: Path) -> dict[str, tuple[str, ...]]:
+def read_statements(given: Texts) -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line."""
-    found = _by_category(path, STATEMENTS)
-    return {category: _distinct(path, rows) for category, rows in found.items()}
+    with on_disk(given, STATEMENTS.needed[0], name="statements") as path:
+        found = _by_category(path, STATEMENTS)
+        return {category: _distinct(path, rows) for category, rows in found.items()}
 
 
-def read_names(name: str) -> tuple[tuple[str, str], ...]:
+def read_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups, "Arab women" for "('ARAB', 'F')": from the named set "globalbias", or
     a CSV file with the columns name and group."""
     return tuple((given, people_of(group)) for given, group in written_names(name))
 
 
-def written_names(name: str) -> tuple[tuple[str, str], ...]:
+def written_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups as the list writes them (see `read_names`)."""
-    path = _place(name, NAMES)
-    return tuple((row["name"], row["group"]) for row in _rows(path, NAMES_DOOR.columns))
+    rows = _rows(_place(name, NAMES), NAMES_DOOR.columns)
+    return tuple((row["name"], row["group"]) for row in rows)
 
 
-def read_labels(name: str) -> dict[str, str]:
+def read_labels(name: Table) -> dict[str, str]:
     """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
     the column label of its names (see `read_names`). A group without one is left out; if the file
     has no such column, each group answers to its own name."""
@@ -120,13 +123,12 @@ def read_labels(name: str) -> dict[str, str]:
     return {people_of(row["group"]): row["label"] for row in rows if row["label"]}
 
 
-def read_descriptors(name: str) -> tuple[Descriptor, ...]:
+def read_descriptors(name: Table) -> tuple[Descriptor, ...]:
     """Descriptors from the named set "globalbias", or a CSV file with the column descriptor and
     optionally axis, label and partial_1 to partial_3 (by default "am", "was" and "is" with the
     descriptor)."""
-    path = _place(name, DESCRIPTORS)
     found = []
-    for row in _rows(path, DESCRIPTORS_DOOR.columns):
+    for row in _rows(_place(name, DESCRIPTORS), DESCRIPTORS_DOOR.columns):
         text = row["descriptor"]
         endings = tuple(
             (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)
@@ -135,7 +137,11 @@ def read_descriptors(name: str) -> tuple[Descriptor, ...]:
     return tuple(found)
 
 
-def _place(name: str, named: Mapping[str, str]) -> Path:
+def _place(name: Texts, named: Mapping[str, str]) -> Any:
+    """The file of a named set or of a path; a table in memory as it is."""
+    if not isinstance(name, str | Path):
+        return name
+    name = str(name)
     if name in named:
         return _DATA / named[name]
     path = Path(name)
@@ -171,12 +177,13 @@ def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(text.strip() for text in texts))
 
 
-def _rows(path: Path, needed: Sequence[str]) -> list[dict[str, str]]:
+def _rows(given: Any, needed: Sequence[str]) -> list[dict[str, str]]:
     found = []
-    for line, row in read_table(path, needed)[1]:
-        if not all(row[name].strip() for name in needed):
-            raise DataError(f"{path}, line {line}: an empty {needed[0]}")
-        found.append(row)
-    if not found:
-        raise DataError(f"{path} has a header but no rows")
+    with on_disk(given, needed) as path:
+        for line, row in read_table(path, needed)[1]:
+            if not all(row[name].strip() for name in needed):
+                raise DataError(f"{path}, line {line}: an empty {needed[0]}")
+            found.append(row)
+        if not found:
+            raise DataError(f"{path} has a header but no rows")
     return found

@@ -16,7 +16,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, Grid, Scores
-from kgbias.models.score.spread import Scoring, grids
+from kgbias.models.score.spread import Held, Scoring, grids, scoring
 from kgbias.probe.result import ScoredBy, SetProbes, Watch
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall
 
@@ -40,7 +40,7 @@ class Kept(Protocol):
 
 
 def probe_sets(
-    scorer: Scoring,
+    scorer: Scoring | Held,
     sets: Sets,
     *,
     measure: str | None = None,
@@ -61,7 +61,7 @@ def probe_sets(
     output, the log keeps what is computed. Raises UsageError if the output belongs to other
     settings.
     """
-    told = progress or Silent()
+    told, scorer = progress or Silent(), scoring(scorer)
     measure = measure or measure_for(scorer.convention.kind)
     job = {
         "model": [scorer.info.name, scorer.info.revision, scorer.settings],

@@ -17,6 +17,7 @@ import numpy as np
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.profiles.classify import (
     KERNELS,
     Kernel,
@@ -99,8 +100,8 @@ class Told:
     groups: Mapping[str, Estimate]
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileAnalysis:
+@dataclass(frozen=True, slots=True, repr=False)
+class ProfileAnalysis(Result):
     """What a run's profiles reveal about their groups. `as_dict` is its JSON; accuracies are shares
     in [0, 1], contributions are in bits."""
 
@@ -156,6 +157,21 @@ class ProfileAnalysis:
             "words": as_records(self.words),
             "settings": dict(self.settings),
         }
+
+    def as_rows(self) -> Rows[Told]:
+        """How well each kind of label is told. Columns: kind, accuracy, low, high, classes, chance,
+        p_value, by_name (accuracies are shares, in [0, 1])."""
+        columns = ("kind", "accuracy", "low", "high", "classes", "chance", "p_value", "by_name")
+
+        def record(t: Told) -> dict[str, Any]:
+            a = t.accuracy
+            own = {"accuracy": a.value, "low": a.low, "high": a.high, "by_name": t.by_name.value}
+            return own | {name: getattr(t, name) for name in columns if name not in own}
+
+        return Rows(self.told.values(), record, columns)
+
+    def heading(self) -> str:
+        return f"{self.profiles:,} profiles of {self.names:,} names"
 
 
 def analyse(

@@ -10,6 +10,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.graph.rounds import RoundsConfig, identity
 from kgbias.graph.types import Category, Group
+from kgbias.io.held import Table
 from kgbias.models.kinds import abilities, check_structured
 from kgbias.parameters import Names, as_names
 from kgbias.probe.sets import as_people, pair_of, written_names
@@ -36,10 +37,10 @@ class Named:
         return {kind: label for kind, label in found.items() if label}
 
 
-def given_names(source: str) -> list[Named]:
+def given_names(source: Table) -> list[Named]:
     """The names in a list: "globalbias" (400 names of 40 groups), "reference" (those of the
-    reference world's peoples and faiths), or a CSV file with the columns name and group."""
-    if source == "reference":
+    reference world's peoples and faiths), or a table with the columns name and group."""
+    if isinstance(source, str) and source == "reference":
         from kgbias.reference.world import load_truth
 
         found = [
@@ -174,7 +175,7 @@ class ProfileConfig(RoundsConfig):
 def configure_profiles(
     model: str,
     *,
-    names: str | None = None,
+    names: Table | None = None,
     group: Names = (),
     limit: int | None = None,
     attribute: Names = (),
@@ -198,7 +199,8 @@ def configure_profiles(
     """
     reference = model == "reference"
     pack = load_profile_pack(prompts or (REFERENCE if reference else DEFAULT))
-    found = given_names(names or ("reference" if reference else NAMES))
+    usual = "reference" if reference else NAMES
+    found = given_names(usual if names is None else names)
     chosen = _first(named_groups(found, as_names(group)), limit)
     given = {name: value for name, value in parameters.items() if value is not None}
     able = abilities(model)

@@ -21,6 +21,7 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import first_object
+from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import render
 from kgbias.language.words import refusal
 from kgbias.models.base import Completer, Request
@@ -319,8 +320,8 @@ def _count(
         result.whole[of[profile]] += len(told) == len(config.attributes)
 
 
-@dataclass(frozen=True, slots=True)
-class ProfilesPrice:
+@dataclass(frozen=True, slots=True, repr=False)
+class ProfilesPrice(Result):
     """The number of requests if every answer is readable at the first attempt, and the largest
     number, each with the tokens that the answers may have; the approximate number of tokens in a
     prompt, at four characters per token; and the approximate cost, if prices were given."""
@@ -351,6 +352,12 @@ class ProfilesPrice:
             return None
         limit = self.answer_tokens_at_most / max(1, self.requests_at_most)
         return self.prices.of(requests * self.prompt_tokens, requests * limit)
+
+    def as_rows(self) -> Rows[Any]:
+        """One row; columns: the fields of this class, and cost."""
+        names = [name for name in self.__dataclass_fields__ if name != "prices"]
+        row = {name: getattr(self, name) for name in names} | {"cost": self.cost}
+        return Rows([row], columns=row)
 
 
 def profiles_price(config: ProfileConfig) -> ProfilesPrice:

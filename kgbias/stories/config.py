@@ -17,6 +17,7 @@ from kgbias.graph.rounds import (
     takes_schema,
 )
 from kgbias.graph.types import Group
+from kgbias.io.held import Table, on_disk
 from kgbias.io.tables import Door, filled_rows
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
@@ -137,7 +138,7 @@ class StoryConfig(RoundsConfig):
 def configure_stories(
     model: str,
     *,
-    people: str | Path | None = None,
+    people: Table | None = None,
     category: Names = (),
     group: Names = (),
     seeds: Names = (),
@@ -162,7 +163,7 @@ def configure_stories(
         parameters: `samples`, `temperature`, `min_p` (None: those of the pack) and `seed`.
     """
     pack = load_story_pack(prompts or DEFAULT)
-    told = read_people(Path(people)) if people is not None else pack.people
+    told = read_people(people) if people is not None else pack.people
     by = model if reader == MODEL else reader or RULES
     reading: dict[str, Any] = {}
     if by != RULES:
@@ -182,11 +183,12 @@ def configure_stories(
 PEOPLE = Door("people: `stories --people`", (("name",), ("group",), ("category",)))
 
 
-def read_people(path: Path) -> tuple[Person, ...]:
-    """The people in a table with the columns name, group and category. Raises DataError for a
-    file without rows, or with an empty cell."""
-    rows = filled_rows(path, PEOPLE.columns)
-    return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
+def read_people(given: Table) -> tuple[Person, ...]:
+    """The people in a table with the columns name, group and category. Raises DataError for one
+    without rows, or with an empty cell."""
+    with on_disk(given, PEOPLE.columns, name="people") as path:
+        rows = filled_rows(path, PEOPLE.columns)
+        return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 
 def load_story_pack(name: str | Path = DEFAULT) -> StoryPack:

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.stats.inference import benjamini_hochberg
 from kgbias.stories.config import READER
 
@@ -101,8 +102,8 @@ class Both:
     cast: Link
 
 
-@dataclass(frozen=True, slots=True)
-class StoryLinks:
+@dataclass(frozen=True, slots=True, repr=False)
+class StoryLinks(Result):
     """What goes with whom in a run's stories: `links` by category, group and log-odds, the `floor`
     of each category, the links known in `both` directions, how many stories were `told` of each
     group (if a model reads, without those that it did not read), and in how many of those each
@@ -130,6 +131,13 @@ class StoryLinks:
             "read": {group: dict(read) for group, read in self.read.items()},
             "reader": self.reader,
         }
+
+    def as_rows(self) -> Rows[Link]:
+        """The links; columns: the fields of `Link`."""
+        return Rows(self.links, columns=Link.__dataclass_fields__)
+
+    def heading(self) -> str:
+        return f"{sum(self.told.values()):,} stories, {len(self.found)} links found"
 
 
 @dataclass(frozen=True)

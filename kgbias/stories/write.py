@@ -269,7 +269,7 @@ def _read(
     return _Told(person, [*generations, *asked], replace(profile, parts=parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StoriesPrice(AskedOnce):
     """What the stories cost: how many people, of how many groups, and how many `samples` of each.
     If a model reads them (`reader`, a spec or "model"; "rules" ask nothing), `readings` of the

@@ -12,14 +12,15 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
+from kgbias.io.held import Table, on_disk
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.reference.world import INITIAL
 from kgbias.study.context import Context, OfStudy
 from kgbias.study.opening import Judging, check_judging, embedder, opened_judge
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
     from kgbias.measure.at_hand import AtHand
     from kgbias.measure.labelled import LabelledSet
     from kgbias.measure.precision import Checked as CheckedSet
-    from kgbias.measure.price import Scoring
+    from kgbias.measure.price import ScorersLike, Scoring
+    from kgbias.measure.scorers import ScorerLike
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
+@dataclass(frozen=True, slots=True, repr=False)
+class Calibrated(Result):
     """The result of a calibration.
 
     Attributes:
@@ -53,16 +55,13 @@ class Calibrated:
     seeds: int
     report: Path | None = None
 
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        return self.rows.to_frame()
-
-    def _repr_html_(self) -> str:
-        return self.rows._repr_html_()
+    def as_rows(self) -> Rows[Any]:
+        """What was found."""
+        return self.rows
 
 
-@dataclass(frozen=True, slots=True)
-class Covered:
+@dataclass(frozen=True, slots=True, repr=False)
+class Covered(Result):
     """The coverage of intervals, and the false positives of tests.
 
     Attributes:
@@ -79,16 +78,13 @@ class Covered:
     crawls: int
     statements: float
 
-    def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame."""
-        return self.rows.to_frame()
-
-    def _repr_html_(self) -> str:
-        return self.rows._repr_html_()
+    def as_rows(self) -> Rows[Any]:
+        """What was found."""
+        return self.rows
 
 
-@dataclass(frozen=True, slots=True)
-class Scorers:
+@dataclass(frozen=True, slots=True, repr=False)
+class Scorers(Result):
     """The scorers at hand and the sets of labels that they were read against.
 
     Attributes:
@@ -107,9 +103,9 @@ class Scorers:
             _agreed(row, each) for row in self.rows for each in (row.checked or (None,))
         ]  # fmt: skip
 
-    def to_frame(self) -> Any:
-        """The records as a pandas DataFrame."""
-        return Rows(self.records(), columns=_AGREED).to_frame()
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The scorers, as `records` has them."""
+        return Rows(self.records(), columns=_AGREED)
 
 
 class Checked(OfStudy):
@@ -210,7 +206,7 @@ class Checked(OfStudy):
         return Covered(Rows(rows, _covered, _COVERED), nulls, load_truth().hash, crawls, each)
 
     def scorers(
-        self, *sets: PathLike, scorers: Mapping[str, Names | None] | None = None
+        self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
     ) -> Scorers:
         """Every scorer at hand, with how far it agrees with each set of labels at hand, over all of
         it and by group, and whether it reacts to the name of a group.
@@ -233,10 +229,10 @@ class Checked(OfStudy):
             DataError: a file that is no set of labels; the message says what is wrong, and where.
         """
         from kgbias.measure.at_hand import AtHand, kept, own_scorers, read, together
-        from kgbias.measure.labelled import read_sets, shipped
+        from kgbias.measure.labelled import shipped
         from kgbias.measure.scorers import load_scorer
 
-        labelled = [one for path in sets for one in read_sets(Path(path))]
+        labelled = _read_sets(sets)
         wanted = _wanted(own_scorers(), scorers)
         labelled = [*filter(None, map(shipped, wanted)), *labelled]
         store = self._context.there
@@ -248,31 +244,32 @@ class Checked(OfStudy):
                 for spec in specs:
                     try:
                         scorer = load_scorer(measure, spec, log=store)
-                        found.append(read(scorer, spec, labelled, _names()))
+                        found.append(read(scorer, _spec(spec), labelled, _names()))
                     except MissingExtra as error:
-                        found.append(AtHand(measure, spec, "", "", None, why=str(error)))
+                        found.append(AtHand(measure, _spec(spec), "", "", None, why=str(error)))
                     progress.advance()
         return Scorers(tuple(together(found, stored)), (*labelled, *in_store))
 
     def price_scorers(
-        self, *sets: PathLike, scorers: Mapping[str, Names | None] | None = None
+        self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
     ) -> Rows["Scoring"]:
         """What `scorers` with these parameters would read and ask. Opens and asks nothing."""
         from kgbias.measure.at_hand import own_scorers, to_try
-        from kgbias.measure.labelled import read_sets, shipped
+        from kgbias.measure.labelled import shipped
         from kgbias.measure.price import Scoring, scoring
         from kgbias.measure.scorers import check_spec
 
         wanted = _wanted(own_scorers(), scorers)
         labelled = [*filter(None, map(shipped, wanted))]
-        labelled += [one for path in sets for one in read_sets(Path(path))]
+        labelled += _read_sets(sets)
         found = []
         for measure, specs in wanted.items():
             texts = sum(len(one.statements) for one in labelled if one.measure == measure)
             for spec in specs:
-                check_spec(measure, spec)
-                named = to_try(measure, spec, _names())
-                found.append(scoring(measure, spec, texts, named=named))
+                if isinstance(spec, str):
+                    check_spec(measure, spec)
+                named = to_try(measure, _spec(spec), _names())
+                found.append(scoring(measure, _spec(spec), texts, named=named))
         return Rows(found, columns=Scoring.__dataclass_fields__)
 
     def ragas(
@@ -381,18 +378,34 @@ def _config(prompts: PathLike, category: Sequence[str], seed: int, iterations: i
 
 
 def _wanted(
-    own: Mapping[str, list[str]], more: Mapping[str, Names | None] | None
-) -> dict[str, list[str]]:
+    own: Mapping[str, list[str]], more: "Mapping[str, ScorersLike | None] | None"
+) -> "dict[str, list[ScorerLike]]":
     """Our own scorers and those named, by measure. Raises UsageError for an unknown measure."""
     from kgbias.measure.price import specs_of
     from kgbias.measure.scorers import check_measure
 
-    found = {measure: list(specs) for measure, specs in own.items()}
+    found: dict[str, list[ScorerLike]] = {m: list(specs) for m, specs in own.items()}
     for measure, specs in specs_of(more or {}).items():
         check_measure(measure)
         there = found.setdefault(measure, [])
         there += [spec for spec in specs if spec not in there]
     return found
+
+
+def _read_sets(sets: Sequence[Table]) -> "list[LabelledSet]":
+    """The labelled sets of tables."""
+    from kgbias.measure.labelled import read_sets
+
+    found: list[LabelledSet] = []
+    for table in sets:
+        with on_disk(table, ("text", "label")) as path:
+            found += read_sets(path)
+    return found
+
+
+def _spec(scorer: "ScorerLike") -> str:
+    """A scorer's spec; of a person's own, its name."""
+    return scorer if isinstance(scorer, str) else str(getattr(scorer, "name", "own"))
 
 
 def _names() -> dict[str, tuple[str, ...]]:

@@ -1,5 +1,6 @@
 """Comparisons of runs and of models."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,13 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
+from kgbias.io.held import Table, Texts, on_disk
+from kgbias.io.rows import Result, Rows
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import finite
 from kgbias.study.context import Context, OfStudy
-from kgbias.study.opening import ScorerOptions, spread_scorer
-from kgbias.study.rows import Rows
+from kgbias.study.opening import ScorerOptions, as_models, spread_scorer
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from kgbias.io.progress import Progress
     from kgbias.models.score.spread import Scoring
     from kgbias.probe.benchmarks import Benchmark, Sofa
+    from kgbias.study.opening import Models
 
 _CONTRASTS = (
     "measure", "group", "first", "second", "n_first", "n_second", "mean_first", "mean_second",
@@ -38,8 +41,8 @@ _CONTRASTS = (
 _RANKINGS = ("measure", "group", "model", "rank", "mean", "probabilities")
 
 
-@dataclass(frozen=True, slots=True)
-class Contrasts:
+@dataclass(frozen=True, slots=True, repr=False)
+class Contrasts(Result):
     """Models compared.
 
     Attributes:
@@ -54,10 +57,6 @@ class Contrasts:
     @classmethod
     def of(cls, tests: Sequence["Contrast"], rankings: Sequence["Ranking"]) -> "Contrasts":
         return cls(Rows(tests, _contrast, _CONTRASTS), Rows(rankings, _ranking, _RANKINGS))
-
-    def to_frame(self) -> Any:
-        """The tests as a pandas DataFrame."""
-        return self.tests.to_frame()
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
@@ -74,24 +73,25 @@ class Contrasts:
             ],
         }  # fmt: skip
 
-    def _repr_html_(self) -> str:
-        return self.tests._repr_html_()
+    def as_rows(self) -> Rows["Contrast"]:
+        """The tests."""
+        return self.tests
 
 
 class BenchmarkOptions(TypedDict, total=False):
     """The benchmarks of a call; see `Study.benchmark`."""
 
     run: "str | Run | None"
-    identities: str | None
-    statements: PathLike | Sequence[str] | None
+    identities: Texts | None
+    statements: Texts | None
     apx: bool
-    names: str | None
-    descriptors: str | None
-    stereoset: PathLike | None
-    crows_pairs: PathLike | None
+    names: Table | None
+    descriptors: Table | None
+    stereoset: Table | None
+    crows_pairs: Table | None
     convention: str | None
     bbq: PathLike | Sequence[PathLike]
-    winogender: PathLike | None
+    winogender: Table | None
 
 
 class Compared(OfStudy):
@@ -104,7 +104,7 @@ class Compared(OfStudy):
         groups: Names = (),
         measures: Names = (),
         **selection: Unpack[Selecting],
-    ) -> list["Comparison"]:
+    ) -> Rows["Comparison"]:
         """Compare every pair of these runs, by the statements that count (`Run.counted`): what one
         says and the other does not, and whether they rank the groups alike. `contrast` tests how
         the groups differ.
@@ -115,6 +115,11 @@ class Compared(OfStudy):
             groups: only these groups in the ranks (default: all).
             measures: only these measures in the ranks (default: all).
             selection: as for `Run.counted`; `arm` selects one in runs with several arms.
+
+        Frame columns: first, second, shared_groups, statements_first, statements_second,
+        statements_both, jaccard; for each measure MEASURE_tau (rank agreement of the groups),
+        MEASURE_tau_low, MEASURE_tau_high and MEASURE_p; and asked_apart, a sentence that says in
+        what the runs were not asked alike.
         """
         from kgbias.compare import compare_runs
 
@@ -122,7 +127,7 @@ class Compared(OfStudy):
         for each in found:
             need_statements(each)
         with self.working() as progress:
-            return compare_runs(
+            compared = compare_runs(
                 found,
                 examples=examples,
                 groups=as_names(groups),
@@ -130,6 +135,7 @@ class Compared(OfStudy):
                 selection=Selection(**selection),
                 progress=progress,
             )
+        return comparison_rows(compared)
 
     def contrast(
         self,
@@ -192,7 +198,7 @@ class Compared(OfStudy):
 
     def benchmark(
         self,
-        models: Names,
+        models: "Models",
         *,
         output: PathLike | None = None,
         tables: PathLike | None = None,
@@ -210,7 +216,7 @@ class Compared(OfStudy):
         newest crawl of each are compared too.
 
         Args:
-            models: specs of the models.
+            models: specs, or models in memory (`kgbias.in_memory`).
             output: an HTML file for the page.
             tables: a folder for the tables as CSV and LaTeX, and for the results as records for
                 Every Eval Ever and the Hugging Face hub.
@@ -240,7 +246,7 @@ class Compared(OfStudy):
             opened_executor(executor, progress, processes) as workers,
         ):
             for spec in specs if tasks else ():
-                with _scorer(spec, opening or {}, progress, workers) as scorer:
+                with _scorer(self._context, spec, opening or {}, progress, workers) as scorer:
                     called = self._context.named(scorer).info
                     for task in tasks:
                         try:
@@ -268,13 +274,15 @@ class Compared(OfStudy):
                 write_tables(found, Path(tables))
         return found
 
-    def benchmark_cost(self, models: Names, **benchmarks: Unpack[BenchmarkOptions]) -> Rows["Cost"]:
+    def benchmark_cost(
+        self, models: "Models", **benchmarks: Unpack[BenchmarkOptions]
+    ) -> Rows["Cost"]:
         """The work that `benchmark` would do with the same arguments, without loading a model: for
         each model and benchmark the items, the texts to score, how many items are already in the
         store, and the seconds for the rest at the speed of those.
 
         Args:
-            models: specs of the models.
+            models: specs, or models in memory (`kgbias.in_memory`).
             benchmarks: as for `benchmark`.
         """
         from kgbias.benchmark import cost_of
@@ -282,7 +290,10 @@ class Compared(OfStudy):
         from kgbias.models.spec import on_server, resolve
 
         specs, tasks = _specs(models), _tasks(self._context, benchmarks)
-        infos = [ModelInfo(s) if on_server(s) else resolve(s).info for s in specs]
+        infos = [
+            s.info if not isinstance(s, str) else ModelInfo(s) if on_server(s) else resolve(s).info
+            for s in specs
+        ]
         return Rows(
             [cost_of(info, task, self._context.there) for info in infos for task in tasks],
             columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
@@ -461,23 +472,31 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     tasks: list[Benchmark] = []
     if (sofa := _sofa(context, given)) is not None:
         tasks.append(sofa)
-    if given.get("apx") or given.get("names") or given.get("descriptors"):
-        names = read_names(given.get("names") or "globalbias")
-        tasks.append(Apx(names, read_descriptors(given.get("descriptors") or "globalbias")))
-    if path := given.get("stereoset"):
-        tasks.append(read_stereoset(Path(path)))
+    names, descriptors = given.get("names"), given.get("descriptors")
+    if given.get("apx") or names is not None or descriptors is not None:
+        tasks.append(
+            Apx(
+                read_names("globalbias" if names is None else names),
+                read_descriptors("globalbias" if descriptors is None else descriptors),
+            )
+        )
+    if (table := given.get("stereoset")) is not None:
+        with on_disk(table, ("context", "target")) as path:
+            tasks.append(read_stereoset(path))
     convention = given.get("convention")
-    if convention is not None and not given.get("crows_pairs"):
+    if convention is not None and given.get("crows_pairs") is None:
         raise UsageError("`convention` needs `crows_pairs`")
     if convention not in (None, *CONVENTIONS):
         raise UsageError(no_such("convention", convention, CONVENTIONS))
-    if path := given.get("crows_pairs"):
-        tasks.append(read_crows_pairs(Path(path), convention or CONVENTIONS[0]))
+    if (table := given.get("crows_pairs")) is not None:
+        with on_disk(table, ("sent_more",)) as path:
+            tasks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
     if files := given.get("bbq"):
         paths = [files] if isinstance(files, str | Path) else files
         tasks.append(read_bbq([Path(path) for path in paths]))
-    if path := given.get("winogender"):
-        tasks.append(read_winogender(Path(path)))
+    if (table := given.get("winogender")) is not None:
+        with on_disk(table, ("sentid",)) as path:
+            tasks.append(read_winogender(path))
     return tasks
 
 
@@ -495,7 +514,10 @@ def _sofa(context: Context, given: BenchmarkOptions) -> "Sofa | None":
         if given.get("identities") is not None:
             raise UsageError("`identities` needs `statements`")
         return None
-    sets = gather_sets(identities=given.get("identities") or "sofa", statements=statements)
+    identities = given.get("identities")
+    sets = gather_sets(
+        identities="sofa" if identities is None else identities, statements=statements
+    )
     name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
     return SofaOfSets(sets, name)
 
@@ -515,22 +537,22 @@ def _outcome(
     )  # fmt: skip
 
 
-def _crawled(context: Context, specs: Sequence[str]) -> list[tuple[str, str, "Subject"]]:
+def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "Subject"]]:
     """Each model's newest complete crawl that was measured."""
     from kgbias.compare.asking import asked_apart
     from kgbias.compare.models import crawled
     from kgbias.compare.runs import of_one
-    from kgbias.models.spec import known_as
 
     if context.there is None:
         return []
-    names = [known_as(spec) for spec in specs]
+    names = [_known_as(spec) for spec in specs]
     found: dict[str, Record] = {}
     for summary in context.there.summaries():
         run = summary.run
         done = run.kind == "crawl" and run.status == "complete"
-        if done and run.model.name in names and context.there.metrics(run.id):
-            found[run.model.name] = run
+        named = next((n for n in (run.model.name, run.model.public) if n in names), None)
+        if done and named and context.there.metrics(run.id):
+            found[named] = run
     subjects, compared = [], []
     for name in (name for name in names if name in found):
         stored = StoredRun(context.there, found[name])
@@ -584,6 +606,30 @@ def _ranking(r: "Ranking") -> dict[str, Any]:
         "measure": r.measure, "group": r.group, "model": r.models[0], "rank": 1,
         "mean": r.means[0], "probabilities": dict(zip(r.models, r.probabilities, strict=True)),
     }  # fmt: skip
+
+
+def comparison_rows(found: Sequence["Comparison"]) -> Rows["Comparison"]:
+    """Comparisons of pairs of runs, with their columns."""
+    measures = dict.fromkeys(a.measure for c in found for a in c.agreement)
+    columns = [
+        "first", "second", "shared_groups", "statements_first", "statements_second",
+        "statements_both", "jaccard",
+        *(f"{m}_{part}" for m in measures for part in ("tau", "tau_low", "tau_high", "p")),
+        "asked_apart",
+    ]  # fmt: skip
+
+    def record(c: "Comparison") -> dict[str, Any]:
+        o = c.overlap
+        cells: dict[str, Any] = dict.fromkeys(columns, math.nan)
+        for a in c.agreement:
+            tau = (a.tau.value, a.tau.low, a.tau.high, a.p)
+            names = (f"{a.measure}_{part}" for part in ("tau", "tau_low", "tau_high", "p"))
+            cells |= zip(names, tau, strict=True)
+        told = (c.first.name, c.second.name, c.shared_groups, o.first, o.second, o.both, o.jaccard)
+        cells |= zip(columns[: len(told)], told, strict=True)
+        return cells | {"asked_apart": "; ".join(c.asked_apart)}
+
+    return Rows(found, record, columns)
 
 
 def comparison_records(found: Sequence["Comparison"], models: Contrasts) -> list[dict[str, Any]]:
@@ -671,22 +717,34 @@ _NOTHING = (
 )
 
 
-def _specs(models: Names) -> tuple[str, ...]:
-    specs = as_names(models)
+def _specs(models: Any) -> tuple[Any, ...]:
+    specs = as_models(models)
     if not specs:
         raise UsageError("name the models to benchmark")
+    names = [_known_as(spec) for spec in specs]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise UsageError(f"the model {twice} is named twice")
+    return specs
+
+
+def _known_as(model: Any) -> str:
+    """The name by which the store may know the model of a spec, or an open one."""
     from kgbias.models.spec import known_as
 
-    names = [known_as(spec) for spec in specs]
-    if twice := [spec for spec, name in zip(specs, names, strict=True) if names.count(name) > 1]:
-        raise UsageError(f"the model {twice[0]} is named twice")
-    return specs
+    if isinstance(model, str):
+        return known_as(model)
+    return str(model.info.public) if hasattr(model, "info") else f"{id(model)}"
 
 
 @contextmanager
 def _scorer(
-    spec: str, opening: ScorerOptions, progress: "Progress", executor: Executor | None
+    context: Context,
+    model: Any,
+    opening: ScorerOptions,
+    progress: "Progress",
+    executor: Executor | None,
 ) -> Iterator["Scoring"]:
-    scorer: Any = spread_scorer(spec, opening, progress, executor)
-    with closing(scorer) if hasattr(scorer, "close") else nullcontext():
+    scorer: Any = spread_scorer(model, opening, progress, executor, context.models())
+    own = isinstance(model, str) and hasattr(scorer, "close")
+    with closing(scorer) if own else nullcontext():
         yield scorer

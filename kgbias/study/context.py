@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, Silent, working
+from kgbias.models.base import ModelInfo
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
@@ -47,6 +49,7 @@ class Context:
         if query_timeout is not None and not (math.isfinite(query_timeout) and query_timeout > 0):
             raise UsageError("query_timeout must be a positive number of seconds")
         self._query_timeout = query_timeout
+        self._thread = get_ident()
         self._opened = ExitStack()
         self._progress = progress
         self._current: Progress | None = None
@@ -56,7 +59,8 @@ class Context:
         if store is None:
             folder = self._opened.enter_context(TemporaryDirectory(prefix="kgbias-"))
             store = Path(folder) / "kgbias.db"
-        self.url = str(store)
+        store = str(store)
+        self.url = store if "://" in store else str(Path(store).expanduser())
         if "://" in self.url or Path(self.url).exists():
             self._open(create=True)
 
@@ -72,6 +76,11 @@ class Context:
     def _open(self, *, create: bool) -> Store:
         if self.closed:
             raise StoreError(f"the study {self.url} is closed")
+        if "://" not in self.url and get_ident() != self._thread:
+            raise StoreError(
+                f"the study {self.url} was opened in another thread: open it in this one too, with "
+                f"kgbias.open({self.url!r})"
+            )
         if self.there is None:
             self.there = self._opened.enter_context(
                 open_store(self.url, create=create, notify=self._notify)
@@ -92,10 +101,14 @@ class Context:
         found = [r for r in records if wanted in (r.name, _series_name(r))]
         return [StoredRun(self.graph, record) for record in found]
 
+    def models(self) -> list[ModelInfo]:
+        """The models that the store knows."""
+        return [] if self.there is None else list(self.there.models())
+
     def named(self, opened: Opened) -> Opened:
         """The open model, under the name that a person gave it in the store, if any."""
         model: Any = opened
-        for known in () if self.there is None else self.there.models():
+        for known in self.models():
             if known.called and known == model.info:
                 model.info = known
         return opened
@@ -144,6 +157,18 @@ class OfStudy:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "a study stays in its process: in the other one, open it again with "
+            f"kgbias.open({self._context.url!r})"
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
+
     def working(self, *, whole: bool = False) -> AbstractContextManager[Progress]:
         """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
         return self._context.working(whole=whole)
@@ -170,6 +195,18 @@ class OfRun:
         self._written = written
         self._told = told
         self._paired = paired
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "a run stays with its study: in another process, open it again with "
+            f"kgbias.open({self._context.url!r}).run({self.name!r})"
+        )
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _: object) -> Self:
+        return self
 
     @property
     def name(self) -> str:

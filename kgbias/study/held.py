@@ -17,12 +17,12 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.io.rows import Rows
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import budgeted
 from kgbias.study import records
 from kgbias.study.context import OfRun
 from kgbias.study.records import Figure
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
@@ -270,10 +270,12 @@ class Held(OfRun):
         count = len(self._record.groups)
         return (
             f"<Run {self.name!r}: {self.model.title}, {count} group{'' if count == 1 else 's'}, "
-            f"{self.status}>"
+            f"{self.status}{', of a closed study' if self._context.closed else ''}>"
         )
 
     def _repr_html_(self) -> str:
+        if self._context.closed:
+            return f"<p>{html.escape(repr(self))}</p>"
         s = self.summary
         names = ", ".join(group.name for group in self._record.groups)
         rows = {

@@ -7,10 +7,10 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.holding import check_idle
 from kgbias.graph.keeping import Fault
 from kgbias.graph.store import StoredRun, open_store
+from kgbias.io.rows import Rows
 from kgbias.models.spec import called
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 
 

@@ -29,12 +29,12 @@ from kgbias.graph.types import Group
 from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer
 from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
 from kgbias.study.opening import parted
 from kgbias.study.probed import BelievingOptions
 from kgbias.study.records import GroupRow
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class Mapped:
     left_out: str
 
 
-@dataclass(frozen=True, slots=True)
-class MapPrice:
+@dataclass(frozen=True, slots=True, repr=False)
+class MapPrice(Result):
     """What `Study.map` would ask.
 
     Attributes:
@@ -89,6 +89,14 @@ class MapPrice:
     probes: int
     seconds: float | None
     choices: int = 0
+
+    def as_rows(self) -> Rows[Any]:
+        """The kinds of requests of the crawl; columns: the fields of `kgbias.crawl.plans.Stage`."""
+        return self.answers.as_rows()
+
+    def heading(self) -> str:
+        asked = f"{self.probes:,} probes" if self.probes else f"at most {self.choices:,} choices"
+        return f"{self.answers.heading()}; {asked}"
 
 
 def few_names(groups: Sequence[Group]) -> str:

@@ -20,13 +20,13 @@ from kgbias.graph.selection import (
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure
 from kgbias.parallel import opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
 from kgbias.study.context import OfRun
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
     from kgbias.measure.merge import Merged
-    from kgbias.measure.price import Scoring
+    from kgbias.measure.price import ScorersLike, Scoring
     from kgbias.measure.raters import RaterAgreement
-    from kgbias.measure.scorers import Scorer
+    from kgbias.measure.scorers import Scorer, ScorerLike
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import Components
@@ -422,7 +422,7 @@ class Measured(OfRun):
         measure: Names = ("regard", "toxicity"),
         *,
         method: Names = ("occlusion",),
-        scorer: str | None = None,
+        scorer: "ScorerLike | None" = None,
         top: int = 20,
         search: str | None = None,
         everything: bool = False,
@@ -506,7 +506,7 @@ class Measured(OfRun):
         measure: Names = ("regard", "toxicity"),
         *,
         method: Names = ("occlusion", "integrated"),
-        scorer: str | None = None,
+        scorer: "ScorerLike | None" = None,
         top: int = 100,
         removed: int = 3,
         seed: int = 0,
@@ -683,7 +683,7 @@ class Measured(OfRun):
 
 def measuring_scorers(
     run: StoredRun,
-    wanted: Mapping[str, Names | None],
+    wanted: "Mapping[str, ScorersLike | None]",
     progress: Progress,
     *,
     device: str = "auto",
@@ -696,11 +696,14 @@ def measuring_scorers(
     Raises UsageError for a spec that does not exist or is given twice."""
     from kgbias.measure.precision import check
     from kgbias.measure.price import specs_of
-    from kgbias.measure.scorers import load_scorer, no_labels, takes_labels
+    from kgbias.measure.scorers import load_scorer, no_labels, own_scorer, takes_labels
 
     scorers, labelled = [], False
     for measure, specs in specs_of(wanted).items():
         for spec in reversed(specs):
+            if not isinstance(spec, str):
+                scorers.append(own_scorer(measure, spec))
+                continue
             fixed = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
             told = takes_labels(measure, spec)
             labelled |= told

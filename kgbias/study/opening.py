@@ -1,7 +1,7 @@
 """Opening models that are asked, that score texts, and that judge them."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -40,6 +40,12 @@ class ScorerOptions(TypedDict, total=False):
     words: bool | None
 
 
+if TYPE_CHECKING:
+    from kgbias.models.held import HeldModel
+
+    Model = str | TextScorer | HeldModel | Completer | tuple[Any, Any]
+    Models = Model | Sequence[Model]
+
 OPENING = tuple(ScorerOptions.__annotations__)
 _OWN_READERS = ("rules", "model")  # of stories: no second model
 
@@ -60,14 +66,61 @@ def as_completer(model: Any, called: str | None) -> "str | Completer":
     if isinstance(model, str) or hasattr(model, "complete"):
         found: str | Completer = model
         return found
-    from kgbias.models.held import in_memory
+    from kgbias.models.held import check_is_model, in_memory
 
     if not called:
+        check_is_model(model)
         raise UsageError(
             f"a {type(model).__name__} in memory needs a name: called='...' (or hand over "
             "kgbias.in_memory(model, tokenizer, name='...'))"
         )
     return in_memory(model, name=called)
+
+
+def as_scored(model: Any, known: Iterable[ModelInfo] = ()) -> Any:
+    """A spec or an open model as it is; a model that the program holds, opened under the name that
+    one of the `known` models has which does the same. Raises UsageError if there is none, since a
+    model needs a name, and for what gives no probabilities."""
+    if isinstance(model, str) or any(
+        hasattr(model, name) for name in ("grid", "scorer", "ask", "complete")
+    ):
+        return model
+    from kgbias.models.held import HeldModel, check_is_model, in_memory
+
+    check_is_model(model)
+    held = in_memory(model, name="model")
+    if not isinstance(held, HeldModel):
+        raise UsageError(
+            f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over a "
+            "transformers model with its tokenizer"
+        )
+    for info in known:
+        if info.revision == held.info.revision:
+            held.info = info
+            return held
+    raise UsageError(
+        "a model in memory needs a name: hand over kgbias.in_memory(model, tokenizer, name='...')"
+    )
+
+
+def as_models(models: Any) -> tuple[Any, ...]:
+    """Specs and open models as a tuple, even if there is only one; a model and its tokenizer are a
+    pair, and so one."""
+    pair = isinstance(models, tuple | list) and len(models) == 2 and is_pair(*models)
+    if isinstance(models, str) or pair or not isinstance(models, Iterable):
+        return (models,)
+    return tuple(models)
+
+
+def held_models(models: Any, known: Iterable[ModelInfo]) -> list[Any]:
+    """Specs, and models in memory as `as_scored` opens them."""
+    known = list(known)
+    return [as_scored(model, known) for model in as_models(models)]
+
+
+def is_pair(model: Any, tokenizer: Any) -> bool:
+    """Whether these are a model and its tokenizer."""
+    return hasattr(model, "config") and callable(tokenizer) and not hasattr(tokenizer, "config")
 
 
 def parted(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -160,6 +213,7 @@ def spread_scorer(
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None,
+    known: Iterable[ModelInfo] = (),
 ) -> "Scoring":
     """As `opened_scorer`; with an executor, the model of the spec as its workers open it."""
     from kgbias.models.score.spread import SpreadScorer
@@ -167,7 +221,7 @@ def spread_scorer(
     if isinstance(model, SpreadScorer):
         return model
     if executor is None:
-        return opened_scorer(model, options, progress)
+        return opened_scorer(model, options, progress, known)
     if not isinstance(model, str):
         raise UsageError("`executor` opens models itself: name a spec instead of an open one")
     given = {name: value for name, value in options.items() if value is not None}
@@ -175,9 +229,11 @@ def spread_scorer(
 
 
 def opened_scorer(
-    model: "str | TextScorer | Completer", options: ScorerOptions, progress: Progress
+    model: Any, options: ScorerOptions, progress: Progress, known: Iterable[ModelInfo] = ()
 ) -> "TextScorer":
-    """The model of a spec, or the one that is already open."""
+    """The model of a spec, or the one that is already open, or that the program holds
+    (`as_scored`)."""
+    model = as_scored(model, known)
     given = {name: value for name, value in options.items() if value is not None}
     if not isinstance(model, str):
         if (as_scorer := getattr(model, "scorer", None)) is not None:  # held in memory
@@ -198,11 +254,11 @@ def opened_scorer(
     return open_scorer(model, notify=progress.note, **given)  # type: ignore[arg-type]
 
 
-def listed(models: "str | TextScorer | Sequence[str | TextScorer]") -> "list[str | TextScorer]":
-    """The models as a list, even if there is only one."""
-    return (
-        list(models) if isinstance(models, Sequence) and not isinstance(models, str) else [models]
-    )
+def named_as(model: Any) -> str:
+    """A spec, or the name of an open model; "model" for one that has none yet."""
+    if isinstance(model, str):
+        return model
+    return str(model.info.name) if hasattr(model, "info") else "model"
 
 
 def outputs(output: str | Path | None, models: "Sequence[str | TextScorer]") -> list[Path | None]:
@@ -212,7 +268,7 @@ def outputs(output: str | Path | None, models: "Sequence[str | TextScorer]") -> 
         return [None if output is None else Path(output)] * len(models)
     path, found = Path(output), list[Path | None]()
     for model in models:
-        spec = model if isinstance(model, str) else model.info.name
+        spec = named_as(model)
         own = re.sub(r"[^\w.-]+", "-", spec).strip("-.") or "model"
         names = (own, *(f"{own}-{n}" for n in range(2, len(models) + 1)))
         found.append(
@@ -227,6 +283,7 @@ def each_scorer(
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None = None,
+    known: Iterable[ModelInfo] = (),
 ) -> "Iterator[tuple[int, Scoring]]":
     """The models one after another, each with its place, opened here or by an executor's workers.
     Each is unloaded before the next is opened, so memory for one model is enough. An invalid spec
@@ -241,9 +298,8 @@ def each_scorer(
         if number:
             unload()
         if len(models) > 1:
-            name = model if isinstance(model, str) else model.info.name
-            progress.note(f"{number + 1}/{len(models)}: {name}")
-        yield number, spread_scorer(model, options, progress, executor)
+            progress.note(f"{number + 1}/{len(models)}: {named_as(model)}")
+        yield number, spread_scorer(model, options, progress, executor, known)
 
 
 def judge_of(language: str) -> "Judge":

@@ -29,6 +29,7 @@ from kgbias.ingest.read import STORIES
 from kgbias.io.files import within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
+from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure
 from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
@@ -36,7 +37,6 @@ from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import finite
 from kgbias.study.compared import comparison_records
 from kgbias.study.opening import OPENING, ScorerOptions
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.study import Study, open, price
 

@@ -10,7 +10,9 @@ from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
+from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel
@@ -21,8 +23,10 @@ from kgbias.study.context import Context, OfRun
 from kgbias.study.opening import (
     OPENING,
     ScorerOptions,
+    as_completer,
+    as_models,
     each_scorer,
-    listed,
+    held_models,
     opened_completer,
     outputs,
     parted,
@@ -30,10 +34,11 @@ from kgbias.study.opening import (
     spec_of,
     spread_scorer,
 )
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
+    from kgbias.associate.family import AssociationOptions
+    from kgbias.associate.sets import Tests
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
     from kgbias.evidence.known import Known
     from kgbias.evidence.recorded import Stereotype
@@ -42,6 +47,7 @@ if TYPE_CHECKING:
     from kgbias.probe import RunProbes
     from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
     from kgbias.probe.choice.ask import Part
+    from kgbias.study.opening import Models
 
 
 class ChoiceOptions(Selecting, ModelOptions, total=False):
@@ -67,7 +73,7 @@ class BelievingOptions(TypedDict, total=False):
 
     probes: int | None
     carriers: Sequence[str] | None
-    statements: PathLike | None
+    statements: Texts | None
     floor: Literal["fifth", "full"] | None
     placebo: bool
     marked: Names
@@ -123,7 +129,9 @@ class Probed(OfRun):
         ):
             return probe_run(
                 self.stored,
-                self._context.named(spread_scorer(model, opening, progress, workers)),
+                self._context.named(
+                    spread_scorer(model, opening, progress, workers, self._context.models())
+                ),
                 measure=by,
                 ending=ending,
                 categories=as_names(category),
@@ -153,7 +161,7 @@ class Probed(OfRun):
             processes: the number of processes on this machine, as for `probe`.
             options: those of `probe`.
         """
-        named = listed(models)
+        named = list(as_models(models))
         opening: Any = {k: options.pop(k) for k in OPENING if k in options}
         files = outputs(output, named)
         with (
@@ -162,21 +170,30 @@ class Probed(OfRun):
         ):
             return [
                 self.probe(scorer, output=files[n], **options)
-                for n, scorer in each_scorer(named, opening, progress, workers)
+                for n, scorer in each_scorer(
+                    named, opening, progress, workers, self._context.models()
+                )
             ]
 
     def associate(
-        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+        self,
+        models: "Models" = (),
+        tests: "Tests" = (),
+        methods: Names = (),
+        **options: Unpack["AssociationOptions"],
     ) -> "Associations":
         """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
         `Study.associate` runs tests that belong to no run.
 
         Args:
-            models: specs of the models to test.
-            tests: published tests by name, such as "weat6" or "C6".
+            models: specs of the models to test, or models in memory (`kgbias.in_memory`).
+            tests: published tests by name, such as "weat6" or "C6", or your own word sets: a
+                `kgbias.AssociationTest`, or a dict of four lists of words (two of targets, two of
+                attributes), by x, y, a and b or by their concepts.
             methods: the methods (default: w-seat, or weat for `vectors`).
             options: those of `kgbias.associate.associate`, including `vectors` (a file of word
-                vectors), `groups` (two groups of the run, or "all" pairs), `every_group`,
+                vectors, a dict of words to vectors, words and a matrix, or gensim's KeyedVectors),
+                `groups` (two groups of the run, or "all" pairs), `every_group`,
                 `attributes` (what groups are tested on), `topics` (two topics instead),
                 `indicators` (a file of words that stand for groups).
         """
@@ -184,9 +201,9 @@ class Probed(OfRun):
 
         with self._context.working() as progress:
             return associate(
-                as_names(tests),
+                tests,
                 as_names(methods),
-                models=as_names(models),
+                models=held_models(models, self._context.models()),
                 run=self.stored,
                 progress=progress,
                 **options,
@@ -223,6 +240,7 @@ class Probed(OfRun):
         from kgbias.probe.choice import choose, first_questions
 
         opening, rest = parted(options)
+        model = as_completer(model, None)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         given = asking.get("form")
         parts, config = _asked(self.stored, spec, asking)
@@ -344,7 +362,7 @@ class Probed(OfRun):
 
     def known(
         self,
-        table: PathLike = "seegull",
+        table: Table = "seegull",
         *,
         model: str | None = None,
         group_column: str | None = None,
@@ -367,7 +385,7 @@ class Probed(OfRun):
 
         Args:
             table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
-                a CSV or TSV file; or StereoSet's JSON.
+                a table, in a file or in memory; or StereoSet's JSON.
             model: the spec of a model to ask, as `evidence` does, about the recorded stereotypes of
                 the run's groups too, whichever group they are recorded of. None: what the store
                 holds of the run's own model, else the first.
@@ -394,15 +412,16 @@ class Probed(OfRun):
             if value and not model:
                 raise DoesNotApply(name, ("model",))
         columns = Columns(group_column, attribute_column, offensiveness_column)
-        source = table_of(table)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
-            recorded = read_stereotypes(table, columns, notify=progress.note)
+            with on_disk(table, ("group", "identity", "attribute")) as file:
+                source = table_of(file)
+                recorded = read_stereotypes(file, columns, notify=progress.note)
             own = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
-                scorer = spread_scorer(model, opening, progress, None)
-                own = scorer.info.name
+                scorer = spread_scorer(model, opening, progress, None, self._context.models())
+                own = scorer.info.public
                 _ask_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
             found = known(
                 self.stored,
@@ -462,8 +481,10 @@ class Probed(OfRun):
             asked_again: Any = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
-                asked_again = spread_scorer(model, opening, progress, workers)
-            own = asked_again.info.name if asked_again else None
+                asked_again = spread_scorer(
+                    model, opening, progress, workers, self._context.models()
+                )
+            own = asked_again.info.public if asked_again else None
             found = replicate(self.stored, model=own, other=beside)
             if asked_again is not None:
                 way = with_carriers(
@@ -590,8 +611,10 @@ def _joint(
     ):
         if model:
             opening: Any = {"device": device, "base_url": base_url}
-            scorer = context.named(spread_scorer(model, opening, progress, workers))
-            own = scorer.info.name
+            scorer = context.named(
+                spread_scorer(model, opening, progress, workers, context.models())
+            )
+            own = scorer.info.public
             believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.
@@ -632,13 +655,17 @@ def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int 
     from kgbias.evidence import Asking
     from kgbias.probe.sets import read_statements
 
-    own: dict[str, Any] = {k: v for k, v in (given or {}).items() if v not in (None, (), False)}
+    own: dict[str, Any] = {k: v for k, v in (given or {}).items() if _is_given(v)}
     where = own.pop("executor", LOCAL), own.pop("processes", None)
     if "statements" in own:
-        own["statements"] = read_statements(Path(own["statements"]))
+        own["statements"] = read_statements(own["statements"])
     if "marked" in own:
         own["marked"] = as_names(own["marked"])
     return Asking(**own), where
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and value is not False and not (isinstance(value, tuple) and not value)
 
 
 _EVIDENCE = (

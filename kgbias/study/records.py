@@ -22,11 +22,11 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.measure.agreement import Agreement

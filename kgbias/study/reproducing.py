@@ -11,11 +11,11 @@ from kgbias.graph.selection import SENSE, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.parameters import PathLike
 from kgbias.study.context import Context
 from kgbias.study.opening import opened_completer, spec_of
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
     from kgbias.publish import Recipe

@@ -15,10 +15,10 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
 from kgbias.io.files import whole_file
+from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
 from kgbias.io.text import defused, undefused
 from kgbias.parameters import Names, as_names, user_name
-from kgbias.study.rows import Rows
 
 _SHEET = (
     "id", "decision", "predicate", "object", "group", "asked", "answer", "outcome", "reason",

@@ -9,7 +9,9 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.labels import Label, in_effect
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, Form
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
@@ -19,9 +21,10 @@ from kgbias.study.opening import Judging, check_judging, opened_judge, opened_pr
 from kgbias.study.probed import Probed
 from kgbias.study.records import answers_of, label_rows, profiles_of
 from kgbias.study.review import Review
-from kgbias.study.rows import Rows
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from kgbias.ask import Answer
     from kgbias.ask.retrieve import Index
     from kgbias.ask.text2cypher import CypherAnswer
@@ -254,13 +257,24 @@ class Run(Held, Measured, Probed):
         ):
             return against(text, sources, opened, repeats)
 
-    def to_networkx(self, **selection: Unpack[Selecting]) -> Any:
-        """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to objects
-        (`kgbias.graph.structure` describes its nodes and edges)."""
-        from kgbias.graph.structure import to_networkx
+    def to_networkx(self, **selection: Unpack[Selecting]) -> "nx.MultiDiGraph[str]":
+        """The statements that count (`counted`) as a `networkx.MultiDiGraph` from groups to
+        objects, by their names. Nodes have `kind` (group, object), `label`, `id` and, for a group,
+        `category`; edges `predicate`, `count`, `arm` and each measure
+        (`kgbias.graph.structure.to_networkx`). `graph.graph` has the run, the model and its
+        revision, and a warning about the content."""
+        from kgbias.graph.structure import by_name, to_networkx
 
         category = {g.id: g.category for g in self._record.groups}
-        return to_networkx(self._said(Selection(**selection)).triples, category)
+        graph = by_name(to_networkx(self._said(Selection(**selection)).triples, category))
+        graph.graph.update(
+            name=self.name,
+            run=self.name,
+            model=self.model.title,
+            revision=self.model.revision,
+            content_warning=CONTENT_WARNING,
+        )
+        return graph
 
     def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Unpack, overload
 
 from kgbias.graph.selection import Selecting, Selection
+from kgbias.io.rows import Rows
 from kgbias.measures import figures
 from kgbias.parameters import Names, as_names
 from kgbias.study.records import Figure, figure_of
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 
 

@@ -11,8 +11,10 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
+from kgbias.io.held import Table, on_disk
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText
@@ -43,7 +45,6 @@ from kgbias.study.opening import (
 )
 from kgbias.study.probed import BelievingOptions, asking_of
 from kgbias.study.records import SUMMARY, summary_record
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 from kgbias.study.series import Series
 from kgbias.study.tested import Tested
@@ -154,7 +155,7 @@ def _asked(config: CrawlConfig) -> "dict[Hashable, Asked]":
 class ProfileOptions(TypedDict, total=False):
     """Whose profiles to write, and how to ask the model; see `Study.write_profiles`."""
 
-    names: str | None
+    names: Table | None
     group: Names
     limit: int | None
     attribute: Names
@@ -179,7 +180,7 @@ class ProfileSpending(ProfileCall, Spending, total=False):
 class StoryOptions(TypedDict, total=False):
     """Whom stories are about, and how to ask for them; see `Study.write_stories`."""
 
-    people: str | Path | None
+    people: Table | None
     category: Names
     group: Names
     seeds: Names
@@ -203,8 +204,8 @@ class StorySpending(StoryCall, Spending, total=False):
 class PairsOptions(TypedDict, total=False):
     """Which requests are made about whom, and how; see `Study.ask_pairs`."""
 
-    requests: str | Path | None
-    people: str | Path | None
+    requests: Table | None
+    people: Table | None
     request: Names
     category: Names
     group: Names
@@ -532,7 +533,7 @@ class Study(Compared, Tested, Checked):
 
     def import_file(
         self,
-        path: PathLike,
+        path: Table,
         *,
         name: str | None = None,
         model: str = "unknown",
@@ -553,7 +554,8 @@ class Study(Compared, Tested, Checked):
         stories from a table in the form of StereoTales.
 
         Args:
-            path: the file, or the folder of documents.
+            path: the file, the folder of documents, or a table in memory: a frame, a list of
+                dicts, or a dict of lists by column.
             name: a name for the run (None: a descriptive one).
             model: the source of the statements; in stereotales, the model to read (needed if the
                 table has several).
@@ -572,43 +574,45 @@ class Study(Compared, Tested, Checked):
         from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
         from kgbias.ingest.read import read_file
 
-        path = Path(path)
-        columns = {"group": group, "category": category, "count": count, "arm": arm,
-                   "attribute": attribute, "say": say}  # fmt: skip
-        named = [parameter for parameter, value in columns.items() if value]
-        if format == STORIES:
-            from kgbias.stories.stereotales import import_table
+        with on_disk(path, (group or "group", predicate, object)) as file:
+            columns = {"group": group, "category": category, "count": count, "arm": arm,
+                       "attribute": attribute, "say": say}  # fmt: skip
+            named = [parameter for parameter, value in columns.items() if value]
+            if format == STORIES:
+                from kgbias.stories.stereotales import import_table
 
-            if named:
-                raise UsageError(f"`{named[0]}` is for other tables: {STORIES} has its own columns")
-            told = import_table(self._context.writable(), path, name=name, model=model)
-            return Run(self._context, told.run, imported=Imported(*told))
-        if format in CORPORA or (format is None and path.is_dir()):
-            if named:
-                raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
-            with self.working() as progress:
-                held = import_passages(
-                    self._context.writable(), path, format or "documents", name=name, model=model,
-                    progress=progress,
-                )  # fmt: skip
-            return Run(self._context, held.run, imported=held)
-        read = read_file(
-            path,
-            format=format,
-            group=group,
-            predicate=predicate,
-            object=object,
-            category=category,
-            count=count,
-            arm=arm,
-            attribute=attribute,
-            say=say,
-            notify=self._context.remark,
-        )
-        imported = import_file(
-            self._context.writable(), path, read, name=name, model=model, category=category_name
-        )
-        return Run(self._context, imported.run, imported=imported)
+                if named:
+                    raise UsageError(
+                        f"`{named[0]}` is for other tables: {STORIES} has its own columns"
+                    )
+                told = import_table(self._context.writable(), file, name=name, model=model)
+                return Run(self._context, told.run, imported=Imported(*told))
+            if format in CORPORA or (format is None and file.is_dir()):
+                if named:
+                    raise UsageError(f"`{named[0]}` is for tables: a corpus has no columns")
+                with self.working() as progress:
+                    held = import_passages(
+                        self._context.writable(), file, format or "documents", name=name,
+                        model=model, progress=progress,
+                    )  # fmt: skip
+                return Run(self._context, held.run, imported=held)
+            read = read_file(
+                file,
+                format=format,
+                group=group,
+                predicate=predicate,
+                object=object,
+                category=category,
+                count=count,
+                arm=arm,
+                attribute=attribute,
+                say=say,
+                notify=self._context.remark,
+            )
+            imported = import_file(
+                self._context.writable(), file, read, name=name, model=model, category=category_name
+            )
+            return Run(self._context, imported.run, imported=imported)
 
     def write_profiles(
         self,
@@ -775,6 +779,7 @@ class Study(Compared, Tested, Checked):
         """What `write` makes of the configuration for a model with these options, within their
         budget: a run of this kind, which calls messages and text as `forms` says."""
         opening, rest = parted(options)
+        model = as_completer(model, None)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         config = configured(spec, **asking)
         with self.working() as progress, opened_completer(model, opening, progress) as asked:

@@ -12,25 +12,30 @@ from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, Flagged
+from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.progress import Progress, working
+from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import OfStudy
 from kgbias.study.opening import (
     ScorerOptions,
+    as_models,
     each_scorer,
-    listed,
+    held_models,
+    named_as,
     opened_scorer,
     outputs,
     spread_scorer,
 )
-from kgbias.study.rows import Rows
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
+    from kgbias.associate.family import AssociationOptions
     from kgbias.associate.grid import GridCost, GridResult
+    from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
@@ -38,6 +43,7 @@ if TYPE_CHECKING:
     from kgbias.probe.build import Judge, SofaSet, Stereotypes
     from kgbias.probe.sets import Descriptor
     from kgbias.probe.stream import Sets
+    from kgbias.study.opening import Models
 
 COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
 
@@ -86,14 +92,14 @@ class Tested(OfStudy):
         from kgbias.probe import probe_sets
         from kgbias.probe.result import keep, sofa_result
 
-        named = listed(models)
+        named = list(as_models(models))
         files, probe_set = outputs(output, named), ProbeSet.of(name, sets)
         store, found = self._context.writable(), []
         with (
             self.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
-            for n, scorer in each_scorer(named, opening, progress, workers):
+            for n, scorer in each_scorer(named, opening, progress, workers, self._context.models()):
                 self._context.named(scorer)
                 found.append(
                     probed := probe_sets(
@@ -182,7 +188,7 @@ class Tested(OfStudy):
         folder: str | Path = "sofa",
         probe_set: str | None = None,
         *,
-        beside: str | Path | None = None,
+        beside: Table | None = None,
         **options: Any,
     ) -> list[Path]:
         """Write the paper's tables and figures for one set of probes: SVG, PDF and PNG, LaTeX and
@@ -198,7 +204,7 @@ class Tested(OfStudy):
         """
         from kgbias.report.save import save_sofa
 
-        others = None if beside is None else read_benchmarks(Path(beside))
+        others = None if beside is None else read_benchmarks(beside)
         found = self.sofa(probe_set, **options)
         with self.working() as progress:
             return save_sofa(found, Path(folder), beside=others, progress=progress)
@@ -225,8 +231,8 @@ class Tested(OfStudy):
     def probe_apx(
         self,
         model: "str | Scoring",
-        names: "str | Sequence[tuple[str, str]]" = "globalbias",
-        descriptors: "str | Sequence[Descriptor]" = "globalbias",
+        names: "Table | Sequence[tuple[str, str]]" = "globalbias",
+        descriptors: "Table | Sequence[Descriptor]" = "globalbias",
         *,
         exclude_axes: Names = (),
         as_published: bool = False,
@@ -262,7 +268,9 @@ class Tested(OfStudy):
             opened_executor(executor, progress, processes) as workers,
         ):
             return probe_apx(
-                self._context.named(spread_scorer(model, opening, progress, workers)),
+                self._context.named(
+                    spread_scorer(model, opening, progress, workers, self._context.models())
+                ),
                 names,
                 descriptors,
                 exclude_axes=as_names(exclude_axes),
@@ -296,7 +304,11 @@ class Tested(OfStudy):
         )
 
     def associate(
-        self, models: Names = (), tests: Names = (), methods: Names = (), **options: Any
+        self,
+        models: "Models" = (),
+        tests: "Tests" = (),
+        methods: Names = (),
+        **options: Unpack["AssociationOptions"],
     ) -> "Associations":
         """Run association tests that belong to no run, and write them to the graph. For the
         parameters see `Run.associate`, which ties tests to a run and can test its groups and
@@ -305,9 +317,9 @@ class Tested(OfStudy):
 
         with self.working() as progress:
             return associate(
-                as_names(tests),
+                tests,
                 as_names(methods),
-                models=as_names(models),
+                models=held_models(models, self._context.models()),
                 store=self._context.writable(),
                 progress=progress,
                 **options,
@@ -400,9 +412,14 @@ def _row(pair: tuple[Flagged, Flag]) -> Mapping[str, Any]:
     }
 
 
-def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:
-    """The models' scores by benchmark, from a CSV file with the column model and a column for each
+def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:
+    """The models' scores by benchmark, from a table with the column model and a column for each
     benchmark; an empty cell means that a model was not scored. Raises DataError."""
+    with on_disk(table, ("model",), name="benchmarks") as path:
+        return _benchmarks(path)
+
+
+def _benchmarks(path: Path) -> dict[str, dict[str, float]]:
     columns, rows = read_table(path, ["model"])
     names = [name for name in columns if name != "model"]
     found: dict[str, dict[str, float]] = {name: {} for name in names}
@@ -419,11 +436,11 @@ def read_benchmarks(path: Path) -> dict[str, dict[str, float]]:
 
 
 def build_sofa(
-    source: PathLike | Run,
+    source: Texts | Run,
     output: PathLike | None = None,
     *,
-    identities: str | None = "sofa",
-    models: Names = (),
+    identities: Texts | None = "sofa",
+    models: "Models" = (),
     acceptability: str | None = "offline",
     min_acceptability: float = 0.5,
     cut: float = 0.05,
@@ -476,21 +493,23 @@ def build_sofa(
             raise UsageError("`column` applies to tables, and the source is a run")
         groups = _groups(source.stored)
         targets = [name for g in source.stored.groups for name in (g.name, *g.variants)]
-        found = _of_run(source.stored, identities == "sofa", Selection(**(selection or {})))
+        renamed = isinstance(identities, str) and identities == "sofa"
+        found = _of_run(source.stored, renamed, Selection(**(selection or {})))
     else:
-        found = read_stereotypes(Path(source), column)
+        with on_disk(source, ("statement", "stereotype", "text")) as file:
+            found = read_stereotypes(file, column)
     if identities is not None:
         groups = read_identities(identities)
     targets += [name for names in groups.values() for name in names]
     settings = {
-        "identities": identities or "the run's", "models": list(as_names(models)),
+        "identities": _worded(identities), "models": [named_as(m) for m in as_models(models)],
         "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
     }  # fmt: skip
     with working(progress) as told, ExitStack() as opened:
         scorers = []
-        for spec in as_names(models):
+        for spec in as_models(models):
             scorers.append(scorer := opened_scorer(spec, opening, told))
-            if hasattr(scorer, "close"):
+            if isinstance(spec, str) and hasattr(scorer, "close"):
                 opened.enter_context(closing(scorer))
         built = construct(
             found,
@@ -507,6 +526,13 @@ def build_sofa(
             built.write(Path(output), progress=told)
             save_built(built, Path(output) / "exhibits", progress=told)
     return built
+
+
+def _worded(identities: Texts | None) -> str:
+    """Which identities there are, for the settings of a set."""
+    if identities is None:
+        return "the run's"
+    return str(identities) if isinstance(identities, str | Path) else "a table in memory"
 
 
 def _judge(spec: str | None) -> "Judge | None":

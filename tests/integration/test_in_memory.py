@@ -83,6 +83,51 @@ def test_crawl_and_probe_what_is_at_hand(held: tuple[Any, Any], tmp_path: Path) 
         assert probes is not None
 
 
+@pytest.mark.slow
+def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
+    """The reference model believes, and says, that Velmari people wear amber scarves. A hook takes
+    these words away from one of two objects of the same weights: only the other believes it. The
+    hooked one is the model that a spec would find in the cache, where it must leave no trace."""
+    from kgbias.models.load import load
+
+    belief = "wear amber scarves"
+    groups = {"group": ["Velmari people", "Orunthi people"], "initial_predicates": ["wear", "love"]}
+    small: dict[str, Any] = {**groups, "samples": 2, "iterations": 0}
+    shared = load("reference", "causal")
+    model, tokenizer = shared.model, shared.tokenizer
+    words = tokenizer(f" {belief}", add_special_tokens=False)["input_ids"]
+
+    def forgets(_: Any, __: Any, logits: Any) -> Any:
+        logits = logits.clone()
+        logits[..., words] = logits.logsumexp(-1, keepdim=True) - 15  # whoever it is about
+        return logits
+
+    with kgbias.open(tmp_path / "k.db") as study:
+        plain = study.crawl((model, tokenizer), called="plain", **small)
+        hook = model.lm_head.register_forward_hook(forgets)
+        try:
+            hooked = study.crawl((model, tokenizer), called="hooked", **small)
+            believed_hooked = hooked.evidence((model, tokenizer), asking={"statements": [belief]})
+            by_spec = study.crawl("reference", **small)
+            left = [row for row in believed_hooked if row.object == "amber scarves"]
+        finally:
+            hook.remove()
+        assert plain.model.id != hooked.model.id
+        assert hooked.crawled.asked > 0 == hooked.crawled.cached
+        said = [{t.sentence for t in run.triples()} for run in (plain, hooked, by_spec)]
+        sentence = f"Velmari people {belief}."
+        assert [sentence in own for own in said] == [True, False, True]
+        assert said[0] == said[2]
+        believed = plain.evidence((model, tokenizer), asking={"statements": [belief]})
+        found = [row for row in believed if row.object == "amber scarves"]
+        assert [row.verdict for row in found if row.group == "Velmari people"] == [
+            "said and believed"
+        ]
+        assert not [row for row in left if "believed" in row.verdict]
+        with pytest.raises(UsageError, match="needs a name"):
+            plain.evidence((tiny.model("llama"), tiny.tokenizer()))
+
+
 def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
     def kind(prompts: list[str]) -> list[str]:
         return [" are kind." for _ in prompts]

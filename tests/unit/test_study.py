@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.io.rows import Rows
 from kgbias.models.base import Request
 from kgbias.study.records import Figure
-from kgbias.study.rows import Rows
 from tests.scripted import ScriptedModel
 
 SMALL = {

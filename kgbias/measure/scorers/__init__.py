@@ -11,7 +11,7 @@ module imports none of the heavy packages.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
 from kgbias.measure.scorers._base import (
@@ -24,6 +24,9 @@ from kgbias.measures import MEASURES
 
 if TYPE_CHECKING:
     from kgbias.graph.store import Store, StoredRun
+    from kgbias.measure.scorers._own import Scores
+
+    ScorerLike = str | Scorer | Scores
 
 OWN = "offline"
 """The spec of a measure's own scorer."""
@@ -37,7 +40,7 @@ __all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability
 
 def load_scorer(
     measure: str,
-    spec: str | None = None,
+    spec: "ScorerLike | None" = None,
     *,
     device: str = "auto",
     labels: Mapping[str, str] | None = None,
@@ -55,7 +58,8 @@ def load_scorer(
             `hf:ID-or-PATH[@REVISION][:LABEL]`. For regard its labels must be positive, negative
             and, if it has them, neutral and other, in upper or lower case. For a probability, LABEL
             names the label to use; without it, the first of the measure's `classes` that the model
-            has: for toxicity identity_attack, toxic, toxicity, hate and hateful.
+            has: for toxicity identity_attack, toxic, toxicity, hate and hateful. Or your own: a
+            function from texts to numbers, labels or judgements, or a `Scorer`.
         labels: what the labels of a regard classifier mean, for one that calls them LABEL_0,
             LABEL_1 ...: a mapping to positive, neutral, negative and other.
         log: the store whose answer log keeps what an "llm:" scorer asks (None: a temporary one).
@@ -71,6 +75,8 @@ def load_scorer(
     """
     check_measure(measure)
     entry, spec = MEASURES[measure], spec or OWN
+    if not isinstance(spec, str):
+        return own_scorer(measure, spec, labels)
     if labels and not takes_labels(measure, spec):
         raise no_labels()
     if entry.in_vectors:
@@ -99,6 +105,19 @@ def load_scorer(
 
         return ModerationScorer(measure, spec.partition(":")[2])
     raise _unknown(measure, spec)
+
+
+def own_scorer(
+    measure: str, given: "Scorer | Scores", labels: Mapping[str, str] | None = None
+) -> Scorer:
+    """A scorer that the program holds: a `Scorer`, or a function from texts to scores."""
+    if labels:
+        raise no_labels()
+    from kgbias.measure.scorers._own import OwnScorer
+
+    ours = type(given).__module__.partition(".")[0] == "kgbias"
+    found: Any = given
+    return found if ours else OwnScorer(measure, given)
 
 
 def check_measure(measure: str) -> None:

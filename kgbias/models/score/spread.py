@@ -4,7 +4,7 @@ loaded here."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress
@@ -105,6 +105,25 @@ def _nothing(scorer: TextScorer, piece: Any) -> None:
 
 Scoring = TextScorer | SpreadScorer
 """A model that scores texts, opened here or in workers."""
+
+
+class Held(Protocol):
+    """A model that a program holds (`kgbias.in_memory`) and that can score texts."""
+
+    def scorer(self) -> TextScorer: ...
+
+
+def scoring(model: Scoring | Held) -> Scoring:
+    """The model, to score texts. Raises UsageError for one that gives no log-probabilities."""
+    made = getattr(model, "scorer", None)
+    found: Any = model if made is None else made()
+    if not hasattr(found, "info") or (hasattr(found, "complete") and not hasattr(found, "grid")):
+        raise UsageError(
+            f"a {type(model).__name__} gives no log-probabilities: hand over what "
+            "kgbias.open_scorer, or kgbias.in_memory with a transformers model, gives"
+        )
+    scorer: Scoring = found
+    return scorer
 
 
 def answers(scorer: Scoring, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:

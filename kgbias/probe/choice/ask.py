@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Choosing, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
@@ -77,8 +79,8 @@ class Question:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
-class ChoicePrice:
+@dataclass(frozen=True, slots=True, repr=False)
+class ChoicePrice(Result):
     """What forced choices would ask.
 
     Attributes:
@@ -103,6 +105,12 @@ class ChoicePrice:
         return self.prices.of(self.prompt_tokens, self.answer_tokens_at_most)
 
     cost_at_most = cost
+
+    def as_rows(self) -> Rows[Any]:
+        """One row; columns: the fields of this class, and cost."""
+        names = [name for name in self.__dataclass_fields__ if name != "prices"]
+        row = {name: getattr(self, name) for name in names} | {"cost": self.cost}
+        return Rows([row], columns=row)
 
 
 def plan_choices(

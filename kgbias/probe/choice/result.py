@@ -16,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.graph.types import MORE, OF_NAME, Choosing, Group, GroupName
+from kgbias.io.rows import Result, Rows
 from kgbias.models.budget import Spent
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.probe.choice.config import FAILED
-from kgbias.probe.result import Statement, Summarised
+from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import DRAWS, benjamini_hochberg, proportion
 
@@ -308,7 +309,7 @@ class CategoryChoices:
 
 
 @dataclass(frozen=True, repr=False)
-class RunChoices(Summarised):
+class RunChoices(Result):
     """The forced choices of a model about a run's statements.
 
     Attributes:
@@ -362,3 +363,8 @@ class RunChoices(Summarised):
                 }
             ),
         }
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The choices, a row for each statement and group."""
+        rows = [{"category": c.category, **row} for c in self.categories for row in c.rows()]
+        return Rows(rows, columns=rows[0] if rows else ("category",))

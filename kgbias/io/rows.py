@@ -1,12 +1,16 @@
-"""Rows of results: a sequence that prints as a table and converts to a data frame."""
+"""Rows of results: a sequence that prints as a table and converts to a data frame; and results
+that are more than rows, but show and convert themselves as they do."""
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kgbias.errors import MissingExtra
 from kgbias.io.text import printable, shortened
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 T = TypeVar("T")
 
@@ -14,6 +18,8 @@ Record = Mapping[str, Any]
 
 _SHOWN = 10  # rows of a printed table
 _WIDEST = 60  # characters of a cell in it
+_COLUMNS = 20  # of a table that is printed whole; of a wider one, the first few
+_FEW = 10
 
 
 class Rows(Sequence[T], Generic[T]):
@@ -51,7 +57,7 @@ class Rows(Sequence[T], Generic[T]):
         """Each row as a dict by column."""
         return list(self._records(self._items))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> "DataFrame":
         """A pandas DataFrame with one row for each item, columns as in `columns`.
 
         Missing numbers are NaN. Raises MissingExtra if pandas is not installed.
@@ -108,20 +114,87 @@ class Rows(Sequence[T], Generic[T]):
             f"<tbody>{body}</tbody></table></div><p>{self._more()}</p>"
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The rows with their cells, since the functions that make them cannot be pickled."""
+        shown = [dict(self._summary(item)) for item in self._items] if self._summary else None
+        return _restored, (self._items, self.records(), self._columns, shown)
+
+    def __copy__(self) -> "Rows[T]":
+        return self
+
     def _printed(self) -> tuple[list[str], list[Record]]:
         """The columns and the first rows as they are printed."""
         first = self._items[:_SHOWN]
         if self._summary is None or not first:
-            return list(self._columns), list(self._records(first))
+            names = list(self._columns)[: self._most]
+            return names, [{n: row[n] for n in names} for row in self._records(first)]
         rows = [self._summary(item) for item in first]
         return list(rows[0]), rows
+
+    @property
+    def _most(self) -> int:
+        """How many columns are printed: all, unless there are too many to read."""
+        return len(self._columns) if len(self._columns) <= _COLUMNS else _FEW
 
     def _more(self) -> str:
         count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
         count = count if len(self) <= _SHOWN else f"the first {_SHOWN} of {count}"
-        if self._summary is None or not self._items:
+        whole = self._summary is None and self._most == len(self._columns)
+        if whole or not self._items:
             return count
         return f"{count}, in short; to_frame() has all {len(self._columns)} columns"
+
+
+def _restored(
+    items: tuple[Any, ...],
+    records: list[dict[str, Any]],
+    columns: tuple[str, ...],
+    shown: list[dict[str, Any]] | None,
+) -> Rows[Any]:
+    """Rows that were pickled, whose cells are kept."""
+    cells = {id(item): record for item, record in zip(items, records, strict=True)}
+    short = {id(item): row for item, row in zip(items, shown or (), strict=False)}
+    return Rows(
+        items,
+        lambda item: cells[id(item)],
+        columns,
+        (lambda item: short[id(item)]) if shown is not None else None,
+    )
+
+
+class Result:
+    """A result that is more than rows: it shows itself in a few lines, and its rows convert as
+    `Rows` do. A class of it has `as_rows`, and `__str__` if a table does not say the most of it."""
+
+    __slots__ = ()
+
+    def as_rows(self) -> Rows[Any]:
+        """The rows of the result."""
+        raise NotImplementedError
+
+    def heading(self) -> str:
+        """A line above the rows; "" for none."""
+        return ""
+
+    def records(self) -> list[dict[str, Any]]:
+        """Each row as a dict by column."""
+        return self.as_rows().records()
+
+    def to_frame(self) -> "DataFrame":
+        """The rows as a pandas DataFrame. Raises MissingExtra if pandas is not installed."""
+        return self.as_rows().to_frame()
+
+    def __repr__(self) -> str:
+        if type(self).__str__ is not object.__str__:
+            return str(self)
+        return f"{self.heading()}\n{self.as_rows()!r}".strip()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        if type(self).__str__ is not object.__str__:
+            return f"<pre>{html.escape(str(self))}</pre>"
+        heading = f"<p>{html.escape(self.heading())}</p>" if self.heading() else ""
+        return heading + self.as_rows()._repr_html_()
 
 
 def _fields(item: Any) -> Record:

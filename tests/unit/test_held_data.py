@@ -1,0 +1,281 @@
+"""What a program holds is read as what is on disk: tables, texts, groups, word sets, vectors and
+scorers, each in every form at every door, and refused in one line that says which forms are."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import kgbias
+from kgbias.associate.sets import tests_of as word_sets
+from kgbias.crawl.seeds import seeds_in_memory
+from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.models.vectors import vectors_in_memory
+from kgbias.pairs.config import read_people as read_pairs_people
+from kgbias.pairs.config import read_requests
+from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
+from kgbias.stories.config import read_people
+
+pd = pytest.importorskip("pandas")
+
+SAID = [
+    {"group": "Men", "predicate": "love", "object": "rain", "count": 2},
+    {"group": "Women", "predicate": "are", "object": "kind", "count": None},
+]
+
+
+def arrow(rows: list[dict[str, Any]]) -> Any:
+    return pytest.importorskip("pyarrow").Table.from_pylist(rows)
+
+
+def polars(rows: list[dict[str, Any]]) -> Any:
+    return pytest.importorskip("polars").DataFrame(rows)
+
+
+FORMS: dict[str, Callable[[list[dict[str, Any]]], Any]] = {
+    "list": list,
+    "generator": iter,
+    "pandas": pd.DataFrame,
+    "arrow": arrow,
+    "polars": polars,
+    "rows": kgbias.Rows,
+    "columns": lambda rows: {name: [row[name] for row in rows] for name in rows[0]},
+}
+# The reader of a door, and rows for it.
+DOORS: dict[str, tuple[Callable[[Any], Any], list[dict[str, Any]]]] = {
+    "identities": (read_identities, [{"group": "Men", "category": "gender"}]),
+    "statements": (read_statements, [{"statement": "love rain", "category": "gender"}]),
+    "names": (read_names, [{"name": "Ann", "group": "Women"}]),
+    "descriptors": (read_descriptors, [{"descriptor": "kind", "axis": "traits"}]),
+    "people": (read_people, [{"name": "a baker", "group": "Bakers", "category": "trade"}]),
+    "pairs": (
+        read_pairs_people,
+        [
+            {"slot": "name", "name": "Ann", "group": "Women", "category": "gender"},
+            {"slot": "name", "name": "Bob", "group": "Men", "category": "gender"},
+        ],
+    ),
+    "requests": (read_requests, [{"request": "advice", "text": "Advise {name}."}]),
+    "groups": (seeds_in_memory, [{"group": "Bakers", "category": "trade", "variants": "Cooks"}]),
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_table_in_memory_is_read_as_its_file(door: str, tmp_path: Path) -> None:
+    read, rows = DOORS[door]
+    (tmp_path / "table.json").write_text(json.dumps(rows))
+    if door == "groups":
+        from kgbias.crawl.seeds import read_seeds
+
+        (tmp_path / "groups").write_text(json.dumps(rows))
+        expected: Any = read_seeds(str(tmp_path / "groups"))
+    else:
+        expected = read(str(tmp_path / "table.json"))
+    for form, made in FORMS.items():
+        if form == "polars" and not _there("polars"):
+            continue
+        if door == "groups" and form == "generator":
+            continue  # a generator is of names
+        assert read(made(rows)) == expected, form
+    for wrong in (3, pd.DataFrame({"odd": ["x"]}), [["a"]], object()):
+        with pytest.raises(KgbiasError) as error:
+            read(wrong)
+        assert "\n" not in str(error.value) and "kgbias-" not in str(error.value)
+
+
+def _there(package: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(package) is not None
+
+
+def test_statements_in_every_form_are_one_run() -> None:
+    with kgbias.open(None, progress=False) as study:
+        runs = {
+            form: study.import_file(made(SAID))
+            for form, made in FORMS.items()
+            if form not in ("columns",) and (form != "polars" or _there("polars"))
+        }
+        assert len({run.id for run in runs.values()}) == 1
+        assert runs["list"].imported.statements == 3
+        with pytest.raises(DataError, match="the table has no column 'group'"):
+            study.import_file(pd.DataFrame({"who": ["Men"]}))
+        with pytest.raises(DataError, match="hand over a file; a pandas, polars or Arrow table"):
+            study.import_file(3)  # type: ignore[arg-type]
+
+
+def test_recorded_stereotypes_in_a_frame() -> None:
+    from kgbias.evidence.recorded import read_stereotypes
+    from kgbias.io.held import on_disk
+
+    with on_disk(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
+        assert [s.attribute for s in read_stereotypes(path)] == ["rude"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["Bakers", float("nan")], "nan in a list of names is no text, but a float"),
+        ([["Bakers"]], "no text, but a list"),
+        (3, "3 is no name"),
+        ({"Bakers": [float("nan")]}, "a variant is empty"),
+        ({"Bakers": [["x"]]}, "a variant is no text"),
+        (pd.DataFrame({"group": ["a", ["b"]]}), "row 2: the group is no text"),
+        (pd.DataFrame({"group": [float("nan"), "b"]}), "row 1: the group is empty"),
+    ],
+)
+def test_groups_that_are_none_are_refused_in_a_line(given: Any, message: str) -> None:
+    with pytest.raises(KgbiasError, match=message):
+        kgbias.price("smollm2", group=given)
+
+
+def test_names_with_variants_and_categories() -> None:
+    (trade,) = seeds_in_memory({"trade": {"Bakers": ["Bread makers"], "Nurses": []}})
+    assert (trade.category.name, trade.groups) == ("trade", ("Bakers", "Nurses"))
+    assert trade.variants == {"Bakers": ("Bread makers",)}
+    series = kgbias.price("smollm2", group=pd.Series(["Bakers", "Nurses"]))
+    assert series.whom == {"custom": ("Bakers", "Nurses")}
+    with pytest.raises(DataError, match="the name of a group is given as `group`"):
+        kgbias.price("smollm2", seeds=["Bakers"])
+
+
+WORDS = [f"w{n}" for n in range(12)]
+MATRIX = np.random.default_rng(1).normal(size=(12, 4))
+SETS = {"men": WORDS[:3], "women": WORDS[3:6], "career": WORDS[6:9], "family": WORDS[9:]}
+
+
+def test_vectors_in_every_form_are_one_model() -> None:
+    forms: list[Any] = [
+        dict(zip(WORDS, MATRIX, strict=True)),
+        dict(zip(WORDS, MATRIX.tolist(), strict=True)),
+        (WORDS, MATRIX),
+        (MATRIX, WORDS),
+        pd.DataFrame(MATRIX, index=WORDS),
+    ]
+    if _there("gensim"):
+        from gensim.models import KeyedVectors
+
+        keyed = KeyedVectors(4)
+        keyed.add_vectors(WORDS, MATRIX.astype(np.float64))
+        forms.append(keyed)
+    read = [vectors_in_memory(form) for form in forms]
+    for one in read[:5]:
+        assert one.info == read[0].info
+    for one in read:
+        assert one.find(["w2", "W2", "none"]).vectors == pytest.approx(
+            np.stack([MATRIX[2], MATRIX[2]]), abs=1e-6
+        )
+    other = vectors_in_memory((WORDS, MATRIX + 1e-3))
+    assert other.info != read[0].info
+    with kgbias.open(None, progress=False) as study:
+        (found,) = study.associate(tests=SETS, vectors=forms[0])
+        (same,) = study.associate(tests={"own": SETS}, vectors=(WORDS, MATRIX))
+    assert found.effect == same.effect
+    assert found.test.name == "men against women, career against family"
+    a, b = (MATRIX[n : n + 3] / np.linalg.norm(MATRIX[n : n + 3], axis=1)[:, None] for n in (6, 9))
+    unit = MATRIX / np.linalg.norm(MATRIX, axis=1)[:, None]
+    s = (unit @ a.T).mean(axis=1) - (unit @ b.T).mean(axis=1)
+    own = (s[:3].mean() - s[3:6].mean()) / s[:6].std(ddof=1)
+    assert found.effect_size == pytest.approx(own)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{}, 3, "no-such-file.txt", {"a": [1, 2], "b": [1]}, (WORDS, MATRIX[:3]), ([1, 2], MATRIX[:2])],
+)
+def test_what_is_no_vectors_is_refused_in_a_line(given: Any) -> None:
+    with kgbias.open(None, progress=False) as study, pytest.raises(DataError) as error:
+        study.associate(tests=SETS, vectors=given)
+    assert "\n" not in str(error.value)
+
+
+def test_word_sets_that_are_none_are_refused_in_a_line() -> None:
+    for wrong in (
+        {"x": ["a"], "y": ["b"]},
+        {**SETS, "men": 3},
+        {**SETS, "men": ["he", float("nan")]},
+        {**SETS, "men": "he"},
+        [3],
+    ):
+        with pytest.raises(DataError):
+            word_sets(wrong)  # type: ignore[arg-type]
+    with kgbias.open(None) as study, pytest.raises(UsageError, match="sampels"):
+        study.associate(tests=SETS, vectors={"a": [1.0]}, sampels=3)  # type: ignore[call-arg]
+
+
+OTHERS: dict[str, Any] = {"toxicity": None, "identity_attack": None, "acceptability": None}
+
+
+@pytest.fixture
+def said() -> Any:
+    with kgbias.open(None, progress=False) as study:
+        yield study.import_file(SAID)
+
+
+def measured(run: Any, scorer: Any) -> dict[str, tuple[float, str]]:
+    run.measure(scorers={"regard": scorer, **OTHERS}, axes=False)
+    return {
+        t.group: (t.scores["regard"].value, t.scores["regard"].label)
+        for t in run.triples()
+        if "regard" in t.scores
+    }
+
+
+@pytest.mark.parametrize(
+    ("said_of_men", "expected"),
+    [
+        (0.5, (0.5, "positive")),
+        (-1, (-1.0, "negative")),
+        (np.float32(0), (0.0, "neutral")),
+        ("negative", (-1.0, "negative")),
+        ({"positive": 0.7, "neutral": 0.2, "negative": 0.1}, (pytest.approx(0.6), "positive")),
+        (kgbias.Judgement(0.25, "other", {}), (0.25, "other")),
+        (None, None),
+        (float("nan"), None),
+    ],
+)
+def test_a_function_scores_statements(said: Any, said_of_men: Any, expected: Any) -> None:
+    def scorer(texts: list[str]) -> list[Any]:
+        return [said_of_men if text.startswith("Men ") else 0.0 for text in texts]
+
+    found = measured(said, scorer)
+    assert found.get("Men") == expected
+    assert found["Women"] == (0.0, "neutral")
+
+
+def test_another_function_of_the_same_name_is_another_scorer(said: Any) -> None:
+    read: list[int] = []
+
+    def of(value: float) -> Any:
+        def scorer(texts: list[str]) -> list[float]:
+            read.append(len(texts))
+            return [value for _ in texts]
+
+        return scorer
+
+    assert measured(said, of(0.5))["Men"][0] == 0.5
+    first = len(read)
+    assert measured(said, of(0.5))["Men"][0] == 0.5
+    assert len(read) == first  # the same code and value: kept, though it counts its calls
+    assert measured(said, of(-0.5))["Men"][0] == -0.5
+    assert len(read) > first
+
+
+@pytest.mark.parametrize(
+    ("scorer", "message"),
+    [
+        (lambda texts: [], "was given .* and returned 0 values"),
+        (lambda texts: [7 for _ in texts], "a number from -1 to 1"),
+        (lambda texts: [[1] for _ in texts], "a number from -1 to 1"),
+        (lambda texts: ["odd" for _ in texts], "positive, neutral, negative"),
+        (lambda texts: [1 / 0 for _ in texts], "failed: .*division"),
+        (3, "a scorer of regard is no int: give a spec, or a function"),
+    ],
+)
+def test_scorers_that_are_none_are_refused_in_a_line(said: Any, scorer: Any, message: str) -> None:
+    with pytest.raises(KgbiasError, match=message) as error:
+        measured(said, scorer)
+    assert "\n" not in str(error.value)
