@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from kgbias.io.resources import __version__
-from kgbias.parallel import wait_passively
 
 if TYPE_CHECKING:
     from kgbias import errors as errors
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
     from kgbias.study.study import price as price
     from kgbias.study.study import queries as queries
     from kgbias.study.tested import build_sofa as build_sofa
-
-wait_passively()  # torch is imported in many places, by other packages too, but never before this
 
 # module -> the public names that it defines
 _PUBLIC = {

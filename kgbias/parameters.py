@@ -48,6 +48,27 @@ def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "")
     return tuple(i for i in items if not names or str(getattr(i, kind)).casefold() in names)
 
 
+def check_options(given: Mapping[str, Any], *known: type) -> dict[str, Any]:
+    """The options, as Python's own numbers where they are numpy's.
+
+    Raises UsageError for one that none of the typed dicts `known` has, with the nearest that there
+    is, and for a number that is no number, or no whole one where only a whole one has a meaning."""
+    there: dict[str, Any] = {}
+    for each in known:
+        there |= each.__annotations__
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in there:
+            raise UsageError(no_such("option", name, there))
+        if type(value).__module__ == "numpy" and hasattr(value, "item") and not value.shape:
+            value = value.item()
+        inner = set(get_args(there[name]) or (there[name],)) - {type(None)}
+        if value is not None and inner <= {int, float} and not any(fits(value, i) for i in inner):
+            raise UsageError(f"`{name}` takes a {_PLAIN[max(inner, key=str)][0]}, not {value!r}")
+        found[name] = value
+    return found
+
+
 class ParameterError(UsageError):
     """An error about a parameter, which a command line can word with its own name for it."""
 

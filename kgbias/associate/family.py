@@ -40,6 +40,7 @@ from kgbias.associate.weat import SetVectors, StaticSets, WordsInTemplates, Word
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store, StoredRun
+from kgbias.io.drawing import draw_estimates
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
 from kgbias.models.spread import language_model
@@ -146,6 +147,13 @@ class Associations(Result):
 
     def __len__(self) -> int:
         return len(self.results)
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw the effects with their intervals into axes of matplotlib (None: a figure of their
+        own); returns the axes."""
+        names = [f"{a.test.name}, {a.method}, {a.model.title}" for a in self.results]
+        effects = [a.effect for a in self.results]
+        return draw_estimates(list(zip(names, effects, strict=True)), "effect size", ax)
 
     def __str__(self) -> str:
         lines = [

@@ -31,6 +31,7 @@ from kgbias.cli.show import end, fail, fail_usage, prepare
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
 from kgbias.io.text import shortened
+from kgbias.io.traces import wait_passively
 
 # name -> the line in --help, in the order of the work (a command's own help says more)
 SECTIONS = {
@@ -221,6 +222,7 @@ def main() -> None:
     gc.set_threshold(10_000)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
         signal.signal(signal.SIGINT, _stopped)
+    wait_passively()
     try:
         prepare()
         code = cli.main(standalone_mode=False)

@@ -24,7 +24,7 @@ from kgbias.models.base import Form, ModelOptions
 from kgbias.models.budget import Spending
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, as_names, check_options
 
 TRUNCATIONS = ("top_k", "top_p", "min_p")
 
@@ -120,6 +120,8 @@ def configure(
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds cannot be read.
     """
+    checked: Any = check_options(parameters, CrawlOptions)
+    parameters = checked
     parameters["form"] = form_for(model, parameters.get("form"))
     if parameters.get("structured") and model:
         check_structured(model)

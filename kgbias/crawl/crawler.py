@@ -26,7 +26,7 @@ from kgbias.crawl.strategies import Pool
 from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.rounds import nothing_came
-from kgbias.graph.store import Store, Watch
+from kgbias.graph.store import Store, StoredRun, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
@@ -246,6 +246,29 @@ def crawl(
     )
     with asker.alone(run) as run:
         return _crawl(config, run, asker, store, judge, gauge, progress)
+
+
+def crawled_before(run: StoredRun) -> CrawlResult:
+    """What a crawl in the store did, as far as its answers say, which are not known to be of one
+    call or another."""
+    found = CrawlResult(run.record)
+    board: dict[tuple[str, str], GroupProgress] = {}
+    names = {group.id: group.name for group in run.groups}
+    last: dict[str, str] = {}
+    for g in run.generations():
+        found.outcomes[g.outcome] += 1
+        if g.outcome != "ok":
+            found.reasons[g.outcome, g.why] += 1
+        last[g.path.partition("#")[0]] = g.outcome
+        found.iterations = max(found.iterations, g.iteration)
+        found.cached += bool(g.answer_key)
+        place = board.setdefault(
+            (g.arm, g.group_id), GroupProgress(g.arm, names.get(g.group_id, g.group_id))
+        )
+        place.add(g)
+    found.unfilled = sum(outcome != "ok" for outcome in last.values())
+    found.groups = list(board.values())
+    return found
 
 
 def _crawl(

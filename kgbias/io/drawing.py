@@ -1,9 +1,9 @@
 """One look for every figure: as wide as a paper's column, colour-blind safe, text kept as text."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 from kgbias.errors import MissingExtra
 
@@ -49,6 +49,35 @@ def figure_style() -> Iterator[None]:
         # Where matplotlib's font has no glyph, the reader's font draws it.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         yield
+
+
+def draw_estimates(estimates: Sequence[tuple[str, "Interval"]], label: str, ax: Any = None) -> Any:
+    """Draw named figures with their intervals as rows, the first at the top, into axes of
+    matplotlib, or in a figure of their own if there are none. Returns the axes."""
+    if ax is None:
+        with figure_style():
+            _, own = subplots(figsize=(COLUMN, 0.62 + 0.2 * max(len(estimates), 2)))
+            return draw_estimates(estimates, label, own)
+    places = range(len(estimates) - 1, -1, -1)
+    for place, (_, e) in zip(places, estimates, strict=True):
+        if e.low == e.low and e.high == e.high:  # NaN without an interval
+            ax.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
+        ax.plot([e.value], [place], "o", color=POSITIVE, markersize=4)
+    ax.set_yticks(list(places), [name.replace("$", r"\$") for name, _ in estimates])
+    ax.set_ylim(-0.6, max(len(estimates), 2) - 0.4)
+    ax.set_xlabel(label)
+    return ax
+
+
+class Interval(Protocol):
+    """A figure with its interval, NaN without one."""
+
+    @property
+    def value(self) -> float: ...
+    @property
+    def low(self) -> float: ...
+    @property
+    def high(self) -> float: ...
 
 
 def subplots(

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kgbias.errors import Interrupted
+from kgbias.io.traces import untraced
 
 _LINE_EVERY = 10.0  # seconds between plain lines
 _DRAW_EVERY = 0.2  # seconds between redraws of a notebook's bars
@@ -235,7 +236,8 @@ def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> It
     `wanted` is None to show it if stderr is a terminal or this is a notebook; True to show it
     always, as plain lines elsewhere; False to show nothing; or a `Progress` to report to. Ctrl-C
     raises Interrupted, which says what becomes of the work: with `whole`, it is written at the end
-    or not at all; otherwise what was finished is kept.
+    or not at all; otherwise what was finished is kept. The caller's random states, environment and
+    filters of warnings are put back afterwards (`kgbias.io.traces`).
     """
     if not isinstance(wanted, bool | None):
         shown: Any = wanted
@@ -248,7 +250,8 @@ def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> It
     else:
         shown = Lines() if wanted else Silent()
     try:
-        yield shown
+        with untraced():
+            yield shown
     except KeyboardInterrupt:
         kept = "what was finished is kept, and running this again continues from there"
         raise Interrupted(f"stopped: {'nothing was written' if whole else kept}") from None

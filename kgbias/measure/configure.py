@@ -11,6 +11,7 @@ from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSet
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL, check_executor
+from kgbias.parameters import check_options
 
 if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike
@@ -138,8 +139,8 @@ def configure(
     if preset is not None and preset not in PRESETS:
         raise UsageError(no_such("preset", preset, PRESETS))
     known = {option.name for option in fields(MeasureConfig)}
-    if strange := given.keys() - known - Selecting.__annotations__.keys():
-        raise TypeError(f"measure() got an unexpected keyword argument {min(strange)!r}")
+    checked: Any = check_options(given, MeasureCall)
+    given = checked
     own = PRESETS[preset] if preset else {}
     options: dict[str, Any] = {**own, **given}
     if own and "scorers" in given:

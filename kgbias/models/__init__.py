@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import named
+from kgbias.io.traces import untraced
 from kgbias.models.base import Completer, Notify
 from kgbias.models.load import Loaded, unload
 from kgbias.models.spec import KINDS, Spec, parse, resolve
@@ -69,6 +70,7 @@ def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
     return set(signature(opened).parameters) - {"spec", "revision", "notify"} if opened else set()
 
 
+@untraced()
 def open_model(
     spec: str, *, revision: str | None = None, notify: Notify | None = None, **options: Any
 ) -> Completer:

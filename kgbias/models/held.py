@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import ModelError, UsageError, first_line
+from kgbias.io.traces import by_caller, untraced
 from kgbias.models.base import (
     IN_MEMORY,
     Abilities,
@@ -39,6 +40,7 @@ _KNOWN = (
 Answers = Callable[[list[str]], Sequence[str]]
 
 
+@untraced()
 def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int = 32) -> Completer:
     """A model that this program holds, to be crawled and, if it gives probabilities, probed.
 
@@ -174,7 +176,9 @@ class HeldModel:
         self._model.eval()
         if _is_masked(self._model):
             return MaskedScorer(self.info, self._tokenizer, self._model, self.settings[0][1])
-        return CausalScorer(self.info, self._tokenizer, self._model, begin, notify=notify)
+        # Hooks on the output, or on the last token of a text, only work on one whole text.
+        tier = "alone" if changed(self._model) else "auto"
+        return CausalScorer(self.info, self._tokenizer, self._model, begin, tier, notify=notify)
 
     def close(self) -> None:
         """Nothing: the model is somebody else's."""
@@ -224,7 +228,8 @@ class FunctionModel:
             own = requests[start : start + self._batch_size]
             prompts = [_as_text(request) for request in own]
             try:
-                texts = list(self._answers(prompts))
+                with by_caller():
+                    texts = list(self._answers(prompts))
             except Exception as error:  # anyone's function may raise anything
                 raise ModelError(f"{self.info.title} failed: {first_line(error)}") from error
             if len(texts) != len(own) or not all(isinstance(text, str) for text in texts):

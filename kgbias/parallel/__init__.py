@@ -15,7 +15,6 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.parallel.work import LOCAL as LOCAL
 from kgbias.parallel.work import Executor as Executor
 from kgbias.parallel.work import Work as Work
-from kgbias.parallel.work import wait_passively as wait_passively
 
 _RAY = "ray"
 

@@ -25,8 +25,9 @@ from kgbias import errors
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
+from kgbias.io.traces import wait_passively
 from kgbias.parallel.local import cores
-from kgbias.parallel.work import P, R, Work, wait_passively
+from kgbias.parallel.work import P, R, Work
 
 ATTEMPTS = 3  # at a piece, of one worker
 _PAUSE = 0.5  # seconds before the next attempt

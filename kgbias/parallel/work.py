@@ -1,6 +1,5 @@
-"""What work is, and what an executor of it does; how the threads of this process wait."""
+"""What work is, and what an executor of it does."""
 
-import os
 from collections.abc import Generator, Sequence
 from typing import Protocol, TypeVar
 
@@ -10,21 +9,6 @@ P_contra = TypeVar("P_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
 LOCAL = "local"
-# An idle OpenMP thread spins on its core for a while before it sleeps. On a machine with other work
-# this takes the core from whoever it waits for: torch with two threads then scores eight times
-# fewer statements a second than with one, while on a quiet machine sleeping at once costs nothing
-# measurable (benchmarks/threads.py). These are the runtimes' own names for the setting: the
-# standard's, GNU's, and Intel's and LLVM's.
-_SPINS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
-
-
-def wait_passively() -> None:
-    """Let the OpenMP threads of this process and its children sleep while they wait, unless the
-    environment already says how they wait. The OpenMP runtime reads this when it is loaded, so call
-    it before torch is imported."""
-    if not any(name in os.environ for name in _SPINS):
-        os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
-        os.environ["KMP_BLOCKTIME"] = "0"
 
 
 class Work(Protocol[P_contra, R_co]):

@@ -164,7 +164,7 @@ class Checked(OfStudy):
 
     def coverage(
         self,
-        crawls: int = 200,
+        crawls: int,
         *,
         prompts: PathLike = DEFAULT,
         category: Names = ("faiths",),
@@ -178,7 +178,7 @@ class Checked(OfStudy):
         study's store; repeat the call to continue where it stopped.
 
         Args:
-            crawls: the number of crawls, at least 2, each with the next seed.
+            crawls: the number of crawls, at least 2, each with the next seed; 200 take hours.
             prompts: the prompt pack, as for `calibrate`.
             category: peoples or faiths; both together take four times as long.
             seed: the random seed of the first crawl.

@@ -58,6 +58,16 @@ class Contrasts(Result):
     def of(cls, tests: Sequence["Contrast"], rankings: Sequence["Ranking"]) -> "Contrasts":
         return cls(Rows(tests, _contrast, _CONTRASTS), Rows(rankings, _ranking, _RANKINGS))
 
+    def draw(self, ax: Any = None) -> Any:
+        """Draw the differences with their intervals into axes of matplotlib (None: a figure of
+        their own); returns the axes."""
+        from kgbias.io.drawing import draw_estimates
+
+        named = [
+            (f"{t.group}: {t.measure}, {t.first} − {t.second}", t.difference) for t in self.tests
+        ]
+        return draw_estimates(named, "difference of means", ax)
+
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data."""
         return {

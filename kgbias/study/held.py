@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import Counted, Selecting, Selection, of_one_arm, select
 from kgbias.graph.types import (
@@ -25,6 +25,8 @@ from kgbias.study.context import OfRun
 from kgbias.study.records import Figure
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from kgbias.crawl.crawler import CrawlResult
     from kgbias.ingest.run import Imported
     from kgbias.measure.agreement import Agreement
@@ -75,10 +77,15 @@ class Held(OfRun):
 
     @property
     def crawled(self) -> "CrawlResult":
-        """What the `Study.crawl` call that returned this run did: how many answers were asked for,
-        refused and read, and each group's coverage. Raises UsageError for a run opened by name."""
+        """What the crawl did: how many answers were refused and read, and each group's coverage;
+        for the run that `Study.crawl` returned, also what that call asked for. Raises UsageError
+        for a run of another kind."""
         if self._crawled is None:
-            raise UsageError(f"run {self.name!r} was not crawled in this session")
+            from kgbias.crawl.crawler import crawled_before
+
+            if self.kind != "crawl":
+                raise UsageError(f"run {self.name!r} is no crawl: it is of the kind {self.kind}")
+            return crawled_before(self.stored)
         return self._crawled
 
     @property
@@ -180,6 +187,33 @@ class Held(OfRun):
             raise UsageError(f"run {self.name!r} has no {measure!r} of {found.name}; {there}")
         return records.figure_of(scores[measure], found.name)
 
+    def draw(
+        self, measure: str, ax: "Axes | None" = None, **selection: Unpack[Selecting]
+    ) -> "Axes":
+        """Draw a figure of every group with its 95% intervals, over the statements that count
+        (`counted`); returns the axes.
+
+        Args:
+            measure: the name of the figure, such as "regard_chosen" (`kgbias.measures.figures`).
+            ax: axes of matplotlib to draw in (None: a figure of its own, `draw(...).figure`).
+            selection: as for `counted`; `arm` names one in a run with several.
+
+        Raises UsageError for a measure that the run lacks.
+        """
+        from kgbias.io.drawing import draw_estimates
+        from kgbias.measures import figures
+
+        of_one_arm(self.stored, self._said(Selection(**selection)))
+        rows = self.groups(**selection)
+        found = [(row.group, row.figures[measure]) for row in rows if measure in row.figures]
+        if not found:
+            there = sorted({name for row in rows for name in row.figures})
+            known = no_such("measure", measure, there) if there else "measure the run first"
+            raise UsageError(f"run {self.name!r}: {known}")
+        known_as = figures({measure}).get(measure)
+        drawn: Axes = draw_estimates(found, known_as.title if known_as else measure, ax)
+        return drawn
+
     def generations(self) -> Rows[records.GenerationRow]:
         """Every answer of the model with its prompt, template, examples and outcome, including
         refusals, unparsable answers, echoes and repeated attempts."""
@@ -232,9 +266,12 @@ class Held(OfRun):
         """The stories of a run of stories, whole, each with what was read from it and where."""
         return records.story_rows(self.stored)
 
-    def answers(self) -> Rows[records.AnswerRow]:
-        """The answers of a run of pairs, whole, in its order."""
-        return records.answer_rows(self.stored)
+    def answers(self) -> "Rows[records.AnswerRow] | Rows[records.GenerationRow]":
+        """The answers, whole, in the order of the run: of a run of pairs with whom they are about
+        (`AnswerRow`), of any other as `generations` gives them."""
+        if self.kind == "pairs":
+            return records.answer_rows(self.stored)
+        return self.generations()
 
     def attributions(self) -> Rows[Attribution]:
         """The results of `attribute` so far, for the run's current scorers."""

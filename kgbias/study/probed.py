@@ -17,7 +17,7 @@ from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL, opened_executor
-from kgbias.parameters import DoesNotApply, Names, PathLike, as_names
+from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.study.context import Context, OfRun
 from kgbias.study.opening import (
@@ -239,7 +239,7 @@ class Probed(OfRun):
         from kgbias.graph.answers import LoggedModel
         from kgbias.probe.choice import choose, first_questions
 
-        opening, rest = parted(options)
+        opening, rest = parted(check_options(options, ChoiceSpending))
         model = as_completer(model, None)
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
         given = asking.get("form")
@@ -258,7 +258,7 @@ class Probed(OfRun):
         """What `choose` would ask with these parameters. Asks nothing and opens no model."""
         from kgbias.probe.choice import choice_price
 
-        prices, asking = priced(options, model)
+        prices, asking = priced(check_options(options, ChoiceSpending), model)
         return choice_price(*_asked(self.stored, model, asking), prices)
 
     def evidence(

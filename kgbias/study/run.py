@@ -383,10 +383,9 @@ class Run(Held, Measured, Probed):
                 width=width,
             )
 
-    def explore(self, **selection: Unpack[Selecting]) -> "Explorer":
-        """The explorer of this run, which a notebook displays, and which can be saved
-        (`explore().save("explorer.html")`). `Study.explore` writes one for several runs, and
-        explains `selection`."""
+    def explore(self, path: PathLike | None = None, **selection: Unpack[Selecting]) -> "Explorer":
+        """The explorer of this run, which a notebook displays; with a `path`, it is also written to
+        that file. `Study.explore` writes one for several runs, and explains `selection`."""
         from kgbias.explore import Explorer, render
 
         need_statements(self.stored)
@@ -394,7 +393,10 @@ class Run(Held, Measured, Probed):
             page, picture = render(
                 [self.stored], selection=Selection(**selection), progress=progress
             )
-        return Explorer(page, picture)
+        explorer = Explorer(page, picture)
+        if path is not None:
+            explorer.save(path)
+        return explorer
 
     def publish(
         self,

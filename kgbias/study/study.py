@@ -23,7 +23,7 @@ from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.models.spec import KINDS, on_server, parse
 from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
-from kgbias.parameters import Names, PathLike
+from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import Form
 from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
@@ -120,7 +120,7 @@ def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpend
     could show. Asks and opens nothing."""
     from kgbias.crawl.plans import price_of
 
-    prices, asking = priced(options, model)
+    prices, asking = priced(check_options(options, CrawlSpending), model)
     config = configure(model, **asking)
     found = price_of(config, 1 if repeat is None else repeat)
     return replace(found, prices=prices, shows={} if found.until else shows(config))
@@ -344,7 +344,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.crawl.crawler import crawl_repeatedly
         from kgbias.crawl.seeds import about_singular
 
-        opening, rest = parted(options)
+        opening, rest = parted(check_options(options, CrawlSpending))
         if model is not (opened := as_completer(model, called)):
             model, called = opened, None  # it has that name
         budget, asking = budgeted(rest, spec := spec_of(model, opening))
@@ -649,8 +649,9 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.write import write_profiles
 
         forms = {"chat": "json", "completion": "attributes"}
+        asked = check_options(options, ProfileSpending)
         written = self._written(
-            model, options, configure_profiles, write_profiles, name, "profiles", forms
+            model, asked, configure_profiles, write_profiles, name, "profiles", forms
         )
         return Run(self._context, written.run, written=written)
 
@@ -659,7 +660,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import profiles_price
 
-        prices, asking = priced(options, model)
+        prices, asking = priced(check_options(options, ProfileSpending), model)
         found = profiles_price(configure_profiles(model, **asking))
         return replace(found, prices=prices)
 
@@ -708,7 +709,8 @@ class Study(Compared, Tested, Checked):
                 by = opened and self._context.named(opened)
                 return write_stories(config, asked, store, reader=by, **how)
 
-        told = self._written(model, options, configure_stories, write, name, "stories")
+        given = check_options(options, StorySpending)
+        told = self._written(model, given, configure_stories, write, name, "stories")
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
@@ -716,7 +718,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import stories_price
 
-        prices, asking = priced(options, model)
+        prices, asking = priced(check_options(options, StorySpending), model)
         config = configure_stories(model, **asking)
         check_reader(config.reader, options)
         return replace(stories_price(config), prices=prices)
@@ -755,7 +757,8 @@ class Study(Compared, Tested, Checked):
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import write_pairs
 
-        paired = self._written(model, options, configure_pairs, write_pairs, name, "pairs")
+        asked = check_options(options, PairsSpending)
+        paired = self._written(model, asked, configure_pairs, write_pairs, name, "pairs")
         return Run(self._context, paired.run, paired=paired)
 
     def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
@@ -763,7 +766,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import pairs_price
 
-        prices, asking = priced(options, model)
+        prices, asking = priced(check_options(options, PairsSpending), model)
         return replace(pairs_price(configure_pairs(model, **asking)), prices=prices)
 
     def _written(

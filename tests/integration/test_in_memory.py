@@ -99,6 +99,7 @@ def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
 
     def forgets(_: Any, __: Any, logits: Any) -> Any:
         logits = logits.clone()
+        logits[..., words] = -torch.inf
         logits[..., words] = logits.logsumexp(-1, keepdim=True) - 15  # whoever it is about
         return logits
 
@@ -123,7 +124,8 @@ def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
         assert [row.verdict for row in found if row.group == "Velmari people"] == [
             "said and believed"
         ]
-        assert not [row for row in left if "believed" in row.verdict]
+        own = [row for row in left if row.group == "Velmari people"]
+        assert not [(row.verdict, row.lift) for row in own if "believed" in row.verdict]
         with pytest.raises(UsageError, match="needs a name"):
             plain.evidence((tiny.model("llama"), tiny.tokenizer()))
 

@@ -77,9 +77,19 @@ def test_the_first_sign_of_a_crawl_comes_before_what_takes_long(tmp_path: Path) 
     assert done.stdout.split() == ["opening", "reference", "False", "False"]
 
 
-def test_it_is_set_when_kgbias_is_imported_and_no_torch_is_there(
+def test_it_is_set_while_torch_is_imported_and_then_as_it_was(
     untouched: pytest.MonkeyPatch,  # noqa: F811
 ) -> None:
-    said = "import kgbias, os, sys; print(os.environ['OMP_WAIT_POLICY'], 'torch' in sys.modules)"
+    said = (
+        "import os, sys, importlib.abc, kgbias\n"
+        "class Sees(importlib.abc.MetaPathFinder):\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'torch': print(os.environ.get('OMP_WAIT_POLICY'))\n"
+        "before = dict(os.environ)\n"
+        "sys.meta_path.insert(0, Sees())\n"
+        "kgbias.open(None).import_file([{'group': 'Men', 'predicate': 'love', 'object': 'rain'}])"
+        ".measure()\n"
+        "print('torch' in sys.modules, before == dict(os.environ))"
+    )
     done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["PASSIVE", "False"]
+    assert done.stdout.split()[-3:] == ["PASSIVE", "True", "True"]

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
+from kgbias.io.traces import untraced
 from kgbias.measure.scorers._base import (
     Judgement,
     Scorer,
@@ -38,6 +39,7 @@ _LANGUAGES = {ENGLISH: "English"}
 __all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability_judgement"]
 
 
+@untraced()
 def load_scorer(
     measure: str,
     spec: "ScorerLike | None" = None,

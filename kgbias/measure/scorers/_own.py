@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
+from kgbias.io.traces import by_caller
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
 from kgbias.measures import Measure, known
 from kgbias.models.identity import code_digest
@@ -46,7 +47,8 @@ class OwnScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
         try:
-            given = list(self._score(list(texts)))
+            with by_caller():
+                given = list(self._score(list(texts)))
         except KgbiasError:
             raise
         except Exception as error:  # anyone's function may raise anything

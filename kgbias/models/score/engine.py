@@ -455,7 +455,7 @@ def _fused(model: Any) -> Iterator[None]:
         (module, name, child)
         for module in model.modules()
         for name, child in module.named_children()
-        if type(child) is NewGELUActivation
+        if type(child) is NewGELUActivation and not child._forward_hooks
     ]
     for module, name, _ in plain:
         setattr(module, name, GELU(approximate="tanh"))

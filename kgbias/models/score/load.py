@@ -4,6 +4,7 @@ from inspect import signature
 from typing import cast
 
 from kgbias.errors import ModelError, UsageError, no_such
+from kgbias.io.traces import untraced
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
@@ -13,6 +14,7 @@ from kgbias.parameters import NotFor
 _SCORED = ("causal", "masked", "decoder", "seq2seq")
 
 
+@untraced()
 def open_scorer(
     spec: str,
     *,
