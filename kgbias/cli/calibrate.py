@@ -12,7 +12,7 @@ from kgbias.cli.options import default, json_option
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken
-from kgbias.study.checked import coverage_store
+from kgbias.study.checked import DEFAULT_CRAWLS, coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
 
@@ -41,11 +41,11 @@ _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
     "--coverage",
     "crawls",
     is_flag=False,
-    flag_value=default(_COVERAGE, "crawls"),
+    flag_value=DEFAULT_CRAWLS,
     type=click.IntRange(2),
     metavar="[N]",
     help="Instead, measure how often 95% intervals cover the truth, over N crawls (default N: "
-    f"{default(_COVERAGE, 'crawls')}). The crawls are kept, in the cache folder unless --store is "
+    f"{DEFAULT_CRAWLS}). The crawls are kept, in the cache folder unless --store is "
     "given, and the same command continues where it stopped.",
 )
 @click.option(

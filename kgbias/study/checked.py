@@ -353,6 +353,9 @@ def _judging(
         yield opened, progress
 
 
+DEFAULT_CRAWLS = 200  # of the command line's --coverage
+
+
 def coverage_store() -> Path:
     """The store where the command line keeps the crawls of `Study.coverage` if none is named, which
     lets it be stopped and continued."""

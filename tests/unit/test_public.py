@@ -139,6 +139,7 @@ RUN = set(
     crawled
     created
     deletion
+    draw
     evidence
     evidence_agreement
     evidence_floor
