@@ -44,6 +44,40 @@ class Neo4jBrowser:
         if ":params" not in text.splitlines()[-1] and not text.startswith(":"):
             self.newest.locator("[data-testid=frame-loaded-contents]").wait_for(timeout=60_000)
 
+    def drop(self, file: Path) -> None:
+        """Drop a zip of saved queries onto the window, and open its folder."""
+        self.page.click("[data-testid=navigationFavorites]")
+        self.page.evaluate(
+            """data => {
+              const moved = new DataTransfer(), bytes = new Uint8Array(data);
+              moved.items.add(new File([bytes], "queries.zip", { type: "application/zip" }));
+              for (const kind of ["dragenter", "dragover", "drop"])
+                document.querySelector("#mount > div").dispatchEvent(
+                  new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: moved }));
+            }""",
+            list(file.read_bytes()),
+        )
+        self.page.click("[data-testid=expandFolder-kgbias]", timeout=60_000)
+
+    def favourites(self) -> list[str]:
+        """The names of the saved queries in that folder, as the list shows them."""
+        folder = self.page.locator("[data-testid=savedScriptsFolder-kgbias]")
+        return folder.locator("[data-testid^=scriptTitle-]").all_inner_texts()  # type: ignore[no-any-return]
+
+    def click(self, favourite: str) -> str:
+        """Run a saved query by one click; what its frame says."""
+        items = self.page.locator("[data-testid=savedScriptListItem]")
+        item = items.filter(has=self.page.locator(f"[data-testid='scriptTitle-{favourite}']"))
+        item.hover()
+        item.locator("[data-testid=savedScriptsButton-Run]").click()
+        self.page.wait_for_function(  # the number of frames has a limit
+            "begin => document.querySelector('article').innerText.startsWith(begin)",
+            arg=":params" if "Parameters" in favourite else f"// {favourite} ", timeout=60_000,
+        )  # fmt: skip
+        done = "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
+        self.newest.locator(done).first.wait_for(timeout=60_000)
+        return str(self.newest.inner_text())
+
     def nodes(self, least: int) -> Any:
         """The nodes that the newest frame draws, once there are so many."""
         self.page.wait_for_function(

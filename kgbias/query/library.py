@@ -257,7 +257,7 @@ def write_favourites(path: Path) -> None:
 def _title(name: str) -> str:
     """The name of a saved query."""
     if name == "_parameters":
-        return "Parameters: run this first"
+        return "1. Parameters: run first"  # the list is alphabetical
     return name.replace("_", " ").capitalize()
 
 

@@ -9,7 +9,8 @@ from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
-from kgbias.query import browser_parameters
+from kgbias.query import query_names
+from kgbias.query.library import write_favourites
 from tests.neo4j_browser import Neo4jBrowser, library
 from tests.report_data import measured_run
 
@@ -41,9 +42,12 @@ def test_a_person_sees_a_group_as_a_picture(
     table = browser.newest.inner_text()
     assert "predicate" in table and "food" in table and "love" in table
     assert browser.page.evaluate("window.pwned") is None
-    browser.run(f"// Parameters\n{browser_parameters()}")
-    for name in ("shared", "lineage", "groups_by_effect"):
-        browser.run(library(name))
-        said = browser.newest.inner_text()
+    write_favourites(tmp_path / "queries.zip")
+    browser.drop(tmp_path / "queries.zip")
+    first, *others = browser.favourites()
+    assert len(others) == len(query_names()) and all(len(name) <= 25 for name in others)
+    assert "Successfully set your parameters" in browser.click(first)
+    for name in ("Shared", "Lineage", "Groups by effect"):
+        said = browser.click(name)
         assert "Expected parameter" not in said and "ERROR" not in said, name
     browser.page.close()
