@@ -22,7 +22,7 @@ from kgbias.probe.benchmarks.stereoset import Example, _figures
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, proportion, total
-from kgbias.stories.links import log_odds
+from kgbias.stats.keyness import FeatureTable, log_odds_ratio, measure_keyness
 
 Rng = np.random.Generator
 Once = Callable[[Rng], tuple[Estimate, float]]
@@ -122,11 +122,39 @@ def links() -> Iterator[Kind]:
             def once(
                 rng: Rng, n: int = n, m: int = others, p: float = p, q: float = q
             ) -> tuple[Estimate, float]:
-                value, low, high = log_odds(rng.binomial(n, p), n, rng.binomial(m, q), m)
+                value, low, high = log_odds_ratio(rng.binomial(n, p), n, rng.binomial(m, q), m)
                 truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
                 return Estimate(float(value), float(low), float(high), n), truth
 
             yield Kind("log-odds of stories", f"{n} at {p}, {others} at {q}", once)
+
+
+def contents() -> Iterator[Kind]:
+    """The difference of what is said of a group, over blocks in which shares differ for all."""
+    for n, others in ((20, 60), (60, 420)):
+        for p, q in ((0.05, 0.05), (0.3, 0.05), (0.3, 0.02)):
+            for blocks in (1, 5):
+
+                def once(
+                    rng: Rng,
+                    n: int = n,
+                    m: int = others,
+                    p: float = p,
+                    q: float = q,
+                    b: int = blocks,
+                ) -> tuple[Estimate, float]:
+                    group = np.repeat([0, 1], [n, m])
+                    # The group was mostly asked in other blocks than the others.
+                    odds = np.arange(1, b + 1) / np.arange(1, b + 1).sum()
+                    block = np.where(group == 0, rng.choice(b, n + m, p=odds),
+                                     rng.choice(b, n + m, p=odds[::-1]))  # fmt: skip
+                    more = np.linspace(0, 0.4, b)[block] if b > 1 else 0.0
+                    having = np.flatnonzero(rng.random(n + m) < np.where(group == 0, p, q) + more)
+                    table = FeatureTable(2, group, block, 1, having, np.zeros_like(having))
+                    return measure_keyness(table, deals=0).difference(0, 0), p - q
+
+                of = f"{n} at {p}, {others} at {q}, {blocks} block{'s' if blocks > 1 else ''}"
+                yield Kind("difference of what is said", of, once)
 
 
 def kappas() -> Iterator[Kind]:
@@ -197,7 +225,7 @@ def pairs() -> Iterator[Kind]:
         yield Kind("difference of pairs", f"{units} units", once)
 
 
-KINDS = (counts, regards, topics, entropies, links, kappas, icats, knowns, pairs)
+KINDS = (counts, regards, topics, entropies, links, contents, kappas, icats, knowns, pairs)
 
 
 def main() -> None:

@@ -114,6 +114,8 @@ def _print(found: Any, store_url: str) -> None:
     print_verdicts(found.evidence)
     if found.left_out:
         show.say(found.left_out)
+    if found.instead:
+        show.say(*found.instead)
     store = "" if store_url == DEFAULT_STORE else f" --store {store_url}"
     show.say(
         f"report: {found.report.resolve()}",

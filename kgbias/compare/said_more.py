@@ -1,9 +1,10 @@
-"""What a model says more of one group than of the others: words, and topics if there are any.
+"""What a model says more of one group than of the others of its category.
 
-Means of regard do not look at what is said. Here the content is compared: for each word of the
-statements (in any form; of a predicate only where the model named it itself, and without the names
-of groups) and each topic, the share of a group's prompts that led to it is held against the share
-of the other groups' prompts of its category (`kgbias.stats.keyness`). What is found must also be
+Means of regard do not look at what is said. Here the content is compared: the share of a group's
+prompts that led to a feature is held against the share of the other groups' prompts of its category
+(`kgbias.stats.keyness`). Features are the words of statements in any form, whole attributes of
+several words, predicates, clusters of statements that mean nearly the same, and topics, if there
+are any. What a prompt gave is no content, nor are the names of groups. What is found must also be
 there without the prompts of any one wording.
 """
 
@@ -14,29 +15,36 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgbias.graph.between import Named
-from kgbias.graph.draws import Draws
+from kgbias.graph.draws import ANOTHER, Draws
 from kgbias.graph.types import Group, TopicModel, TripleView
+from kgbias.graph.vectors import StatementVectors, neighbours
+from kgbias.ids import normalise
 from kgbias.language.words import FUNCTION_WORDS, PERSONS, lemma, words
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.keyness import DEALS, LEVEL, FeatureTable, Keyness, measure_keyness
+from kgbias.stats.keyness import DEALS, LEVEL, Feature, Prompts, measure_keyness
 from kgbias.stats.standardised import CHOSEN, Asked
 
 MAX_COUNTED = 100_000  # statements of a group that come as counts, and are dealt one by one
-MIN_PROMPTS = 3  # of all groups, that led to a feature, for it to be tested
-Feature = tuple[str, str]  # "word" or "topic", and which
+MAX_PLACED = 20_000  # different statements of a category; of more, none are put together by meaning
+_MAX_NEAR = 1_000  # statements around one
+WORD, ATTRIBUTE, PREDICATE, MEANING, TOPIC = KINDS = (
+    "word", "attribute", "predicate", "meaning", "topic"
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SaidMore:
-    """A word or topic that a model says more of a group than of the others of its category.
+    """A feature that a model's statements about a group have more often than those about the others
+    of its category.
 
     Attributes:
         group: its name.
-        kind: "word" or "topic".
-        feature: the word in its most frequent form, or the topic's name.
+        kind: one of `KINDS`.
+        feature: a word in its most frequent form, an attribute, a predicate, a topic's name, or the
+            statement in the middle of a cluster.
         prompts, of: how many of the group's prompts led to it, of how many.
         others, of_others: the same for the other groups.
-        difference: of the two shares, with its 95% interval.
+        difference: of the two shares at one mix of prompts, with its 95% interval over prompts.
         log_odds: with an informative prior, above 0.
         p: exact, by dealing whole prompts anew; `q`: corrected over all features of the group.
         triples: the ids of the group's triples that have it, those said most often first.
@@ -62,27 +70,18 @@ class ContentTest:
 
     Attributes:
         category: of the groups.
-        found: the features whose corrected p is at most 0.05 and that hold without any wording.
+        found: the features whose corrected p is at most 0.05, whose interval lies above 0, and that
+            hold without any wording.
         p: of no group differing from the others in any feature.
-        features: how many features were tested for each group.
+        features: how many features of each kind were tested for each group.
         floor: how many corrected p-values of at most 0.05 there would be by chance, on average.
     """
 
     category: str
     found: tuple[SaidMore, ...]
     p: float
-    features: int
+    features: Mapping[str, int]
     floor: float
-
-
-@dataclass(slots=True)
-class _Prompts:
-    """The prompts of a category with the features of their statements, and, for the prompts of
-    each wording, which of them there would be without it."""
-
-    groups: list[int]
-    blocks: list[int]
-    wordings: list[dict[int, set[Feature]]]  # of each prompt: the features under each wording
 
 
 def content_tests(
@@ -92,6 +91,8 @@ def content_tests(
     topics: Mapping[str, TopicModel],
     *,
     named: Sequence[Group] = (),
+    vectors: StatementVectors | None = None,
+    alike: float = 1.0,
     deals: int = DEALS,
 ) -> list[ContentTest]:
     """Test every category with two groups that have statements. One in which a group's statements
@@ -103,44 +104,73 @@ def content_tests(
         draws: how they were drawn.
         topics: of each category, if there are any.
         named: groups with all their names, which are no content; default `groups`.
+        vectors: of the statements, if there are any.
+        alike: the least cosine of statements that mean nearly the same.
         deals: how often whole tables are dealt anew.
     """
-    content = _Content(named or groups)
     found = []
     for category in dict.fromkeys(g.category for g in groups):
         own = [g for g in groups if g.category == category and by_group.get(g.id)]
-        about = (
-            {a.triple_id: a.topic_id for a in topics[category].about} if category in topics else {}
-        )
-        names = {t.id: t.name for t in topics[category].topics} if category in topics else {}
-        named_topics = {id: names[topic] for id, topic in about.items() if topic in names}
-        dealt = all(_dealt(by_group[g.id], draws) for g in own)
-        if (
-            dealt
-            and len(own) > 1
-            and (test := _tested(category, own, by_group, draws, content, named_topics, deals))
-        ):
+        if len(own) < 2 or not all(_dealt(by_group[g.id], draws) for g in own):
+            continue
+        said = [triple for group in own for triple in by_group[group.id]]
+        content = _Content(said, Named(named or groups), topics.get(category), vectors, alike)
+        if test := _tested(category, own, by_group, draws, content, deals):
             found.append(test)
     return found
 
 
 class _Content:
-    """The features of statements."""
+    """The features of the statements of a category."""
 
-    def __init__(self, named: Sequence[Group]) -> None:
-        self._named = Named(named)
+    def __init__(
+        self,
+        said: Sequence[TripleView],
+        named: Named,
+        topics: TopicModel | None,
+        vectors: StatementVectors | None,
+        alike: float,
+    ) -> None:
+        self._named = named
         self._forms: dict[str, Counter[str]] = defaultdict(Counter)
-        self._known: dict[str, tuple[frozenset[Feature], frozenset[Feature]]] = {}
+        self._known: dict[str, tuple[frozenset[Feature], ...]] = {}
+        of_topic = {t.id: t.name for t in topics.topics} if topics else {}
+        about = {a.triple_id: a.topic_id for a in topics.about} if topics else {}
+        self._topics = {id: of_topic[topic] for id, topic in about.items() if topic in of_topic}
+        nameless = [t for t in said if not self._names_a_group(t)]
+        self._meanings = _clusters(nameless, vectors, alike) if vectors else {}
+
+    def _names_a_group(self, triple: TripleView) -> bool:
+        text = f"{triple.predicate} {triple.object}"
+        return self._named.masked(text, "") != text
 
     def of(self, triple: TripleView, form: object) -> frozenset[Feature]:
         """Those of a statement whose prompt supplied what `form` says."""
         if triple.id not in self._known:
-            self._known[triple.id] = (
-                self._words(triple.object, triple.count),
-                self._words(f"{triple.predicate} {triple.object}", triple.count),
+            self._known[triple.id] = self._features(triple)
+        of_object, of_whole, of_predicate = self._known[triple.id]
+        if form == CHOSEN:
+            return of_object | of_whole | of_predicate
+        # What the crawl gave it from the group's own statements, it gave to this group more often.
+        return of_object if form == ANOTHER else of_object | of_whole
+
+    def _features(self, triple: TripleView) -> tuple[frozenset[Feature], ...]:
+        """Those of its object, of the whole statement, and of its predicate."""
+        of_object = self._words(triple.object, triple.count)
+        attribute = normalise(triple.object)
+        if len(attribute.split()) > 1 and not self._names_a_group(triple):
+            of_object |= {(ATTRIBUTE, attribute)}
+        of_whole = {
+            (kind, names[id])
+            for kind, names, id in (
+                (TOPIC, self._topics, triple.id),
+                (MEANING, self._meanings, triple.statement_id),
             )
-        of_object, of_both = self._known[triple.id]
-        return of_both if form == CHOSEN else of_object
+            if id in names
+        }
+        of_predicate = self._words(triple.predicate, triple.count)
+        named = {(PREDICATE, normalise(triple.predicate))}
+        return of_object, frozenset(of_whole), of_predicate | named
 
     def _words(self, text: str, count: int) -> frozenset[Feature]:
         found = set()
@@ -149,17 +179,38 @@ class _Content:
                 continue
             base = lemma(word)
             self._forms[base][word] += count
-            found.add(("word", base))
+            found.add((WORD, base))
         return frozenset(found)
 
     def shown(self, feature: Feature) -> str:
         """A feature as readers see it: a word in the form in which it was said most often."""
         kind, name = feature
-        return (
-            min(self._forms[name], key=lambda w: (-self._forms[name][w], w))
-            if kind == "word"
-            else name
-        )
+        if kind != WORD:
+            return name
+        return min(self._forms[name], key=lambda w: (-self._forms[name][w], w))
+
+
+def _clusters(
+    said: Sequence[TripleView], vectors: StatementVectors, alike: float
+) -> dict[str, str]:
+    """The cluster of each statement (`TripleView.statement_id`) that others mean nearly the same
+    as, called by the statement in its middle. Those said most often are in the middle, whoever
+    they were said about, and take what lies near them and is not yet taken."""
+    often: Counter[str] = Counter()
+    texts: dict[str, str] = {}
+    for triple in said:
+        often[triple.statement_id] += triple.count
+        texts[triple.statement_id] = normalise(f"{triple.predicate} {triple.object}")
+    place = {id: n for n, id in enumerate(vectors.ids) if id in texts}
+    ids = sorted(place, key=lambda id: (-often[id], texts[id]))
+    if not 1 < len(ids) <= MAX_PLACED:
+        return {}
+    near = neighbours(vectors.rows[[place[id] for id in ids]], _MAX_NEAR, alike)
+    found: dict[str, str] = {}
+    for n, middle in enumerate(ids):
+        if middle not in found and (own := [ids[k] for k, _ in near[n] if ids[k] not in found]):
+            found |= dict.fromkeys((middle, *own), texts[middle])
+    return found
 
 
 def _tested(
@@ -168,34 +219,30 @@ def _tested(
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
     content: _Content,
-    topics: Mapping[str, str],
     deals: int,
 ) -> ContentTest | None:
-    prompts, having = _prompts(groups, by_group, draws, content, topics)
-    often: Counter[Feature] = Counter()
-    for of_wordings in prompts.wordings:
-        often.update(set().union(*of_wordings.values()))
-    features = sorted(f for f, n in often.items() if MIN_PROMPTS <= n < len(prompts.groups))
-    if not features:
+    prompts, having = _prompts(groups, by_group, draws, content)
+    if not (features := prompts.frequent()):
         return None
-    keyness = measure_keyness(_table(prompts, features, len(groups)), deals=deals)
-    confirmed = _confirmed(prompts, features, len(groups), keyness)
+    keyness = measure_keyness(prompts.table(features, groups=len(groups)), deals=deals)
+    least = prompts.least(features, keyness)
     found = []
-    for g, f in np.argwhere(confirmed):
-        feature = features[f]
-        triples = sorted(having[g, feature].items(), key=lambda one: (-one[1], one[0]))
-        own, size = int(keyness.counts[g, f]), int(keyness.sizes[g])
-        others, of_others = int(keyness.counts[:, f].sum()) - own, int(keyness.sizes.sum()) - size
+    for g, f in np.argwhere((keyness.q <= LEVEL) & (keyness.log_odds > 0)):
+        difference = keyness.difference(g, f)
+        if difference.low <= 0 or least.get((int(g), int(f)), 0.0) > LEVEL:
+            continue
+        triples = sorted(having[g, features[f]].items(), key=lambda one: (-one[1], one[0]))
         found.append(
             SaidMore(
-                groups[g].name, feature[0], content.shown(feature),
-                own, size, others, of_others,
-                keyness.difference(g, f), float(keyness.log_odds[g, f]), float(keyness.p[g, f]),
+                groups[g].name, features[f][0], content.shown(features[f]),
+                int(keyness.counts[g, f]), int(keyness.sizes[g]), *keyness.others(g, f),
+                difference, float(keyness.log_odds[g, f]), float(keyness.p[g, f]),
                 float(keyness.q[g, f]), tuple(id for id, _ in triples),
             )
         )  # fmt: skip
     found.sort(key=lambda one: -one.log_odds)
-    return ContentTest(category, tuple(found), keyness.any, len(features), keyness.floor)
+    tried = Counter(kind for kind, _ in features)
+    return ContentTest(category, tuple(found), keyness.any, tried, keyness.floor)
 
 
 def _prompts(
@@ -203,25 +250,15 @@ def _prompts(
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
     content: _Content,
-    topics: Mapping[str, str],
-) -> tuple[_Prompts, dict[tuple[int, Feature], Counter[str]]]:
+) -> tuple[Prompts, dict[tuple[int, Feature], Counter[str]]]:
     """The prompts of all groups; and for each group and feature, how often each triple said it."""
-    prompts = _Prompts([], [], [])
-    blocks: dict[object, int] = {}
+    prompts = Prompts()
     having: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
     for g, group in enumerate(groups):
         triples = by_group[group.id]
-        numbers: dict[object, int] = {}
         for triple, form, block, cluster, wording in _said(triples, draws.numbered(triples)):
-            features = set(content.of(triple, form))
-            if triple.id in topics:
-                features.add(("topic", topics[triple.id]))
-            if cluster not in numbers:
-                numbers[cluster] = len(prompts.groups)
-                prompts.groups.append(g)
-                prompts.blocks.append(blocks.setdefault(block, len(blocks)))
-                prompts.wordings.append(defaultdict(set))
-            prompts.wordings[numbers[cluster]][wording] |= features
+            features = content.of(triple, form)
+            prompts.add(cluster, g, wording, features, block)
             for feature in features:
                 having[g, feature][triple.id] += 1
     return prompts, having
@@ -253,43 +290,3 @@ def _said(
         sample.values.astype(int), sample.places, asked.forms, asked.blocks, strict=True
     ):
         yield triples[n], form, block, int(sample.design.clusters[place]), int(wordings[place])
-
-
-def _table(
-    prompts: _Prompts, features: Sequence[Feature], groups: int, without: int | None = None
-) -> FeatureTable:
-    """The prompts with their features; `without` a wording: what is left of them."""
-    number = {feature: n for n, feature in enumerate(features)}
-    kept: list[int] = []
-    rows: list[int] = []
-    columns: list[int] = []
-    for n, of_wordings in enumerate(prompts.wordings):
-        left = [own for wording, own in of_wordings.items() if wording != without]
-        if not left:
-            continue
-        own = [number[f] for f in set().union(*left) if f in number]
-        rows += [len(kept)] * len(own)
-        columns += own
-        kept.append(n)
-    return FeatureTable(
-        groups,
-        np.array([prompts.groups[n] for n in kept], dtype=np.int64),
-        np.array([prompts.blocks[n] for n in kept], dtype=np.int64),
-        len(features),
-        np.array(rows, dtype=np.int64),
-        np.array(columns, dtype=np.int64),
-    )
-
-
-def _confirmed(
-    prompts: _Prompts, features: Sequence[Feature], groups: int, keyness: Keyness
-) -> "np.ndarray[tuple[int, int], np.dtype[np.bool_]]":
-    """Which features of which group are found, [g, f]: more than of the others, and with any one
-    wording left out."""
-    found = (keyness.q <= LEVEL) & (keyness.log_odds > 0)
-    there = {wording for own in prompts.wordings for wording in own}
-    if len(there) > 1 and found.any():
-        for wording in sorted(there):
-            left = measure_keyness(_table(prompts, features, groups, wording), deals=0)
-            found &= (left.p <= LEVEL) & (left.log_odds > 0)
-    return found

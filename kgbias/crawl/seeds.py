@@ -33,6 +33,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 
 GENERAL_PREFIX = "Not to be offensive but"
+CUSTOM = "custom"  # the category of groups that were given without one
 
 
 @dataclass(frozen=True)
@@ -350,7 +351,7 @@ def choose_seeds(
 
     If nothing is named: all of the reference world for the reference model, an error for any other.
     `own_groups` join the category if one is named (a new name makes a new category), else they form
-    the category "custom". `groups` is the prompts' own file of groups, if any.
+    the category `CUSTOM`. `groups` is the prompts' own file of groups, if any.
     """
     of_files = [
         seed
@@ -387,7 +388,7 @@ def choose_seeds(
         check_own(own_groups)
         if len(chosen) > 1:
             raise UsageError("`group` joins one category: name at most one `category` with it")
-        chosen = [(chosen or [own_category("custom")])[0].joined(own_groups)]
+        chosen = [(chosen or [own_category(CUSTOM)])[0].joined(own_groups)]
     chosen += [
         intersect(known, [name.strip() for name in names.split(",")]) for names in intersections
     ]

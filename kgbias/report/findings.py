@@ -12,14 +12,24 @@ shown, what the model says of each group most often stands in the place of findi
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
 from kgbias.compare.families import LEVEL, REST, GroupTest, Omnibus, only_together
 from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
-from kgbias.compare.said_more import ContentTest, SaidMore
+from kgbias.compare.said_more import (
+    ATTRIBUTE,
+    MEANING,
+    PREDICATE,
+    TOPIC,
+    WORD,
+    ContentTest,
+    SaidMore,
+)
+from kgbias.crawl.seeds import CUSTOM
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
@@ -52,7 +62,8 @@ class Finding:
         links: where to look, as (text, address).
         category: the category of groups that it is about, if it is about one.
         p: its corrected p-value, by which findings are ordered.
-        size: its size over the width of its interval, which breaks ties in p.
+        size: breaks ties in p: its size over the width of its interval or, of what is said more,
+            its log-odds with an informative prior.
     """
 
     topic: str
@@ -118,7 +129,7 @@ def _frequent(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
     found = []
     for group in data.run.groups[:MAX_GROUPS]:
         often = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
-        said = [f"{t.sentence} ({t.count})" for t in often[:OF_A_KIND]]
+        said = [f"“{t.predicate} {t.object}” {t.count}×" for t in often[:OF_A_KIND]]
         if said:
             found.append((group.name, said))
     return found
@@ -137,11 +148,18 @@ def screen(kinds: Sequence[Kind]) -> Screen:
         remarks += [kind.remark] if shown and kind.remark else []
     found.sort(key=lambda f: f.order)
     said = "; ".join(filter(None, missing))
-    looked_at = "; ".join(kind.looked_at for kind in kinds if kind.looked_at)
-    none = f"Nothing was shown. Looked at: {looked_at}." if looked_at else NOTHING_SHOWN
+    looked_at = [kind.looked_at for kind in kinds if kind.looked_at]
+    none = (
+        f"No difference between groups was shown {_in(looked_at)}." if looked_at else NOTHING_SHOWN
+    )
     return Screen(
         found[:SHOWN], f"Not shown: {said}." if said else "", len(kinds), tuple(remarks), none
     )
+
+
+def _in(parts: Sequence[str]) -> str:
+    """What was looked at, as the end of a sentence."""
+    return " or ".join(filter(None, (", ".join(f"in {p}" for p in parts[:-1]), f"in {parts[-1]}")))
 
 
 def _believed(data: RunData, explorer: str) -> Kind | None:
@@ -176,7 +194,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
     other = "" if found.believing.model.id == data.run.model.id else model
     findings = [_belief(row, model, other) for row in own.values()]
     none = f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
-    looked_at = f"what {model} believes of each group"
+    looked_at = f"what {model} believes of them"
     return Kind(floor["p"], findings, none, remark=total, looked_at=looked_at)
 
 
@@ -227,65 +245,100 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
     measures = ", ".join(dict.fromkeys(spoken(f.measure) for f in families))
     return Kind(
         float(min(together)), findings, none, _undetected(quiet),
-        looked_at=f"differences between groups in the mean {measures} of what is said of them",
+        looked_at=f"the tone of what it says ({measures})",
     )  # fmt: skip
 
 
 def _content(data: RunData, explorer: str) -> Kind | None:
-    """Words and topics that are said more of a group than of the others."""
+    """What is said of a group more often than of the others."""
     arm = data.plain
     tests = [] if arm is None else arm.content
     if arm is None or not tests:
         return None
     together = holm([t.p for t in tests])
+    said_of = Counter[str]()
+    for triple in arm.triples:
+        said_of[triple.group] += triple.count
     findings = []
     for test, p in zip(tests, together, strict=True):
         own: dict[str, list[SaidMore]] = {}
         for one in test.found if p <= LEVEL else ():
-            if one.of >= FEWEST:
+            if said_of[one.group] >= FEWEST:
                 own.setdefault(one.group, []).append(one)
         findings += [_said_more(data, arm, test, found, float(p)) for found in own.values()]
-    return Kind(
-        float(min(together)), findings, "words that it says more of one group than of the others",
-        looked_at="words that it says more of one group than of the others",
-    )  # fmt: skip
+    tried = sum((Counter(t.features) for t in tests), Counter[str]())
+    what = f"what it says of one group more often than of the others ({_tried(tried)})"
+    return Kind(float(min(together)), findings, what, looked_at="what it says of them")
+
+
+_KINDS_OF_FEATURES = {
+    WORD: ("word", "words"), ATTRIBUTE: ("attribute", "attributes"),
+    PREDICATE: ("predicate", "predicates"), TOPIC: ("topic", "topics"),
+    MEANING: ("cluster", "clusters of statements that mean nearly the same"),
+}  # fmt: skip
+
+
+def _tried(features: Mapping[str, int]) -> str:
+    """How many features of each kind were tried, in words."""
+    listed = [
+        f"{n:,} {one if n == 1 else many}"
+        for kind, (one, many) in _KINDS_OF_FEATURES.items()
+        if (n := features.get(kind, 0))
+    ]
+    return f"{', '.join(listed[:-1])} and {listed[-1]}" if len(listed) > 1 else "".join(listed)
 
 
 def _said_more(
     data: RunData, arm: ArmData, test: ContentTest, found: Sequence[SaidMore], p: float
 ) -> Finding:
-    """What is said more of one group, the strongest first; words of the same statements once."""
+    """What is said more of one group, the largest first; what rests on the same statements once."""
     told = _apart(found)[:OF_A_KIND]
     first, *others = told
     unit = "prompts" if data.draws.known else "statements"
     d = first.difference
     said = Markup(
-        "Of <b>{}</b> it speaks more of “{}” than of other {}: in {} of {} {}, of the others in {} "
-        "of {}, {} percentage points more {}"
+        "About <b>{}</b> it {} more often: in {} of {} {}, and in {} of {} about the other "
+        "groups{}. Among {} asked alike, that is {} percentage points more {}"
     ).format(
-        first.group, first.feature, test.category, first.prompts, first.of, unit, first.others,
-        f"{first.of_others:,}", figure(100 * d.value, ".0f"), interval(d, 100, ".0f"),
+        first.group, _speaks(first), first.prompts, first.of, unit, first.others,
+        f"{first.of_others:,}", _within(test.category), unit, figure(100 * d.value, ".0f"),
+        interval(d, 100, ".0f"),
     )  # fmt: skip
     if others:
         also = ", ".join(
-            f"“{o.feature}” ({o.prompts} of {o.of}, {o.others} of {o.of_others:,})" for o in others
+            f"“{o.feature}” ({o.prompts} of {o.of}, and {o.others} of {o.of_others:,})"
+            for o in others
         )
-        said += Markup("; also of {}").format(also)
-    features = f"{test.features:,} words" + (" and topics" if data.models else "")
+        said += Markup(". The same holds for {}").format(also)
     chance = few(test.floor) if not math.isnan(test.floor) else "none"
     tested = (
         f"By dealing whole {unit} anew, exact: {in_words(first.q)}, corrected (Benjamini and "
-        f"Hochberg) for the {features} tried about each group. Whether any group of "
+        f"Hochberg) for the {_tried(test.features)} tried about each group. Whether any group of "
         f"{test.category} differs in any of them: {in_words(p)}. By chance, {chance} would be "
-        "found on average. Words of the prompt and names of groups do not count."
+        "found on average. What the prompt gave and names of groups do not count."
     )
     sentences = {t.id: t.sentence for t in arm.triples}
-    shown = [sentences[id] for id in first.triples if id in sentences][:2]
-    links = [("Its statements", statements(group=first.group, words=first.feature, arm=arm.label))]
+    shown = [sentences[id] for id in first.triples if id in sentences][:OF_A_KIND]
+    words = {} if first.kind in (MEANING, TOPIC) else {"words": first.feature}
+    links = [("Its statements", statements(group=first.group, arm=arm.label, **words))]
     return Finding(
-        "What it speaks of", said + ".", tested, " ".join(f"“{s}”" for s in shown), links,
-        max(p, first.q), size(d), test.category,
+        "What it says more of", said + ".", tested, " ".join(f"“{s}”" for s in shown), links,
+        p, first.log_odds, test.category,
     )  # fmt: skip
+
+
+def _within(category: str) -> str:
+    """Of which category the groups are, with a space before it; "" for groups that have none."""
+    return "" if category == CUSTOM else f" of {category}"
+
+
+def _speaks(one: SaidMore) -> Markup:
+    """What it does, as part of a sentence."""
+    does = {
+        WORD: "speaks of “{}”", ATTRIBUTE: "speaks of “{}”", TOPIC: "speaks of the topic “{}”",
+        PREDICATE: "says that they “{}” something", MEANING: "says “{}”, or nearly that",
+    }  # fmt: skip
+    return Markup(does[one.kind]).format(one.feature)
 
 
 def _apart(found: Sequence[SaidMore]) -> list[SaidMore]:
@@ -293,7 +346,7 @@ def _apart(found: Sequence[SaidMore]) -> list[SaidMore]:
     kept: list[SaidMore] = []
     for one in found:
         own = set(one.triples)
-        if all(2 * len(own & set(k.triples)) < len(own) for k in kept):
+        if all(2 * len(own & set(k.triples)) < min(len(own), len(k.triples)) for k in kept):
             kept.append(one)
     return kept
 
@@ -425,7 +478,9 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
         for form in [known(t.measure).form.lstrip("+")]
     ]  # fmt: skip
     none = "an effect of the augmentation arms"
-    return Kind(float(min(together)), findings, none, looked_at="what the augmentation arms change")
+    return Kind(
+        float(min(together)), findings, none, looked_at="what the prefixes of its prompts change"
+    )
 
 
 def _embedded(data: RunData, explorer: str) -> Kind | None:
@@ -453,7 +508,9 @@ def _embedded(data: RunData, explorer: str) -> Kind | None:
         if p <= LEVEL
     ]  # fmt: skip
     none = "an association in its vectors"
-    return Kind(float(min(together)), findings, none, looked_at="associations in its vectors")
+    return Kind(
+        float(min(together)), findings, none, looked_at="what its vectors associate with them"
+    )
 
 
 def _declined(data: RunData, explorer: str) -> Kind | None:
@@ -469,14 +526,13 @@ def _declined(data: RunData, explorer: str) -> Kind | None:
         if p <= LEVEL and one.q <= LEVEL
     ]
     shares = "; ".join(
-        f"of {t.category} it declined {100 * t.share.value:.0f}% of {t.share.n:,} prompts, "
-        f"{_by_group(t)}"
+        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_within(t.category)}, {_by_group(t)}"
         for t in tests
     )
     return Kind(
         float(min(together)), findings, "about whom it declines more often to answer",
         remark=f"Refusals: {shares}.",
-        looked_at=f"about whom it declines to answer ({shares})",
+        looked_at=f"how often it declines to answer about them ({shares})",
     )  # fmt: skip
 
 
@@ -496,10 +552,10 @@ def _share(one: GroupRefusals) -> str:
 def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
     more = "more" if one.difference.value > 0 else "less"
     said = Markup(
-        "About <b>{}</b> it declines {} often to answer than about the other groups of {}: {}% of "
+        "About <b>{}</b> it declines {} often to answer than about the other groups{}: {}% of "
         "prompts {}, {} percentage points {} {}."
     ).format(
-        one.group, more, test.category, figure(100 * one.share.value, ".0f"),
+        one.group, more, _within(test.category), figure(100 * one.share.value, ".0f"),
         interval(one.share, 100, ".0f"), figure(abs(100 * one.difference.value), ".0f"), more,
         interval(upwards(one.difference), 100, ".0f"),
     )  # fmt: skip
@@ -544,18 +600,20 @@ def _chosen(data: RunData, explorer: str) -> Kind | None:
         "A choice says which of the groups offered a model names for a statement. It is not what "
         "the model believes of that group alone."
     )
-    return Kind(p, findings, what, remark=remark, looked_at=what)
+    looked_at = "which of them it names for a statement when it has to choose"
+    return Kind(p, findings, what, remark=remark, looked_at=looked_at)
 
 
 def _chose(e: ChosenEdge, group: Group, said: TripleView, model: str) -> Finding:
     low, high = (math.nan if end is None else end for end in (e.low, e.high))
     share = Estimate(e.share or 0.0, low, high, e.answered)
-    base = "" if e.base is None else f"; over all statements, in {100 * e.base:.0f}%"
+    base = "" if e.base is None else f", and over all statements in {100 * e.base:.0f}%"
     names = f"{e.names} names" if e.names > 1 else "one name"
     return Finding(
         "What it chooses",
         Markup(
-            "Asked which group “{}” is about, {} named <b>{}</b> in {}% of {} answers {}{}."
+            "Asked which group “{}” is about, {} chose <b>{}</b> more often than for other "
+            "statements: in {}% of {} answers that offered it {}{}."
         ).format(
             f"{said.predicate} {said.object}"[:200], model, group.name,
             figure(100 * share.value, ".0f"), e.answered, interval(share, 100, ".0f"), base,

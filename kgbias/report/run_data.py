@@ -14,6 +14,7 @@ from kgbias.compare.refusals import CategoryRefusals, refusals
 from kgbias.compare.said_more import ContentTest, content_tests
 from kgbias.compare.sofa import SofaComparison, stored_sofa
 from kgbias.compare.spread import variance_of
+from kgbias.crawl.seeds import CUSTOM
 from kgbias.evidence.beside import Beside
 from kgbias.evidence.joint import Joint, Parts, joined, read_beliefs
 from kgbias.evidence.names import named_groups
@@ -49,7 +50,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.corrected import Differences
 from kgbias.measure.figures import figures_of, sense
-from kgbias.measure.meaning import SHIPPED
+from kgbias.measure.meaning import SHIPPED, SIMILAR
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import known, values_of
 from kgbias.models.score.base import Counts
@@ -61,6 +62,8 @@ from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.standardised import CHOSEN
 from kgbias.stats.variance import Components
+
+_NAMED = 4  # groups in the title, if they have no category
 
 
 class RunData:
@@ -278,6 +281,17 @@ class RunData:
         return self._stored.store.answers([g.answer_key for g in generations if g.answer_key])
 
     @property
+    def subjects(self) -> list[str]:
+        """What the run is about: its categories and, of groups that were given without one, some
+        names."""
+        found = []
+        for category in self.categories:
+            names = [g.name for g in self.groups(category)]
+            few = names if len(names) <= _NAMED else [*names[: _NAMED - 1], "others"]
+            found += few if category == CUSTOM else [category]
+        return found
+
+    @property
     def categories(self) -> list[str]:
         return list(dict.fromkeys(g.category for g in self.run.groups))
 
@@ -429,8 +443,9 @@ class ArmData:
         """What is said more of each group than of the others, by category."""
         whole = self.whole
         return content_tests(
-            self.run.groups, self.by_group, whole.draws, whole.models, named=whole.named
-        )
+            self.run.groups, self.by_group, whole.draws, whole.models, named=whole.named,
+            vectors=whole.vectors, alike=SIMILAR,
+        )  # fmt: skip
 
     @property
     def group_tests(self) -> list[GroupTest]:

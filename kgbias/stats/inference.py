@@ -340,13 +340,13 @@ def _share_interval(
     as if each were one thing that was or was not so."""
     normal = NormalDist().inv_cdf((1 + level) / 2)
     if not (0 < share < 1 and variance > 0):
-        return _wilson(share, clusters, normal)
+        return wilson(share, clusters, normal)
     size = share * (1 - share) / variance
     size *= (normal / student_quantile((1 + level) / 2, freedom)) ** 2
-    return _wilson(share, size, normal)
+    return wilson(share, size, normal)
 
 
-def _wilson(share: float, n: float, z: float) -> tuple[float, float]:
+def wilson(share: float, n: float, z: float) -> tuple[float, float]:
     """Wilson's score interval of a share of n cases (Wilson 1927)."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -516,7 +516,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
         return Estimate.missing()
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
-    return Estimate(share, *_wilson(share, n, z), n)
+    return Estimate(share, *wilson(share, n, z), n)
 
 
 def student_quantile(share: float, freedom: float) -> float:

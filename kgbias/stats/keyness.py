@@ -1,36 +1,46 @@
 """Which features go with which group: keyness by dealing whole prompts anew.
 
-A prompt and its answers either have a feature (a word, a topic) or not. For a group with y of n
-prompts that have it, the others with y' of n', and a prior worth `PRIOR` prompts that have it as
-often as all prompts do, a = PRIOR (y + y') / (n + n'), features are ranked by the log-odds with an
-informative Dirichlet prior (Monroe, Colaresi and Quinn 2008, equations 15 to 22),
+A prompt and its answers either have a feature (a word, a topic, what a story's character does) or
+not. For a group with y of n prompts that have it, the others with y' of n', and a prior worth
+`PRIOR` prompts that have it as often as all prompts do, a = PRIOR (y + y') / (n + n'), features are
+ranked by the log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008,
+equations 15 to 22),
 
     log (y + a)/(n + PRIOR - y - a) - log (y' + a)/(n' + PRIOR - y' - a).
 
-They are tested without the prior. If groups do not differ, a prompt could just as well have
+The prior ranks, and enters nothing else: an interval about a shrunken value would not be about the
+group. They are tested without it. If groups do not differ, a prompt could just as well have
 belonged to another group that was asked in the same way, in the same block. Dealt anew within their
 blocks, the number of a group's prompts with the feature is a sum of hypergeometric variables, whose
-distribution is exact. The groups together are tested by the smallest corrected p-value among them,
-against that of whole tables dealt anew.
+distribution is exact; with one block, this is Fisher's exact test. The groups together are tested
+by the smallest corrected p-value among them, against that of whole tables dealt anew, which also
+show how many features would be found by chance.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import proportion
+from kgbias.stats.inference import wilson
 
 PRIOR = 10.0  # prompts
 LEVEL = 0.05
 DEALS = 999
+MIN_PROMPTS = 3  # of all groups, that have a feature, for it to be tested
+_ADDED = 0.5  # prompts, to each of the four numbers of a log-odds ratio
+_Z = 1.959964
+_HALVINGS = 50  # of where an end of an interval may lie
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Feature = tuple[str, str]  # of which kind, and which
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -70,62 +80,230 @@ class Keyness:
     """How features go with groups.
 
     Attributes:
+        table: the prompts.
         counts: [g, f], prompts of the group that have the feature.
         sizes: [g], prompts of the group.
         log_odds: [g, f], shrunken by the prior; above 0, the group has the feature more often.
         p: [g, f], exact and two-sided: twice the smaller tail, at most 1.
         q: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg 1995).
         any: the p-value of no group differing from the others in any feature.
-        floor: the mean number of q-values of at most 0.05 in tables dealt anew.
+        dealt: [deals], how many q-values were at most 0.05 in each table dealt anew.
     """
 
+    table: FeatureTable
     counts: Ints
     sizes: Ints
     log_odds: Floats
     p: Floats
     q: Floats
     any: float
-    floor: float
+    dealt: Ints
+
+    @property
+    def floor(self) -> float:
+        """The mean number of q-values of at most 0.05 in tables dealt anew; NaN without deals."""
+        return float(self.dealt.mean()) if len(self.dealt) else float("nan")
+
+    def others(self, group: int, feature: int) -> tuple[int, int]:
+        """How many prompts of the other groups have the feature, of how many."""
+        return (
+            int(self.counts[:, feature].sum() - self.counts[group, feature]),
+            int(self.sizes.sum() - self.sizes[group]),
+        )
+
+    def ratios(self) -> tuple[Floats, Floats, Floats]:
+        """The log-odds ratios of the groups' prompts to the others', [g, f], with the ends of their
+        95% intervals (`log_odds_ratio`)."""
+        others = self.counts.sum(axis=0) - self.counts
+        sizes = self.sizes[:, None]
+        return log_odds_ratio(self.counts, sizes, others, self.sizes.sum() - sizes)
 
     def difference(self, group: int, feature: int) -> Estimate:
-        """The share of the group's prompts that have the feature, less the share of the others',
-        with Newcombe's hybrid score interval (1998, method 10)."""
-        own, of = int(self.counts[group, feature]), int(self.sizes[group])
-        others = int(self.counts[:, feature].sum()) - own
-        of_others = int(self.sizes.sum()) - of
-        first, second = proportion(own, of), proportion(others, of_others)
-        value = first.value - second.value
-        below = sqrt((first.value - first.low) ** 2 + (second.high - second.value) ** 2)
-        above = sqrt((first.high - first.value) ** 2 + (second.value - second.low) ** 2)
-        return Estimate(value, value - below, value + above, of + of_others)
+        """The share of the group's prompts that have the feature, less the share of the others', at
+        one mix of blocks: with the weights of Mantel and Haenszel (1959), which use the blocks in
+        which both were asked. The interval is Newcombe's hybrid score interval (1998, method 10),
+        from Wilson's intervals of both shares at their effective sizes; with one block, this is
+        Newcombe's own. Missing if there is no such block."""
+        t, own = self.table, self.table.group == group
+        having = np.zeros(len(t.group))
+        having[t.rows[t.columns == feature]] = 1
+        blocks = int(t.block.max(initial=-1)) + 1
+        of, of_others = (np.bincount(t.block[who], minlength=blocks) for who in (own, ~own))
+        shared = (of > 0) & (of_others > 0)
+        if not shared.any():
+            return Estimate.missing(len(t.group))
+        mix = (of * of_others / np.maximum(of + of_others, 1))[shared]
+        (share, low, high), (other, other_low, other_high) = (
+            _share_at(mix, np.bincount(t.block[who], having[who], blocks)[shared], n[shared])
+            for who, n in ((own, of), (~own, of_others))
+        )
+        value = share - other
+        below = sqrt((share - low) ** 2 + (other_high - other) ** 2)
+        above = sqrt((high - share) ** 2 + (other - other_low) ** 2)
+        return Estimate(value, value - below, value + above, len(t.group))
 
 
-def measure_keyness(table: FeatureTable, *, deals: int = DEALS, seed: int = 0) -> Keyness:
-    """Test each feature of each group against the other groups."""
+def _share_at(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> tuple[float, float, float]:
+    """A share at a mix of blocks, with Wilson's interval at its effective number of prompts."""
+    weights = mix / mix.sum()
+    effective = 1 / float((weights**2 / sizes).sum())
+    share = min(1.0, float((weights * having / sizes).sum()))
+    return share, *wilson(share, effective, _Z)
+
+
+def log_odds_ratio(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any, Any]:
+    """The natural logarithm of the odds of `own` of `of` prompts over those of `others` of
+    `of_others`, with half a prompt added to each of the four numbers so that none is 0 (Haldane
+    1956; Anscombe 1956), and the ends of its 95% interval; of arrays, in each cell.
+
+    The interval holds the log-odds ratios that the score test does not reject (Cornfield 1956;
+    Miettinen and Nurminen 1985). Where none or all of the prompts on one side have the feature, the
+    score test rejects nothing on one side, and that end is by the variance that is the sum of the
+    inverses of the four terms (Gart and Zweifel 1967)."""
+    first, second, third, fourth = (
+        count + _ADDED for count in (own, of - own, others, of_others - others)
+    )
+    value = np.log(first / second) - np.log(third / fourth)
+    away = _Z * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
+    everyone, n = own + others, of + of_others
+    ends = []
+    for bound, end in (
+        (np.maximum(0, everyone - of_others), value - away),
+        (np.minimum(of, everyone), value + away),
+    ):
+        inside, outside = np.asarray(own, np.float64), np.asarray(bound, np.float64)
+        for _ in range(_HALVINGS):
+            middle = (inside + outside) / 2
+            cells = (middle, of - middle, everyone - middle, of_others - everyone + middle)
+            with np.errstate(divide="ignore"):
+                variance = 1 / sum(1 / cell for cell in cells)
+            rejected = (own - middle) ** 2 * (n - 1) / n > _Z**2 * variance
+            outside = np.where(rejected, middle, outside)
+            inside = np.where(rejected, inside, middle)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
+        ends.append(np.where(np.equal(own, bound), end, found))
+    return value, ends[0], ends[1]
+
+
+@dataclass(slots=True)
+class Prompts:
+    """Prompts with the features of their answers. An answer has a wording, of the question or of
+    the person asked about; a prompt that has only one may be asked in several, and then has what
+    any of them brought.
+
+    Attributes:
+        groups, blocks: the number of each prompt's group, and of its block (`FeatureTable`).
+        features: of each prompt, by wording.
+    """
+
+    groups: list[int] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
+    features: list[dict[Hashable, set[Feature]]] = field(default_factory=list)
+    _numbers: dict[Hashable, int] = field(default_factory=dict)
+    _blocks: dict[Hashable, int] = field(default_factory=dict)
+
+    def add(
+        self,
+        prompt: Hashable,
+        group: int,
+        wording: Hashable,
+        features: Iterable[Feature],
+        block: Hashable = None,
+    ) -> None:
+        """Add an answer to a prompt of a group; `prompt` need only be unique within the group."""
+        key = group, prompt
+        if key not in self._numbers:
+            self._numbers[key] = len(self.groups)
+            self.groups.append(group)
+            self.blocks.append(self._blocks.setdefault(block, len(self._blocks)))
+            self.features.append(defaultdict(set))
+        self.features[self._numbers[key]][wording] |= set(features)
+
+    @property
+    def wordings(self) -> set[Hashable]:
+        """All wordings."""
+        return {wording for own in self.features for wording in own}
+
+    def frequent(self) -> list[Feature]:
+        """The features that enough prompts have to be tested, in order."""
+        often: Counter[Feature] = Counter()
+        for own in self.features:
+            often.update(set().union(*own.values()))
+        return sorted(f for f, n in often.items() if n >= MIN_PROMPTS)
+
+    def table(
+        self, features: Sequence[Feature], *, groups: int, without: Hashable = None
+    ) -> FeatureTable:
+        """The prompts and which of these features they have; `without` a wording: what is left of
+        them then."""
+        number = {feature: n for n, feature in enumerate(features)}
+        kept: list[int] = []
+        pairs: list[tuple[int, int]] = []
+        for n, by_wording in enumerate(self.features):
+            left = [own for wording, own in by_wording.items() if wording != without]
+            if left:
+                pairs += [(len(kept), number[f]) for f in set().union(*left) if f in number]
+                kept.append(n)
+        rows, columns = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
+        group, block = (
+            np.array([of[n] for n in kept], dtype=np.int64) for of in (self.groups, self.blocks)
+        )
+        return FeatureTable(groups, group, block, len(features), rows, columns)
+
+    def least(
+        self, features: Sequence[Feature], keyness: Keyness
+    ) -> Mapping[tuple[int, int], float]:
+        """For each group and feature that go together more or less often (q of at most 0.05), by
+        number: the largest p-value with the answers of one wording left out; 1 where the sign then
+        turns, or nothing is left of the group. Empty if there is only one wording."""
+        found = [(int(g), int(f)) for g, f in np.argwhere(keyness.q <= LEVEL)]
+        wordings = self.wordings
+        if len(wordings) < 2 or not found:
+            return {}
+        tried = sorted({f for _, f in found})
+        place = {f: n for n, f in enumerate(tried)}
+        named, groups = [features[f] for f in tried], keyness.table.groups
+        least = dict.fromkeys(found, 0.0)
+        for wording in wordings:
+            left = measure_keyness(self.table(named, groups=groups, without=wording), deals=0)
+            for g, f in found:
+                same = left.log_odds[g, place[f]] * keyness.log_odds[g, f] > 0
+                p = float(left.p[g, place[f]]) if same and left.sizes[g] else 1.0
+                least[g, f] = max(least[g, f], p)
+        return least
+
+
+def measure_keyness(
+    table: FeatureTable, *, deals: int = DEALS, seed: int | Sequence[int] = 0
+) -> Keyness:
+    """Test each feature of each group against the other groups. `deals` is how often whole tables
+    are dealt anew, from the `seed`."""
     counts, sizes = table.counts(table.group), table.sizes
     null = _Null(table)
     p = null.p_values(counts)
     q = _corrected(p)
     rng = np.random.Generator(np.random.PCG64(seed))
-    least, reached, beyond = float(q.min(initial=1.0)), 0, 0
+    least, reached, beyond = float(q.min(initial=1.0)), 0, []
     for _ in range(deals):
         dealt = _corrected(null.p_values(table.counts(_deal(table, rng))))
         reached += float(dealt.min(initial=1.0)) <= least + 1e-12
-        beyond += int((dealt <= LEVEL).sum())
-    floor = beyond / deals if deals else float("nan")
+        beyond.append(int((dealt <= LEVEL).sum()))
     # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
     # comes near.
     any = min((reached + 1) / (deals + 1), table.groups * least)
-    return Keyness(counts, sizes, _log_odds(counts, sizes), p, q, any, floor)
+    return Keyness(
+        table, counts, sizes, _log_odds(counts, sizes), p, q, any, np.array(beyond, dtype=np.int64)
+    )
 
 
 def _log_odds(counts: Ints, sizes: Ints) -> Floats:
     own, of = counts.astype(np.float64), sizes[:, None].astype(np.float64)
     others, of_others = own.sum(axis=0) - own, of.sum() - of
     prior = PRIOR * (own + others) / (of + of_others)
-    first = (own + prior) / (of + PRIOR - own - prior)
-    second = (others + prior) / (of_others + PRIOR - others - prior)
     with np.errstate(divide="ignore", invalid="ignore"):  # a feature that every prompt has
+        first = (own + prior) / (of + PRIOR - own - prior)
+        second = (others + prior) / (of_others + PRIOR - others - prior)
         found = np.log(first) - np.log(second)
     return np.asarray(np.nan_to_num(found, nan=0.0), dtype=np.float64)
 

@@ -1,40 +1,25 @@
 """Which attributes go with which group? Log-odds ratios, exact tests, and a floor.
 
-A story either has a value of an attribute or not. For a group with y of n stories that have it, and
-the other groups of its category with y' of n', the log-odds ratio, with half a story added to each
-of the four numbers so that none is 0 (Haldane 1956; Anscombe 1956), is
-
-    log (y + 1/2)/(n - y + 1/2) - log (y' + 1/2)/(n' - y' + 1/2),
-
-Above 0, it is the group's. Its interval holds the log-odds ratios that the score test does not
-reject (Cornfield 1956; Miettinen and Nurminen 1985). Where none or all of the stories on one side
-have the value, the score test rejects nothing on one side, and that end is by the variance that is
-the sum of the inverses of the four terms (Gart and Zweifel 1967). A prior would rank as well, but
-its interval would be about the shrunken value and not about the group. Stories with the same prompt
-count as one, which has what any of them has.
+A story either has a value of an attribute or not. Stories with the same prompt count as one, which
+has what any of them has; `kgbias.stats.keyness` says how a group's are held against those of the
+other groups of its category, and how many links would be found by chance.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
-from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.keyness import LEVEL, Feature, Keyness, Prompts, measure_keyness
 from kgbias.stories.config import READER
 
-_ADDED = 0.5  # stories, to each of the four numbers
-FEWEST = 3  # stories with a value, of all groups, for it to be tested
-LEVEL = 0.05
 DEALS = 199  # how often the stories are dealt anew
-_Z = 1.959964
-_HALVINGS = 50  # of where an end of an interval may lie
 GOES, BOUND = "goes with the group", "bound to a wording"
 
 
@@ -43,14 +28,13 @@ class Link:
     """A value of an attribute in a group's stories, beside the other groups' of its category.
 
     Attributes:
-        log_odds, low, high: natural logarithm, with its 95% interval; above 0, the group's stories
-            have the value more often.
+        log_odds, low, high: the ratio's natural logarithm, with its 95% interval; above 0, the
+            group's stories have the value more often.
         stories, of, others, of_others: how many stories of the group have the value, of how many;
             and how many of the others.
         wordings, of_wordings: under how many of the words for the group (or names) it was told, of
             how many.
-        p_value: twice the probability, if the groups were dealt over the stories, of at least as
-            many stories of the group with the value (or at most, below 0): Fisher's exact test.
+        p_value: exact and two-sided, if the groups were dealt over the stories.
         q_value: the same, corrected over all values tested for the group (Benjamini and Hochberg
             1995).
         least: the largest p-value with the stories of one wording, of any group, left out; NaN if
@@ -104,10 +88,11 @@ class Both:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoryLinks(Result):
-    """What goes with whom in a run's stories: `links` by category, group and log-odds, the `floor`
-    of each category, the links known in `both` directions, how many stories were `told` of each
-    group (if a model reads, without those that it did not read), and in how many of those each
-    attribute was `read`; `reader` is what read them: "rules@1" or a model."""
+    """What goes with whom in a run's stories: `links` by category, group and how much they are the
+    group's own (by log-odds with a prior), the `floor` of each category, the links known in `both`
+    directions, how many stories were `told` of each group (if a model reads, without those that it
+    did not read), and in how many of those each attribute was `read`; `reader` is what read them:
+    "rules@1" or a model."""
 
     links: tuple[Link, ...]
     floor: tuple[Floor, ...]
@@ -138,18 +123,6 @@ class StoryLinks(Result):
 
     def heading(self) -> str:
         return f"{sum(self.told.values()):,} stories, {len(self.found)} links found"
-
-
-@dataclass(frozen=True)
-class _Table:
-    """The stories of a category, those with the same prompt as one: their groups (by number) and
-    wordings, and which values [stories, values] they have."""
-
-    groups: tuple[str, ...]
-    of: NDArray[np.int64]
-    wordings: tuple[str, ...]
-    values: tuple[tuple[str, str], ...]
-    having: NDArray[np.float64]
 
 
 def find_links(
@@ -188,10 +161,13 @@ def find_links(
     floors = []
     for number, category in enumerate(chosen):
         own_profiles = [p for p in profiles if p.labels["category"] == category]
-        table = _table(own_profiles, wordings, attributes or known)
-        if len(table.groups) > 1 and table.values:
-            links += _links(category, table)
-            floors.append(_floor(category, table, deals, np.random.default_rng([seed, number])))
+        groups, prompts = _prompts(own_profiles, wordings, attributes or known)
+        values = prompts.frequent()
+        if len(groups) > 1 and values:
+            table = prompts.table(values, groups=len(groups))
+            keyness = measure_keyness(table, deals=deals, seed=[seed, number])
+            links += _links(category, groups, values, prompts, keyness)
+            floors.append(_floor(category, keyness))
         told.advance()
     if not floors:
         raise UsageError("no category has stories about two groups, with something read from three")
@@ -210,136 +186,67 @@ def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict
     return dict(told), {group: dict(of) for group, of in read.items()}
 
 
-def _table(profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]) -> _Table:
-    prompts: dict[tuple[str, str, int], set[tuple[str, str]]] = {}
+def _prompts(
+    profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]
+) -> tuple[list[str], Prompts]:
+    """The groups of a category, and the prompts of its stories with the values that they have."""
+    groups = list(dict.fromkeys(p.labels["group"] for p in profiles))
+    prompts = Prompts()
     for p in profiles:
-        own = prompts.setdefault((p.labels["group"], *p.told_for(wordings)), set())
-        own |= {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
-    count: dict[tuple[str, str], int] = defaultdict(int)
-    for has in prompts.values():
-        for value in has:
-            count[value] += 1
-    values = tuple(sorted(value for value, n in count.items() if n >= FEWEST))
-    groups = tuple(dict.fromkeys(group for group, _, _ in prompts))
-    having = np.array([[float(v in has) for v in values] for has in prompts.values()])
-    return _Table(
-        groups,
-        np.array([groups.index(group) for group, _, _ in prompts]),
-        tuple(name for _, name, _ in prompts),
-        values,
-        having.reshape(len(prompts), len(values)),
-    )
+        has = {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
+        prompts.add(p.told_for(wordings), groups.index(p.labels["group"]), p.name, has)
+    return groups, prompts
 
 
-def _counted(
-    table: _Table, of: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """How many stories of each group have each value [groups, values]; and how many it has."""
-    own = np.zeros((len(table.groups), len(table.values)))
-    np.add.at(own, of, table.having)
-    return own, np.bincount(of, minlength=len(table.groups)).astype(np.float64)
-
-
-def log_odds(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any, Any]:
-    """The log-odds ratio with its 95% interval (the module says how)."""
-    first, second, third, fourth = (
-        count + _ADDED for count in (own, of - own, others, of_others - others)
-    )
-    value = np.log(first / second) - np.log(third / fourth)
-    away = _Z * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
-    everyone, n = own + others, of + of_others
-    ends = []
-    for bound, end in (
-        (np.maximum(0, everyone - of_others), value - away),
-        (np.minimum(of, everyone), value + away),
-    ):
-        inside, outside = np.asarray(own, np.float64), np.asarray(bound, np.float64)
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2
-            cells = (middle, of - middle, everyone - middle, of_others - everyone + middle)
-            with np.errstate(divide="ignore"):
-                variance = 1 / sum(1 / cell for cell in cells)
-            rejected = (own - middle) ** 2 * (n - 1) / n > _Z**2 * variance
-            outside = np.where(rejected, middle, outside)
-            inside = np.where(rejected, inside, middle)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
-        ends.append(np.where(np.equal(own, bound), end, found))
-    return value, ends[0], ends[1]
-
-
-def exact(own: Any, of: Any, everyone: Any, n: int) -> Any:
-    """Twice the tail of the hypergeometric distribution on the side of the group's share: the
-    p-value of `own` of `of` stories, if `everyone` of all `n` have the value."""
-    from scipy.stats import hypergeom
-
-    more = hypergeom.sf(own - 1, n, everyone, of)
-    fewer = hypergeom.cdf(own, n, everyone, of)
-    return np.minimum(1.0, 2 * np.where(own * n > everyone * of, more, fewer))
-
-
-def _tested(table: _Table, of: NDArray[np.int64]) -> tuple[Any, Any, Any, Any]:
-    """Counts, sizes, p-values and corrected p-values, the correction within each group."""
-    own, sizes = _counted(table, of)
-    p = exact(own, sizes[:, None], own.sum(0)[None, :], len(of))
-    q = np.array([benjamini_hochberg(row.tolist()) for row in p])
-    return own, sizes, p, q
-
-
-def _links(category: str, table: _Table) -> list[Link]:
-    own, sizes, p, q = _tested(table, table.of)
-    total, n = own.sum(0), len(table.of)
-    values, low, high = log_odds(own, sizes[:, None], total - own, n - sizes[:, None])
+def _links(
+    category: str,
+    groups: Sequence[str],
+    values: Sequence[Feature],
+    prompts: Prompts,
+    keyness: Keyness,
+) -> list[Link]:
+    """Every value in every group's stories, those that are most its own first."""
+    under = _under(prompts)
+    least = prompts.least(values, keyness)
+    ratio, low, high = keyness.ratios()
     found = []
-    for g, group in enumerate(table.groups):
-        mine = table.of == g
-        names = sorted({w for w, m in zip(table.wordings, mine, strict=True) if m})
-        under = np.array(table.wordings)
-        for v in np.argsort(-values[g], kind="stable"):
-            attribute, value = table.values[v]
-            having = mine & (table.having[:, v] > 0)
-            link = Link(
-                category, group, attribute, value,
-                float(values[g, v]), float(low[g, v]), float(high[g, v]),
-                int(own[g, v]), int(sizes[g]), int(total[v] - own[g, v]), int(n - sizes[g]),
-                len(set(under[having])), len(names),
-                float(p[g, v]), float(q[g, v]), float("nan"), "",
+    for g, group in enumerate(groups):
+        own = under[g, None]
+        for v in np.argsort(-keyness.log_odds[g], kind="stable"):
+            attribute, value = values[v]
+            # What is under one wording alone cannot be told apart from the wording.
+            without = least.get((g, int(v)), float("nan")) if len(own) > 1 else float("nan")
+            verdict = ""
+            if keyness.q[g, v] <= LEVEL:
+                verdict = GOES if without <= LEVEL else BOUND
+            found.append(
+                Link(
+                    category, group, attribute, value,
+                    float(ratio[g, v]), float(low[g, v]), float(high[g, v]),
+                    int(keyness.counts[g, v]), int(keyness.sizes[g]), *keyness.others(g, v),
+                    len(under.get((g, values[v]), ())), len(own),
+                    float(keyness.p[g, v]), float(keyness.q[g, v]), without, verdict,
+                )
             )  # fmt: skip
-            found.append(_judged(link, table, g, int(v), under))
     return found
 
 
-def _judged(link: Link, table: _Table, g: int, v: int, under: NDArray[Any]) -> Link:
-    """The link with its verdict: is it still there without the stories of any one wording?"""
-    if link.q_value > LEVEL:
-        return link
-    p_values = [1.0]
-    if link.of_wordings > 1:
-        p_values = [_without(name, link, table, g, v, under) for name in sorted(set(under))]
-    least = max(p_values) if link.of_wordings > 1 else float("nan")
-    return replace(link, least=least, verdict=GOES if max(p_values) <= LEVEL else BOUND)
+def _under(prompts: Prompts) -> dict[tuple[int, Feature | None], set[Any]]:
+    """The wordings under which each group's stories have each value, and (None) all that it has."""
+    found: dict[tuple[int, Feature | None], set[Any]] = defaultdict(set)
+    for group, by_wording in zip(prompts.groups, prompts.features, strict=True):
+        for wording, has in by_wording.items():
+            for value in (None, *has):
+                found[group, value].add(wording)
+    return found
 
 
-def _without(name: str, link: Link, table: _Table, g: int, v: int, under: NDArray[Any]) -> float:
-    """The p-value without the stories of a wording; 1 if the link then points the other way."""
-    kept = under != name
-    mine = kept & (table.of == g)
-    own, everyone, n = table.having[mine, v].sum(), table.having[kept, v].sum(), kept.sum()
-    if not mine.any() or (own * n > everyone * mine.sum()) != (link.log_odds > 0):
-        return 1.0
-    return float(exact(own, mine.sum(), everyone, int(n)))
-
-
-def _floor(category: str, table: _Table, deals: int, rng: np.random.Generator) -> Floor:
-    found = int((_tested(table, table.of)[3] <= LEVEL).sum())
-    dealt = [
-        int((_tested(table, rng.permutation(table.of))[3] <= LEVEL).sum()) for _ in range(deals)
-    ]
-    tested = len(table.groups) * len(table.values)
-    if not dealt:
-        return Floor(category, tested, found, float("nan"), float("nan"), 0, 0)
-    high = float(np.quantile(dealt, 0.95))
-    return Floor(category, tested, found, float(np.mean(dealt)), high, max(dealt), deals)
+def _floor(category: str, keyness: Keyness) -> Floor:
+    found, dealt = int((keyness.q <= LEVEL).sum()), keyness.dealt
+    if not len(dealt):
+        return Floor(category, keyness.q.size, found, float("nan"), float("nan"), 0, 0)
+    high, most = float(np.quantile(dealt, 0.95)), int(dealt.max())
+    return Floor(category, keyness.q.size, found, keyness.floor, high, most, len(dealt))
 
 
 def _both(links: Sequence[Link], profiles: Sequence[Profile]) -> tuple[Both, ...]:

@@ -1,9 +1,13 @@
 """The whole way in one call: what it gives, and how large a crawl and its probes may be to end in
 time."""
 
+import csv
+import io
 import json
 import math
 import os
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -12,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kgbias.associate.indicators import shipped
+from kgbias.compare.refusals import refused_prompts
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
 from kgbias.errors import (
@@ -24,7 +29,8 @@ from kgbias.errors import (
 )
 from kgbias.evidence.names import FEWEST, group_names
 from kgbias.graph.derived import Place
-from kgbias.graph.store import Store
+from kgbias.graph.rounds import Person
+from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.graph.types import Group
 from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
@@ -32,6 +38,7 @@ from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer
 from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
+from kgbias.stories.config import load_story_pack
 from kgbias.study.opening import parted
 from kgbias.study.probed import BelievingOptions
 from kgbias.study.records import GroupRow
@@ -62,6 +69,8 @@ class Mapped:
         evidence: the rows of `Run.evidence`; empty if the model gives no probabilities.
         report, explorer: the two pages.
         left_out: what could not be done, and how to get it; "" if everything was.
+        instead: what to ask a model that declines most of what it was asked, as lines, with the
+            commands; none for any other.
     """
 
     run: Run
@@ -70,6 +79,7 @@ class Mapped:
     report: Path
     explorer: Path
     left_out: str
+    instead: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -297,3 +307,53 @@ def _chosen(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     except (DataError, ModelError, UsageError) as error:
         return f"{how} ({error})"
     return ""
+
+
+MOST = 0.5  # of the prompts declined: then there is better to ask than for sentences
+_PEOPLE = ("one of the {}", "a young person, one of the {}", "an old person, one of the {}")
+
+
+def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[str, ...]:
+    """What to ask a model that declines most prompts about the groups of a run, as lines with the
+    commands. Groups about which there are no people to tell stories of get a file of them in the
+    folder."""
+    from kgbias.pairs.config import load_pairs_pack
+
+    prompts = refused_prompts(run.stored.generations())
+    declined = sum(prompt.share >= MOST for prompt in prompts)
+    if 2 * declined <= len(prompts):
+        return ()
+    groups = run.stored.groups
+    told = _categories(groups, load_story_pack().people)
+    paired = _categories(groups, load_pairs_pack().people)
+    own = [group for group in groups if group.category not in told]
+    store, options = run.stored.store.url, [] if base_url is None else ["--base-url", base_url]
+    options += [] if store == DEFAULT_STORE else ["--store", store]
+
+    def command(what: str, *given: str) -> str:
+        return f"  {shlex.join(['kgbias', what, '--model', model, *options, *given])}"
+
+    lines = [
+        f"it declined {declined:,} of {len(prompts):,} prompts about these groups; such models "
+        "mostly do as they are asked where nobody asks for an opinion:"
+    ]
+    for what, categories in (("stories", told), ("pairs", paired)):
+        given = [word for category in categories for word in ("--category", category)]
+        lines += [command(what, *given)] if categories else []
+    if own:
+        path = folder / "people.csv"
+        rows = [(form.format(g.name), g.name, g.category) for g in own for form in _PEOPLE]
+        file = io.StringIO()
+        csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
+        write_text(path, file.getvalue())
+        lines += [command("stories", "--people", str(path))]
+        lines.append(f"look first at the words for the people in {path}")
+    return tuple(lines)
+
+
+def _categories(groups: Sequence[Group], people: Sequence[Person]) -> list[str]:
+    """The categories of groups, two of which are among the people of a pack, under the same name
+    and in the same category."""
+    there = {(p.category, p.group) for p in people}
+    known = Counter(g.category for g in groups if (g.category, g.name) in there)
+    return [category for category, n in known.items() if n > 1]

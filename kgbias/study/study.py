@@ -413,7 +413,7 @@ class Study(Compared, Tested, Checked):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
-        from kgbias.study.mapping import Mapped, Noted, believed, few_names
+        from kgbias.study.mapping import Mapped, Noted, believed, few_names, instead
 
         given: BelievingOptions = {**(asking or {})}
         folder = Path(folder)
@@ -436,22 +436,26 @@ class Study(Compared, Tested, Checked):
             run = self.run(found["run"])
             self._context.remark("nothing has changed since the pages were written")
             rows: Any = () if found["left_out"] else run.evidence()
-            return Mapped(run, run.groups(), rows, report, explorer, found["left_out"])
+            advice = instead(run, model, folder, options.get("base_url"))
+            return Mapped(run, run.groups(), rows, report, explorer, found["left_out"], advice)
         if minutes is not None:
             sized: Any
             name, sized = self._sized(model, name, minutes, called, options)
             options |= sized
             given |= {"probes": sized["sized"].get("probes") or given.get("probes")}
         run = self.crawl(model, name=name, called=called, **options)
+        folder.mkdir(parents=True, exist_ok=True)
+        advice = instead(run, model, folder, options.get("base_url"))
         if why := run.crawled.why_none:
+            for line in advice:
+                self._context.remark(line)
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
         as_given: Any = {**options, "form": others.get("form")}
         rows, left_out = believed(run, model, opening, given, as_given)
-        folder.mkdir(parents=True, exist_ok=True)
         self.report(run, report, explorer=explorer)
-        made = Mapped(run, groups, rows, report, explorer, left_out)
+        made = Mapped(run, groups, rows, report, explorer, left_out, advice)
         noted.keep(made)
         return made
 

@@ -1,9 +1,11 @@
 """`Study.map`: it goes on where it stopped, in time, and says what a server cannot give."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +187,32 @@ def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.Mo
         assert study.map_price("openai:m", **asked).choices > 0
         found = study.map("openai:m", folder=tmp_path, max_requests=1000, **asked)
     assert f"kgbias probe choice {found.run.name} --model openai:m" in found.left_out
+
+
+def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The commands at the end are taken as they are: by stories for groups of the user's own, and
+    by stories and pairs for those that they know."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    def reply(body: dict[str, Any], _: int) -> str:
+        if "Which group" in str(body.get("messages")):
+            return "A"
+        text = str(body.get("messages") or body.get("prompt"))
+        declines = sha256(text.encode()).digest()[0] < 180
+        return "I'm sorry, but I can't help with that." if declines else "love cake"
+
+    folder, store = tmp_path / "the pages", tmp_path / "s.db"
+    with FaultServer(reply) as server, kgbias.open(store) as study:
+        found = study.map(
+            "openai:m", base_url=server.url, folder=folder, category="gender",
+            group=["Bakers", "Elves"], samples=2, iterations=0,
+        )  # fmt: skip
+        assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.instead[0])
+        commands = [shlex.split(line) for line in found.instead if "--model" in line]
+        assert [command[:2] for command in commands] == [
+            ["kgbias", "stories"], ["kgbias", "pairs"], ["kgbias", "stories"]
+        ]  # fmt: skip
+        for _, *command in commands:
+            priced = CliRunner().invoke(cli, [*command, "--dry-run"])
+            assert priced.exit_code == 0 and "nothing was asked" in priced.output
+    assert "one of the Elves,Elves,custom" in (folder / "people.csv").read_text("utf-8")

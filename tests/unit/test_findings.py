@@ -105,14 +105,14 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     """Groups of the same make: no finding, and one line that says what would have been found."""
     found = findings(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
     assert not found.findings and found.kinds == 2
-    assert found.none.startswith("Nothing was shown. Looked at: words")
+    assert found.none.startswith("No difference between groups was shown in what it says of")
     assert found.frequent[0] == (
         "Ayes",
-        ["Ayes are negative 17. (1)", "Ayes are negative 18. (1)", "Ayes are negative 19. (1)"],
+        ["“are negative 17” 1×", "“are negative 18” 1×", "“are negative 19” 1×"],
     )
     assert found.not_shown.startswith(
-        "Not shown: words that it says more of one group than of the others; differences "
-        "between groups of people in r"
+        "Not shown: what it says of one group more often than of the others (3 words, 25 "
+        "attributes and 1 predicate); differences between groups of people in r"
     )
     assert re.search(r"regard \(0\.\d\d\), toxicity \(", found.not_shown)
     assert found.not_shown.endswith(
@@ -211,7 +211,8 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
     assert found is not None and found.p == 0.002
     (finding,) = found.findings
     text = finding.said.striptags()
-    assert "“love mud”" in text and "named Orcs in 90% of 20 answers" in text and "50%" in text
+    assert "“love mud”" in text and "chose Orcs more often" in text
+    assert "in 90% of 20 answers" in text and "50%" in text
     assert "believe" not in text and "not what the model believes" in found.remark
     nothing = kind_of(0.4, "")
     assert nothing is not None and not nothing.findings and nothing.p == 0.8

@@ -1,5 +1,7 @@
 """Which features go with which group: exact tests, and what a model says more of one group."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -12,7 +14,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import findings
 from kgbias.report.run_data import RunData
-from kgbias.stats.keyness import FeatureTable, measure_keyness
+from kgbias.stats.keyness import FeatureTable, Prompts, log_odds_ratio, measure_keyness
 
 GROUPS = ("Bakers", "Farmers", "Nurses", "Sailors")
 COMMON = ("work", "music", "money", "friends", "food", "sports")
@@ -37,6 +39,71 @@ def test_one_block_is_fishers_exact_test() -> None:
             k = int(found.counts[g, f])
             tails = hypergeom.sf(k - 1, 21, having, of), hypergeom.cdf(k, 21, having, of)
             assert found.p[g, f] == pytest.approx(min(1, 2 * min(tails)), rel=1e-12)
+
+
+def test_log_odds_by_hand() -> None:
+    """6 of 10 prompts and 2 of 10, and half a prompt more in each of the four numbers."""
+    value, low, high = log_odds_ratio(6, 10, 2, 10)
+    assert value == pytest.approx(math.log(6.5 / 4.5) - math.log(2.5 / 8.5))
+    for end in (low, high):  # the score test there, with the margins as they are
+        ratio = math.exp(end)
+        # the cell x with x (2 + x) / ((10 - x) (8 - x)) = ratio
+        a, b, c = 1 - ratio, 2 + 18 * ratio, -80 * ratio
+        x = (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
+        variance = 1 / (1 / x + 1 / (10 - x) + 1 / (8 - x) + 1 / (2 + x))
+        assert (6 - x) ** 2 / variance * 19 / 20 == pytest.approx(1.959964**2)
+    value, low, high = log_odds_ratio(0, 10, 3, 10)
+    assert math.isfinite(low) and low < value < high < 0.5
+
+
+@pytest.mark.parametrize(
+    ("n", "m", "p", "q"),
+    [(20, 20, 0.3, 0.3), (20, 20, 0.6, 0.05), (20, 20, 0.2, 0.01), (40, 440, 0.2, 0.01),
+     (100, 100, 0.2, 0.01), (10, 10, 0.9, 0.5)],
+)  # fmt: skip
+def test_intervals_of_log_odds_hold_in_all_samples_counted(
+    n: int, m: int, p: float, q: float
+) -> None:
+    """Every pair of counts, as often as it comes: no simulation."""
+    stats = pytest.importorskip("scipy.stats")
+    own, others = np.meshgrid(np.arange(n + 1), np.arange(m + 1), indexing="ij")
+    often = stats.binom.pmf(own, n, p) * stats.binom.pmf(others, m, q)
+    _, low, high = log_odds_ratio(own, n, others, m)
+    truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
+    assert 0.93 <= often[(low <= truth) & (truth <= high)].sum() <= 0.971
+
+
+def test_a_difference_is_at_one_mix_of_blocks() -> None:
+    """Group 0 has the feature as often as the others in either block, and was mostly asked in the
+    one where all have it; with one block, the interval is Newcombe's (his first example: 56 of 70
+    and 48 of 80, 0.0524 to 0.3339)."""
+    group = [0] * 16 + [1] * 4 + [0] * 4 + [1] * 16
+    having = [[0]] * 20 + [[1]] * 20
+    found = measure_keyness(table_of(group, [0] * 20 + [1] * 20, having), deals=0)
+    assert found.difference(0, 0).value == pytest.approx(0)
+    assert found.difference(0, 0).low < 0 < found.difference(0, 0).high
+    published = [[0]] * 56 + [[1]] * 14 + [[0]] * 48 + [[1]] * 32
+    found = measure_keyness(table_of([0] * 70 + [1] * 80, [0] * 150, published), deals=0)
+    own = found.difference(0, 0)
+    assert (round(own.low, 4), own.value, round(own.high, 4)) == (
+        0.0524, pytest.approx(0.2), 0.3339
+    )  # fmt: skip
+    apart = measure_keyness(table_of([0] * 20 + [1] * 20, [0] * 20 + [1] * 20, having), deals=0)
+    assert math.isnan(apart.difference(0, 0).value)  # never asked alike
+
+
+def test_what_one_wording_brings_is_not_there_without_it() -> None:
+    prompts = Prompts()
+    for n in range(40):
+        group, wording = n % 2, "ab"[n // 2 % 2]
+        said = [("word", "both")] if group == 0 else []
+        said += [("word", "one")] if group == 0 and wording == "a" else []
+        prompts.add(n, group, wording, said)
+    features = prompts.frequent()
+    keyness = measure_keyness(prompts.table(features, groups=2), deals=0)
+    least = prompts.least(features, keyness)
+    assert features == [("word", "both"), ("word", "one")]
+    assert least[0, 0] <= 0.05 and least[0, 1] == 1.0
 
 
 def test_prompts_are_dealt_within_their_blocks() -> None:
@@ -90,13 +157,15 @@ def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2
 def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     data = crawled(store, 0.25)
     (test,) = data.arms[0].content
-    assert {(one.group, one.feature) for one in test.found} == {("Farmers", "fields")}
+    assert {(one.group, one.kind, one.feature) for one in test.found} == {
+        ("Farmers", "word", "fields")
+    }
     one = test.found[0]
     assert (one.of, one.others, one.of_others) == (60, 0, 180) and one.prompts >= 8
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
     (finding,) = findings(data).findings
-    assert "<b>Farmers</b> it speaks more of “fields”" in finding.said
-    assert f"in {one.prompts} of 60 prompts, of the others in 0 of 180" in finding.said
+    assert "About <b>Farmers</b> it speaks of “fields” more often" in finding.said
+    assert f"in {one.prompts} of 60 prompts, and in 0 of 180 about the other" in finding.said
     assert finding.basis.startswith("“Farmers love fields")
 
 

@@ -17,7 +17,7 @@ from kgbias.io.progress import Silent
 from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
-from kgbias.stories.links import BOUND, GOES, exact, find_links, log_odds
+from kgbias.stories.links import BOUND, GOES, find_links
 from kgbias.study.opening import opened_reader
 from tests.conftest import needs
 
@@ -36,45 +36,6 @@ def stories(having: Mapping[str, Sequence[int]], of: int = 8) -> list[Profile]:
         for w, n in enumerate(ns)
         for k in range(of)
     ]
-
-
-def test_log_odds_by_hand() -> None:
-    """6 of 10 stories and 2 of 10, and half a story more in each of the four numbers."""
-    value, low, high = log_odds(6, 10, 2, 10)
-    assert value == pytest.approx(math.log(6.5 / 4.5) - math.log(2.5 / 8.5))
-    for end in (low, high):  # the score test there, with the margins as they are
-        ratio = math.exp(end)
-        # the cell x with x (2 + x) / ((10 - x) (8 - x)) = ratio
-        a, b, c = 1 - ratio, 2 + 18 * ratio, -80 * ratio
-        x = (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
-        variance = 1 / (1 / x + 1 / (10 - x) + 1 / (8 - x) + 1 / (2 + x))
-        assert (6 - x) ** 2 / variance * 19 / 20 == pytest.approx(1.959964**2)
-    value, low, high = log_odds(0, 10, 3, 10)
-    assert math.isfinite(low) and low < value < high < 0.5
-
-
-@pytest.mark.parametrize(
-    ("n", "m", "p", "q"),
-    [(20, 20, 0.3, 0.3), (20, 20, 0.6, 0.05), (20, 20, 0.2, 0.01), (40, 440, 0.2, 0.01),
-     (100, 100, 0.2, 0.01), (10, 10, 0.9, 0.5)],
-)  # fmt: skip
-def test_intervals_of_log_odds_hold_in_all_samples_counted(
-    n: int, m: int, p: float, q: float
-) -> None:
-    """Every pair of counts, as often as it comes: no simulation."""
-    stats = pytest.importorskip("scipy.stats")
-    own, others = np.meshgrid(np.arange(n + 1), np.arange(m + 1), indexing="ij")
-    often = stats.binom.pmf(own, n, p) * stats.binom.pmf(others, m, q)
-    _, low, high = log_odds(own, n, others, m)
-    truth = math.log(p / (1 - p)) - math.log(q / (1 - q))
-    assert 0.93 <= often[(low <= truth) & (truth <= high)].sum() <= 0.971
-
-
-def test_the_exact_test_by_hand() -> None:
-    """3 of 3 against 0 of 3: one of 20 arrangements, on either side."""
-    assert exact(3, 3, 3, 6) == pytest.approx(2 / 20)
-    assert exact(0, 3, 3, 6) == pytest.approx(2 / 20)
-    assert exact(1, 2, 2, 4) == 1.0
 
 
 def test_a_link_that_all_wordings_have_and_one_of_a_single_wording() -> None:
