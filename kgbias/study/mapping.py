@@ -324,9 +324,11 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
     if 2 * declined <= len(prompts):
         return ()
     groups = run.stored.groups
-    told = _categories(groups, load_story_pack().people)
-    paired = _categories(groups, load_pairs_pack().people)
+    there = Counter(g.category for g in groups)
+    known = _known(groups, load_story_pack().people)
+    told = [category for category, n in known.items() if n == there[category] > 1]
     own = [group for group in groups if group.category not in told]
+    paired = [c for c, n in _known(groups, load_pairs_pack().people).items() if n > 1]
     store, options = run.stored.store.url, [] if base_url is None else ["--base-url", base_url]
     options += [] if store == DEFAULT_STORE else ["--store", store]
 
@@ -342,18 +344,17 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
         lines += [command(what, *given)] if categories else []
     if own:
         path = folder / "people.csv"
-        rows = [(form.format(g.name), g.name, g.category) for g in own for form in _PEOPLE]
-        file = io.StringIO()
-        csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
-        write_text(path, file.getvalue())
+        if not path.exists():  # or somebody has chosen better words
+            rows = [(form.format(g.name), g.name, g.category) for g in own for form in _PEOPLE]
+            file = io.StringIO()
+            csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
+            write_text(path, file.getvalue())
         lines += [command("stories", "--people", str(path))]
         lines.append(f"look first at the words for the people in {path}")
     return tuple(lines)
 
 
-def _categories(groups: Sequence[Group], people: Sequence[Person]) -> list[str]:
-    """The categories of groups, two of which are among the people of a pack, under the same name
-    and in the same category."""
+def _known(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:
+    """How many groups of each category are among the people of a pack."""
     there = {(p.category, p.group) for p in people}
-    known = Counter(g.category for g in groups if (g.category, g.name) in there)
-    return [category for category, n in known.items() if n > 1]
+    return Counter(g.category for g in groups if (g.category, g.name) in there)
