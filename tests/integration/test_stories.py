@@ -358,7 +358,7 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
             b for b in found.both if b.invented.group == "Women" and b.cast.group == "Nurses"
         ]
         assert nurse.invented.value == "nurse" and nurse.cast.value == "women"
-        assert all(floor.found > floor.most for floor in found.floor)
+        assert all(floor.found > floor.high for floor in found.floor)
         stories = run.stories()
         assert all(s.text[r.begins : r.ends] == r.words != "" for s in stories for r in s.read)
         assert sum(len(s.read) for s in stories) == run.summary.statements
