@@ -30,7 +30,7 @@ _MOST = 200  # rows of an answer
 _SECONDS = 60.0  # that a query may take
 _LONGEST = 4_000  # characters of a prompt or an answer
 _BELIEF = (
-    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "p_value", "names",
+    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "q_value", "names",
     "least", "swayed_by", "regard", "category", "model", "id",
 )  # fmt: skip
 

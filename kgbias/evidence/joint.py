@@ -202,7 +202,8 @@ class Evidence:
         lift: in bits, how much likelier the statement is after the group's names than after those
             of the other groups, beyond what each name makes likelier anyway, with its interval over
             names (`kgbias.probe.belief`); `n` is the number of names.
-        p_value: of a lift of at most half a bit, one-sided, corrected over the group's statements.
+        q_value: of a lift of at most half a bit, one-sided: its p-value corrected over the group's
+            statements (Benjamini-Hochberg).
         leaning: whether the lift is shown to be above 0, but not to be a belief.
         bound: whether the lift is shown, but rests on one name or on the names of one root.
         of_name: whether it is believed for a group of fewer than five names: it is a belief about
@@ -253,7 +254,7 @@ class Evidence:
     toxicity: float
     model: str
     lift: Estimate
-    p_value: float
+    q_value: float
     leaning: bool
     bound: bool
     of_name: bool
@@ -375,10 +376,10 @@ class Joint:
         tested = [r for r in self.rows if r.lift.has_interval and r.verdict != NOT_PROBED]
         if not tested or self.by_verdict.keys() - {ONLY_SAID, NOT_PROBED}:
             return ""
-        row = min(tested, key=lambda row: (row.p_value, -row.lift.value))
+        row = min(tested, key=lambda row: (row.q_value, -row.lift.value))
         return (
             f"Nothing is believed of any group: the nearest is {row.sentence!r} "
-            f"({row.lift.value:+.1f} bits, corrected p {row.p_value:.3f})"
+            f"({row.lift.value:+.1f} bits, corrected p {row.q_value:.3f})"
         )
 
     @cached_property
@@ -588,7 +589,7 @@ class _Probe:
         """The columns of a pair that come from the probes, and the verdict."""
         none = Estimate.missing()
         cells: dict[str, Any] = {
-            "model": self.model, "lift": none, "p_value": math.nan, "leaning": False,
+            "model": self.model, "lift": none, "q_value": math.nan, "leaning": False,
             "bound": False, "of_name": False, "found_again": math.nan, "least": math.nan,
             "swayed_by": "", "rank": None, "of": 0, "surprisal": math.nan,
             "vectors": self.vectors, "stands": self.stands, "association": none, "refused": refused,
@@ -601,7 +602,7 @@ class _Probe:
         if edge := self.beliefs.get((group, statement.words)):
             cells |= {
                 "lift": Estimate(edge.lift, edge.low, edge.high, edge.names),
-                "p_value": edge.q_value,
+                "q_value": edge.q_value,
                 "leaning": edge.verdict == LEANING,
                 "bound": edge.verdict == BOUND,
                 "of_name": edge.verdict == BELIEVED and edge.names < FEWEST,

@@ -73,7 +73,7 @@ def _strongest(
     table_rows = [
         [
             row.group, _statement(row, naming), *cells(row.lift, "+.2f"), str(row.lift.n),
-            p_value(row.p_value), number(row.least, "+.2f"), str(row.times), row.regard_label,
+            p_value(row.q_value), number(row.least, "+.2f"), str(row.times), row.regard_label,
         ]
         for row in held[:TABLED]
     ]  # fmt: skip

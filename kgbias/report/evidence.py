@@ -213,7 +213,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "verdict": verdicts.index(row.verdict),
                 "regard": row.regard_label or "neutral",
                 "lift": _numbers(row.lift),
-                "p": finite(round(row.p_value, 4)),
+                "q": finite(round(row.q_value, 4)),
                 "names": row.lift.n,
                 "of_names": of_names.get((row.group, row.predicate, row.object), [])
                 if row.verdict in ARE_BELIEVED or row.bound

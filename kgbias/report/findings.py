@@ -169,7 +169,7 @@ def _believed(data: RunData, explorer: str) -> Kind | None:
         return None
     floor = found.floor
     held = [row for row in found.rows if row.verdict in ARE_BELIEVED]
-    held.sort(key=lambda row: (row.p_value, -row.lift.value, row.id))
+    held.sort(key=lambda row: (row.q_value, -row.lift.value, row.id))
     naming = {
         id for line in found.believing.record.get("categories", ()) for id in line["naming"]
     }  # "Asian people love Asian food" says little
@@ -209,7 +209,7 @@ def _belief(row: Evidence, model: str, other: str) -> Finding:
     )  # fmt: skip
     tested = (
         "Beyond what each name makes likelier anyway. By t-test over "
-        f"{row.lift.n} names of the group, against half a bit: {in_words(row.p_value)}, corrected "
+        f"{row.lift.n} names of the group, against half a bit: {in_words(row.q_value)}, corrected "
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
     )
@@ -218,7 +218,7 @@ def _belief(row: Evidence, model: str, other: str) -> Finding:
     return Finding(
         f"What {other or 'it'} believes", said, tested, _said(row),
         [link, every] if row.count else [every],
-        row.p_value, size(row.lift), row.category,
+        row.q_value, size(row.lift), row.category,
     )  # fmt: skip
 
 

@@ -669,7 +669,7 @@ def _is_given(value: Any) -> bool:
 
 
 _EVIDENCE = (
-    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "p_value", "names",
+    "group", "predicate", "object", "verdict", "said", "lift", "low", "high", "q_value", "names",
     "leaning", "bound", "of_name", "found_again", "least", "swayed_by", "share",
     "share_low", "share_high", "arm",
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",

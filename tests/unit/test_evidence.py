@@ -176,7 +176,7 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     kinds = [int(text[5:]) % 3 for text in {t.object for t in run.triples()}]
     elves, orcs, ents = (kinds.count(n) / len(kinds) for n in range(3))
     bits = 12 / np.log(2) * (1 - elves + (orcs + ents) / 2)
-    assert own.lift.low < bits < own.lift.high and own.p_value < 0.05
+    assert own.lift.low < bits < own.lift.high and own.q_value < 0.05
     assert own.least <= own.lift.value and own.rank is None and not own.leaning
     assert of(found.rows, "elves", "thing1").verdict == "only said"
     never = of(found.rows, "orcs", "thing82")
@@ -884,7 +884,7 @@ def test_the_command(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
     assert row["low"] < row["lift"] < row["high"] and row["names"] == 6 and row["said"] == 2
-    assert {"leaning", "bound", "share", "arms", "p_value", "model"} <= row.keys()
+    assert {"leaning", "bound", "share", "arms", "q_value", "model"} <= row.keys()
     assert len(found["agreement"]) == 3 and {f["score"] for f in found["groups"]} <= {"regard"}
     assert found["floor"]["tested"] > 0 and found["floor"]["found"] < 1
     shown = asked("--store", opened).stdout

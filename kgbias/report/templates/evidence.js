@@ -10,7 +10,7 @@
   const sentence = (p) => `${groups[p.group].name} ${p.predicate} ${p.object}`;
   const described = (p) => [
     verdicts[p.verdict], `lift ${range(p.lift)} bits, ${p.names} names`,
-    p.p === null ? "" : `corrected p ${p.p < 0.001 ? "< 0.001" : p.p.toFixed(3)}`,
+    p.q === null ? "" : `corrected p ${p.q < 0.001 ? "< 0.001" : p.q.toFixed(3)}`,
     p.association[0] === null ? "" : `association ${range(p.association)}`,
   ].filter(Boolean).join(" · ");
 
