@@ -39,6 +39,18 @@ def journal(file: Path) -> str:
         return str(db.execute("PRAGMA journal_mode").fetchone()[0])
 
 
+def stopped_between_writes(process: int, file: Path) -> bool:
+    """Stop a process, so that it is not done before others look; it lives all the same."""
+    os.kill(process, signal.SIGSTOP)
+    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as db:
+        try:
+            db.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            os.kill(process, signal.SIGCONT)
+            return False
+    return True
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "drive"
@@ -88,7 +100,7 @@ def test_a_second_process_is_told_and_a_dead_one_is_no_hindrance(
         stderr=subprocess.DEVNULL,
     )
     until(lambda: list(folder.glob("k.db-run-*")) or first.poll() is not None)
-    os.kill(first.pid, signal.SIGSTOP)  # however fast it is; it lives all the same
+    until(lambda: stopped_between_writes(first.pid, folder / "k.db"))
     try:
         done = kgbias(folder, *CRAWL, "--store", "k.db", **less)
         assert done.returncode == 2 and f"process {first.pid} on " in done.stderr

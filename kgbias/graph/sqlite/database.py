@@ -21,6 +21,7 @@ from kgbias.graph.sqlite.guard import (
     code_of,
     from_json,
     guarded,
+    is_busy,
 )
 from kgbias.graph.sqlite.holding import InUse, used_alone
 from kgbias.graph.sqlite.schema import (
@@ -138,8 +139,8 @@ class Database:
             return self._connect(self.url, without=system.access)
         except InUse:
             raise
-        except StoreError:  # its folder is read-only and cannot hold a log
-            if not is_store(self.url):
+        except StoreError as error:  # its folder is read-only and cannot hold a log
+            if is_busy(error) or not is_store(self.url):
                 raise
             return self._connect(read_only_url(self.url), uri=True)
 
