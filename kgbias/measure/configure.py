@@ -1,6 +1,6 @@
 """Turns what a user names into what is measured, by which scorer, and how."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
@@ -15,6 +15,8 @@ from kgbias.parameters import check_options
 
 if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike
+else:
+    ScorersLike = str | Iterable[str]  # what a study in a file can say
 
 
 class MeasureOptions(TypedDict, total=False):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from inspect import Parameter, signature
 from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, get_args, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
 from kgbias.errors import (
@@ -120,7 +120,7 @@ def takes(method: Method) -> dict[str, Any]:
     for parameter in signature(method).parameters.values():
         if parameter.kind is not Parameter.VAR_KEYWORD:
             found[parameter.name] = parameter.annotation
-        elif typed := get_args(parameter.annotation):
+        elif (typed := get_args(parameter.annotation)) and not isinstance(typed[0], ForwardRef):
             found |= get_type_hints(typed[0])
         else:  # `Run.associate` passes its options on
             from kgbias.associate import associate
