@@ -203,7 +203,9 @@ def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
     replies = iter(["I'm sorry, I can't help with that.", ("status", (401, {})), "Nice!"])
 
     def plan(body: dict[str, Any], number: int) -> Any:
-        return next(replies) if body["model"] == "b" else storyteller.plan(body, number)
+        if body["model"] == "a":
+            return storyteller.plan(body, number)
+        return next(replies) if body.get("response_format") else "Hello."  # a trial of the form
 
     with FaultServer(plan) as server, kgbias.open(tmp_path / "a.db", progress=False) as study:
         run = study.write_stories(
@@ -213,8 +215,8 @@ def test_a_story_that_was_not_read_has_no_character(tmp_path: Path) -> None:
         assert dict(run.told.readings) == {"refused": 1, "failed": 1, "unparsable": 1}
         assert run.told.total == {"unparsable": 2, "failed": 1} and not run.stories()
         assert run.told.reader == "openai:b (model@1)"
-        formats = [body.get("response_format") for body in server.bodies]
-        assert [bool(f) for f in formats] == [body["model"] == "b" for body in server.bodies]
+        structured = [b["model"] for b in server.bodies if b.get("response_format")]
+        assert structured == ["b", "b", "b"]
 
 
 def three(folder: Path) -> Path:
