@@ -78,16 +78,19 @@ def served(
 
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if "messages" not in asked:  # a trial of the form
+                return self.send_error(404)
             text = asked["messages"][-1]["content"]
             draw = random.Random(asked["seed"])
             options = _OPTION.findall(text)
-            (statement,) = _STATEMENT.findall(text)
-            own = weights(truth, statement, [name for _, name in options], named)
-            own[0] *= preference
-            (chosen,) = draw.choices(options, own)
-            said = f"{chosen[0]}. {chosen[1]}"
-            if draw.random() < silent:
-                said = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
+            said = "Hello."  # to a trial
+            for statement in _STATEMENT.findall(text):
+                own = weights(truth, statement, [name for _, name in options], named)
+                own[0] *= preference
+                (chosen,) = draw.choices(options, own)
+                said = f"{chosen[0]}. {chosen[1]}"
+                if draw.random() < silent:
+                    said = draw.choice(["I'm sorry, but I cannot say that.", "It could be any."])
             message = {"role": "assistant", "content": said}
             usage = {"prompt_tokens": len(text) // 4, "completion_tokens": 3}
             choice = {"index": 0, "message": message, "finish_reason": "stop"}

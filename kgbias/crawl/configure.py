@@ -129,7 +129,7 @@ def configure(
         raise UsageError("`plural` needs `dynamic`: name the class whose groups are wanted")
     pack, given = _asked(model, prompts, preset, parameters)
     files: list[str | SeedCategory] = []
-    if not isinstance(seeds, Iterable) and not is_in_memory(seeds):
+    if not isinstance(seeds, Iterable | Path) and not is_in_memory(seeds):
         raise UsageError(f"`seeds` takes {FORMS}, and not {seeds!r}")
     several: Any = [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds
     for own in several:

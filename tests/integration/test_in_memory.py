@@ -146,7 +146,7 @@ def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
         assert all("loud" in t.object for t in other.triples())
         with pytest.raises(UsageError, match="needs a name: called="):
             study.crawl(kind, **SMALL)
-        with pytest.raises(UsageError, match="a int is no model"):
+        with pytest.raises(UsageError, match="an int is no model"):
             study.crawl(3, called="x", **SMALL)
         with pytest.raises(ModelError, match=r"was given .* prompts.*as many texts"):
             study.crawl(lambda prompts: [], called="empty", **SMALL)

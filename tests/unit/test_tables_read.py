@@ -87,8 +87,8 @@ FORMS: dict[str, Callable[[Rows], bytes]] = {
 }
 
 word = st.text("abcdefghijklmnopqrstuvwxyzäéñßşжあ北", min_size=2, max_size=9)
-# "null" and "nan" are how tables write that there is no value.
-word = word.filter(lambda text: text not in ("null", "nan"))
+# How tables write that there is no value.
+word = word.filter(lambda text: text not in ("null", "nan", "na", "none"))
 phrase = st.lists(word, min_size=1, max_size=3).map(" ".join)
 
 
