@@ -18,7 +18,7 @@ from kgbias.models.base import Completion, Request  # noqa: E402
 from kgbias.models.generate import Sampler  # noqa: E402
 from kgbias.models.local import prompt_tokens  # noqa: E402
 from tests import tiny  # noqa: E402
-from tests.conftest import one_in
+from tests.conftest import one_in  # noqa: E402
 
 pytestmark = pytest.mark.integration
 
