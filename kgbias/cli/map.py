@@ -35,8 +35,19 @@ if TYPE_CHECKING:
 _ASKING = ("probes", "executor", "processes")
 
 
+class MapCommand(Command):
+    """`kgbias map MODEL ...` is `kgbias map --model MODEL ...`: the first that people try, since
+    there is no map without a model."""
+
+    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
+        is_named = any(text.partition("=")[0] == "--model" for text in args)
+        if args and not args[0].startswith("-") and not is_named:
+            args = ["--model", *args]
+        return super().parse_args(context, args)
+
+
 @click.command(
-    cls=Command,
+    cls=MapCommand,
     examples=(
         "kgbias map --model smollm2 --category gender",
         "kgbias map --model smollm2 --groups trades.toml --minutes 10",

@@ -255,6 +255,16 @@ def test_every_command_has_help() -> None:
     assert len(COMMANDS) == sum(map(len, SECTIONS.values()))  # each stands in one section
 
 
+def test_map_takes_its_model_first_or_by_its_option() -> None:
+    asked = ["--category", "gender", "--dry-run"]
+    first, named, both = (
+        CliRunner().invoke(cli, ["map", *model, *asked])
+        for model in (["smollm2"], ["--model", "smollm2"], ["smollm2", "--model", "smollm2"])
+    )
+    assert first.exit_code == named.exit_code == 0 and first.output == named.output
+    assert both.exit_code == 2
+
+
 @pytest.mark.parametrize(
     ("arguments", "near"),
     [
