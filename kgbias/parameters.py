@@ -10,6 +10,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from kgbias.errors import UsageError, no_such
+from kgbias.io.text import name_of_type
 
 T = TypeVar("T")
 Names = str | Iterable[str]
@@ -28,13 +29,10 @@ def as_names(given: Names) -> tuple[str, ...]:
     names = tuple(given)
     for name in names:
         if not isinstance(name, str):
-            raise UsageError(f"{str(name)[:40]} in a list of names is no text, but {_a(name)}")
+            raise UsageError(
+                f"{str(name)[:40]} in a list of names is no text, but {name_of_type(name)}"
+            )
     return tuple(map(str, names))
-
-
-def _a(value: object) -> str:
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
 
 
 def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "") -> tuple[T, ...]:

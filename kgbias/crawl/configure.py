@@ -19,7 +19,7 @@ from kgbias.crawl.seeds import (
     seeds_in_memory,
 )
 from kgbias.errors import UsageError
-from kgbias.io.held import FORMS
+from kgbias.io.tables_in_memory import FORMS
 from kgbias.models.base import Form, ModelOptions
 from kgbias.models.budget import Spending
 from kgbias.models.kinds import check_structured, form_for

@@ -21,11 +21,11 @@ from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
-from kgbias.io.held import Frame, on_disk, plain, rows_of
 from kgbias.io.named_sets import name_columns
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import VALUE, Door, Sheet, is_missing, literal, read_sheet
+from kgbias.io.tables_in_memory import Frame, on_disk, plain, rows_of
 from kgbias.io.text import is_plain, printable, shortened
 from kgbias.language.words import refusal
 from kgbias.models.base import Form, Request

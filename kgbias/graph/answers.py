@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from kgbias.errors import Interrupted, ModelError, UsageError
-from kgbias.graph.holding import Held, held
+from kgbias.graph.holding import OwnLease, hold_lease
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Batch, Run, canonical_json, storable
 from kgbias.io.progress import Progress, Silent
@@ -218,7 +218,7 @@ class LoggedModel:
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
         self.spent = Spent(prices=self._budget.spent.prices)
         self.asked = self.cached = self.failed = 0
-        self._held: Held | None = None  # the lease of the run that is asked for, while one is
+        self._held: OwnLease | None = None  # the lease of the run that is asked for, while one is
         self._uncounted: set[str] = set()  # requests being put to the model, by key
 
     @contextmanager
@@ -226,7 +226,9 @@ class LoggedModel:
         """Inside this context, no other process asks for this run; it is given as the store has it.
         Raises RunConflict, which says who does, if one is at it, unless the budget is to wait."""
         lease = self._store.lease(run.id)
-        with held(lease, run.name, wait=self._budget.wait, note=self._progress.note) as self._held:
+        with hold_lease(
+            lease, run.name, wait=self._budget.wait, note=self._progress.note
+        ) as self._held:
             run = self._store.begin(run)  # whoever had it before may have dropped it, or ended it
             if run.status == "stopped":
                 self._store.set_status(run.id, "running")

@@ -101,8 +101,8 @@ class Lease(Protocol):
         ...
 
 
-class Held:
-    """A lease that this process has."""
+class OwnLease:
+    """A lease that this process has, and renews."""
 
     def __init__(self, name: str, lease: Lease, mine: Holder) -> None:
         self._name, self._lease, self._mine = name, lease, mine
@@ -133,9 +133,9 @@ class Held:
 
 
 @contextmanager
-def held(
+def hold_lease(
     lease: Lease, name: str, *, wait: bool = False, note: Callable[[str], None] = lambda _: None
-) -> Iterator[Held]:
+) -> Iterator[OwnLease]:
     """Inside this context, no other process works on the run of this name. If one does, `wait`
     until it is done, or raise RunConflict, which says who it is."""
     mine, told = Holder(), False
@@ -154,11 +154,11 @@ def held(
                 note(f"{seen} is at work on run {name}: waiting until it is done")
             told = True
             time.sleep(_LOOK_SECONDS)
-    holding = Held(name, lease, mine)
+    own = OwnLease(name, lease, mine)
     try:
-        yield holding
+        yield own
     finally:
-        holding.give_up()
+        own.give_up()
 
 
 def is_held(lease: Lease) -> bool:

@@ -57,6 +57,12 @@ def spoken(name: str) -> str:
     return name.replace("_", " ")
 
 
+def name_of_type(value: object) -> str:
+    """The type of a value, after "a" or "an"."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+
+
 def storable(text: str) -> str:
     """The text with lone surrogates replaced: a model may say anything, but stores keep UTF-8."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import ModelError, UsageError, first_line
+from kgbias.io.text import name_of_type
 from kgbias.io.traces import by_caller, untraced
 from kgbias.models.base import (
     IN_MEMORY,
@@ -23,7 +24,12 @@ from kgbias.models.base import (
     Request,
     Settings,
 )
-from kgbias.models.identity import changed, code_digest, fingerprint, told
+from kgbias.models.identity import (
+    changes_digest,
+    code_digest,
+    fingerprint,
+    rounded_log_probabilities,
+)
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.thoughts import without_thoughts
 from kgbias.models.wire import Secrets, open_client
@@ -75,9 +81,7 @@ def check_is_model(model: Any) -> None:
     """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
     model, _ = _parted(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
-        raise UsageError(
-            f"{_a(type(model).__name__)} is no model that kgbias knows: hand over {_KNOWN}"
-        )
+        raise UsageError(f"{name_of_type(model)} is no model that kgbias knows: hand over {_KNOWN}")
 
 
 def _parted(model: Any, tokenizer: Any) -> tuple[Any, Any]:
@@ -95,10 +99,6 @@ def _is_pretrained(model: Any) -> bool:
 
 def _is_client(model: Any) -> bool:
     return hasattr(model, "base_url") and hasattr(model, "chat")
-
-
-def _a(noun: str) -> str:
-    return f"an {noun}" if noun[:1].lower() in "aeiou" else f"a {noun}"
 
 
 class HeldModel:
@@ -148,7 +148,7 @@ class HeldModel:
 
     def _seen(self) -> tuple[str, str]:
         """What it does now, without another look at all its weights."""
-        return told(self._model, self._tokenizer), changed(self._model)
+        return rounded_log_probabilities(self._model, self._tokenizer), changes_digest(self._model)
 
     @cached_property
     def _sampler(self) -> "Sampler":
@@ -177,7 +177,7 @@ class HeldModel:
         if _is_masked(self._model):
             return MaskedScorer(self.info, self._tokenizer, self._model, self.settings[0][1])
         # Hooks on the output, or on the last token of a text, only work on one whole text.
-        tier = "alone" if changed(self._model) else "auto"
+        tier = "alone" if changes_digest(self._model) else "auto"
         return CausalScorer(self.info, self._tokenizer, self._model, begin, tier, notify=notify)
 
     def close(self) -> None:

@@ -28,13 +28,13 @@ _CHANGES = frozenset(
 
 def fingerprint(model: Any, tokenizer: Any) -> str:
     """A digest of what a transformers model does, as "sha256:..."."""
-    parts = (told(model, tokenizer), changed(model), _weights(model))
+    parts = (rounded_log_probabilities(model, tokenizer), changes_digest(model), _weights(model))
     return f"sha256:{_digest(*parts)}"
 
 
-def told(model: Any, tokenizer: Any) -> str:
-    """A digest of the log-probabilities that a model gives a fixed text. Raises ModelError for a
-    model that cannot read it, or whose probabilities are not numbers."""
+def rounded_log_probabilities(model: Any, tokenizer: Any) -> str:
+    """The log-probabilities that a model gives a fixed text, rounded, as JSON. Raises ModelError
+    for a model that cannot read it, or whose probabilities are not numbers."""
     import torch
 
     ids = tokenizer(_TEXT, return_tensors="pt")["input_ids"].to(model.device)
@@ -51,7 +51,7 @@ def told(model: Any, tokenizer: Any) -> str:
     return json.dumps([[round(x, _DIGITS) for x in row] for row in ends.tolist()])
 
 
-def changed(model: Any, seen: set[int] | None = None) -> str:
+def changes_digest(model: Any, seen: set[int] | None = None) -> str:
     """A digest of what was put into a torch model from outside: hooks and replaced methods; "" for
     a model without any. A hook may act on some texts alone, and leave the fixed one as it is.
     `seen` are the ids of what has been read, since a hook may hold the model that it hangs on."""
@@ -69,7 +69,7 @@ def changed(model: Any, seen: set[int] | None = None) -> str:
     return _digest(*found) if found else ""
 
 
-def state(model: Any) -> tuple[Any, ...]:
+def sample_state(model: Any) -> tuple[Any, ...]:
     """A cheap look at a torch model: whether it is still the one that was loaded, by its hooks,
     replaced methods and a sample of its weights."""
     samples = []
@@ -77,7 +77,7 @@ def state(model: Any) -> tuple[Any, ...]:
         flat = weight.detach().reshape(-1)
         some = flat[:: max(1, flat.numel() // 64)].float()
         samples.append((name, weight._version, weight.data_ptr(), float(some.sum())))
-    return changed(model), tuple(samples)
+    return changes_digest(model), tuple(samples)
 
 
 def _weights(model: Any) -> str:
@@ -133,7 +133,7 @@ def _parts(value: Any, depth: int, seen: set[int]) -> Iterator[str]:
     elif isinstance(value, set | frozenset):
         yield from sorted(repr(part) for part in value if isinstance(part, _PLAIN))
     elif hasattr(value, "named_modules") and hasattr(value, "state_dict"):  # a torch model
-        yield from (type(value).__qualname__, changed(value, seen), _weights(value))
+        yield from (type(value).__qualname__, changes_digest(value, seen), _weights(value))
     elif hasattr(value, "detach") and hasattr(value, "numpy"):  # a tensor
         yield from _of_array(value.detach().cpu().float().numpy())
     elif hasattr(value, "tobytes") and hasattr(value, "dtype"):  # an array

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.models.base import ModelInfo, Notify
-from kgbias.models.identity import state
+from kgbias.models.identity import sample_state
 from kgbias.models.pretrained import pretrained, quiet, untrained
 from kgbias.models.spec import Files, resolve, weights
 
@@ -137,7 +137,7 @@ def load(
             raise ModelError(f"{files.info.name} is {_CALLED['']}")
     key = (files.info, trained or as_, dtype, place)
     loaded = _cache.pop(key, None) if cached else None
-    if loaded is not None and state(loaded.model) != loaded.state:
+    if loaded is not None and sample_state(loaded.model) != loaded.state:
         loaded = None  # somebody hooked or changed it since
     if loaded is None and cached and as_ == "encoder":
         loaded = _body(files.info, dtype, place)
@@ -158,9 +158,9 @@ def _body(info: ModelInfo, dtype: str, device: str) -> Loaded | None:
     for as_ in ("causal", "masked"):
         if whole := _cache.get((info, as_, dtype, device)):
             body = whole.model.base_model
-            unchanged = state(whole.model) == whole.state
+            unchanged = sample_state(whole.model) == whole.state
             if unchanged and type(body) is classes.get(type(body.config), None):
-                return replace(whole, model=body, state=state(body))
+                return replace(whole, model=body, state=sample_state(body))
     return None
 
 
@@ -290,7 +290,7 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             except torch.OutOfMemoryError:
                 unload()
                 model = model.to(device)
-    return Loaded(info, tokenizer, model.eval(), trained, location, state(model))
+    return Loaded(info, tokenizer, model.eval(), trained, location, sample_state(model))
 
 
 _MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000

@@ -12,8 +12,8 @@ from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import Person, RoundsConfig, how_to_ask, identity
 from kgbias.graph.types import Group
-from kgbias.io.held import Table, on_disk
 from kgbias.io.tables import Door, filled_rows, read_table
+from kgbias.io.tables_in_memory import Table, on_disk
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.inference import benjamini_hochberg, student_quantile
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -178,7 +178,7 @@ class Design:
         `shared` is the variance from `carried`, which no number of names removes.
         """
         fit = self._fit(bits, shared, margin)
-        half = quantile(0.975, fit.degrees) * fit.errors
+        half = student_quantile(0.975, fit.degrees) * fit.errors
         p_values, p_zeros = (
             upper((fit.lift - less) / fit.errors, fit.degrees) for less in (margin, 0.0)
         )
@@ -295,7 +295,7 @@ class _Fit:
         left = max(self.free - names, 1.0)
         variances = _shrunk(np.maximum(self.squares - gone, 0.0), left, self.prior, self.usual)
         errors = np.sqrt((weights**2 @ self.noise_of_names)[:, None] * variances + self.common)
-        cut = quantile(0.95, left + self.prior)
+        cut = student_quantile(0.95, left + self.prior)
         return np.asarray((lifts >= self.margin) & (lifts > cut * errors))
 
 
@@ -476,12 +476,6 @@ def upper(t: Array, degrees: float) -> Array:
     special, below = _special(), -np.asarray(t, dtype=np.float64)
     found = special.ndtr(below) if math.isinf(degrees) else special.stdtr(degrees, below)
     return np.asarray(found, dtype=np.float64)
-
-
-def quantile(level: float, degrees: float) -> float:
-    """The t at which Student's distribution has P(T <= t) = level."""
-    special = _special()
-    return float(special.ndtri(level) if math.isinf(degrees) else special.stdtrit(degrees, level))
 
 
 def _special() -> Any:

@@ -23,8 +23,8 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
-from kgbias.io.held import Texts
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.tables_in_memory import Texts
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
 from kgbias.probe.result import (

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, quantile, upper
-from kgbias.stats.inference import DRAWS, benjamini_hochberg
+from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, upper
+from kgbias.stats.inference import DRAWS, benjamini_hochberg, student_quantile
 
 RHO, SHIFT = "rho", "shift"
 FEWEST_STATEMENTS = 10
@@ -105,7 +105,7 @@ def _of_score(
     degrees = len(of_names) - design.count
     within = sum(((of_names[own] - of_names[own].mean()) ** 2).sum() for own in groups) / degrees
     found = []
-    cut = quantile(0.975, degrees)
+    cut = student_quantile(0.975, degrees)
     for g, own in enumerate(groups):
         n, value = int(own.sum()), float(of_names[own].mean())
         by_names, by_statements = within / n, float(drawn[:, own].mean(axis=1).var(ddof=1))

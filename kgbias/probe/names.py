@@ -11,8 +11,8 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import ItemScore, canonical_json
 from kgbias.ids import content_id
-from kgbias.io.held import Table
 from kgbias.io.progress import Progress
+from kgbias.io.tables_in_memory import Table
 from kgbias.models.score.base import TextScorer, perplexity
 from kgbias.models.score.spread import Held, Scoring, scoring
 from kgbias.probe.apx import (

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.tables import Door, as_text, is_missing, literal, read_sheet, read_table
+from kgbias.io.tables_in_memory import Table, Texts, on_disk
 
 _CATEGORY = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
 GROUPS = Door(

@@ -10,7 +10,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.graph.rounds import RoundsConfig, identity
 from kgbias.graph.types import Category, Group
-from kgbias.io.held import Table
+from kgbias.io.tables_in_memory import Table
 from kgbias.models.kinds import abilities, check_structured
 from kgbias.parameters import Names, as_names
 from kgbias.probe.sets import as_people, pair_of, written_names

@@ -520,10 +520,11 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 
 
 def student_quantile(share: float, freedom: float) -> float:
-    """The quantile of Student's t distribution with `freedom` > 0 degrees of freedom."""
-    from scipy.special import stdtrit
+    """The quantile of Student's t distribution with `freedom` > 0 degrees of freedom; of the normal
+    one for infinitely many."""
+    from scipy.special import ndtri, stdtrit
 
-    return float(stdtrit(freedom, share))
+    return float(ndtri(share) if math.isinf(freedom) else stdtrit(freedom, share))
 
 
 def bootstrap_pairs(

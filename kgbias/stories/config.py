@@ -17,8 +17,8 @@ from kgbias.graph.rounds import (
     takes_schema,
 )
 from kgbias.graph.types import Group
-from kgbias.io.held import Table, on_disk
 from kgbias.io.tables import Door, filled_rows
+from kgbias.io.tables_in_memory import Table, on_disk
 from kgbias.io.templates import Template, read_template
 from kgbias.models.base import Form
 from kgbias.models.kinds import check_completes

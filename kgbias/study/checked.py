@@ -12,9 +12,9 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.io.held import Table, on_disk
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.tables_in_memory import Table, on_disk
 from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names

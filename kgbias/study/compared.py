@@ -14,8 +14,8 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
-from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.rows import Result, Rows
+from kgbias.io.tables_in_memory import Table, Texts, on_disk
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import finite

@@ -151,17 +151,15 @@ class Context:
         self._opened.__exit__(*error)  # the store may know why
 
 
-class OfStudy:
-    """The base of the parts of `Study`."""
+class InItsProcess:
+    """What an open store is behind: a copy is the thing itself, and it cannot be pickled."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def _where_it_is(self) -> str:
+        """How another process gets it."""
+        raise NotImplementedError
 
     def __reduce__(self) -> NoReturn:
-        raise UsageError(
-            "a study stays in its process: in the other one, open it again with "
-            f"kgbias.open({self._context.url!r})"
-        )
+        raise UsageError(self._where_it_is())
 
     def __copy__(self) -> Self:
         return self
@@ -169,12 +167,25 @@ class OfStudy:
     def __deepcopy__(self, _: object) -> Self:
         return self
 
+
+class OfStudy(InItsProcess):
+    """The base of the parts of `Study`."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def _where_it_is(self) -> str:
+        return (
+            "a study stays in its process: in the other one, open it again with "
+            f"kgbias.open({self._context.url!r})"
+        )
+
     def working(self, *, whole: bool = False) -> AbstractContextManager[Progress]:
         """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
         return self._context.working(whole=whole)
 
 
-class OfRun:
+class OfRun(InItsProcess):
     """The base of the parts of `Run`."""
 
     def __init__(
@@ -196,17 +207,11 @@ class OfRun:
         self._told = told
         self._paired = paired
 
-    def __reduce__(self) -> NoReturn:
-        raise UsageError(
+    def _where_it_is(self) -> str:
+        return (
             "a run stays with its study: in another process, open it again with "
             f"kgbias.open({self._context.url!r}).run({self.name!r})"
         )
-
-    def __copy__(self) -> Self:
-        return self
-
-    def __deepcopy__(self, _: object) -> Self:
-        return self
 
     @property
     def name(self) -> str:

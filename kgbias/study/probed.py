@@ -10,9 +10,9 @@ from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
-from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
+from kgbias.io.tables_in_memory import Table, Texts, on_disk
 from kgbias.models.base import Completer, Form, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel

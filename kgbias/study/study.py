@@ -11,10 +11,10 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import CrawlSpending, configure
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.store import DEFAULT_STORE, Store
-from kgbias.io.held import Table, on_disk
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
+from kgbias.io.tables_in_memory import Table, on_disk
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.models.base import Form as AsText

@@ -12,10 +12,10 @@ from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, Flagged
-from kgbias.io.held import Table, Texts, on_disk
 from kgbias.io.progress import Progress, working
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
+from kgbias.io.tables_in_memory import Table, Texts, on_disk
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import OfStudy

@@ -14,7 +14,7 @@ from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import RunConflict
 from kgbias.graph import holding
-from kgbias.graph.holding import Holder, held, is_held
+from kgbias.graph.holding import Holder, hold_lease, is_held
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget
@@ -34,13 +34,13 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_second_process_is_told_who_is_at_work(store: Store) -> None:
     lease = store.lease("r1")
     assert lease.holder() is None
-    with held(lease, "mine"):
+    with hold_lease(lease, "mine"):
         assert is_held(lease) and not is_held(store.lease("r2"))
         with pytest.raises(
             RunConflict, match=r"process \d+ on .* is at work on run mine: stop it, or"
         ):
-            held(lease, "mine").__enter__()
-        with held(store.lease("r2"), "other"):
+            hold_lease(lease, "mine").__enter__()
+        with hold_lease(store.lease("r2"), "other"):
             pass
     assert lease.holder() is None
 
@@ -52,7 +52,7 @@ def test_a_holder_that_died_here_is_seen_at_once(store: Store) -> None:
     assert lease.take(Holder(process=int(done.stdout), started="1"), None)
     assert not is_held(lease)
     said: list[str] = []
-    with held(lease, "mine", note=said.append):
+    with hold_lease(lease, "mine", note=said.append):
         assert lease.holder() is not None and is_held(lease)
     assert said == []
 
@@ -63,11 +63,11 @@ def test_a_holder_elsewhere_is_believed_then_watched_then_dead(
     lease = store.lease("r1")
     assert lease.take(ELSEWHERE, None)
     with pytest.raises(RunConflict, match="process 7 on far is at work"):
-        held(lease, "mine").__enter__()
+        hold_lease(lease, "mine").__enter__()
     request.getfixturevalue("impatient")
     assert not is_held(lease)
     said: list[str] = []
-    with held(lease, "mine", note=said.append):
+    with hold_lease(lease, "mine", note=said.append):
         assert lease.holder() != ELSEWHERE and not lease.renew(ELSEWHERE)
     assert said == ["nothing was heard of process 7 on far: watching for 0 s whether it still runs"]
 
@@ -85,7 +85,7 @@ def test_a_holder_that_renews_while_it_is_watched_lives(
         monkeypatch.undo()  # it is heard of again
 
     with pytest.raises(RunConflict, match="process 7 on far is at work"):
-        held(lease, "mine", note=renewed).__enter__()
+        hold_lease(lease, "mine", note=renewed).__enter__()
 
 
 def test_one_of_many_gets_what_a_dead_one_left(store: Store) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from kgbias.errors import RunConflict, StoreError
-from kgbias.graph.holding import SILENT_SECONDS, Holder, held
+from kgbias.graph.holding import SILENT_SECONDS, Holder, hold_lease
 
 _KEPT = {"host": str, "process": int, "machine": str, "started": str, "token": str}
 _LONGEST = 4096  # bytes of a file
@@ -131,7 +131,7 @@ def used_alone(path: str, reason: str) -> Iterator[None]:
         return
     with ExitStack() as opened:
         try:
-            opened.enter_context(held(lease, path))
+            opened.enter_context(hold_lease(lease, path))
         except RunConflict:
             raise InUse(
                 f"{lease.holder()} has {path} open, which is on {reason}: one process at a time "

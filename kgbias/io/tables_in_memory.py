@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from kgbias.errors import DataError, KgbiasError
+from kgbias.io.text import name_of_type
 
 FORMS = (
     "a file; a pandas, polars or Arrow table; a list of dicts, one for each row; a list or series "
@@ -97,7 +98,7 @@ def _content(given: Any, columns: Sequence[str]) -> Any:
 
 def _by_column(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
     if wrong := next((name for name, cells in lists.items() if not isinstance(cells, list)), None):
-        raise DataError(f"the column {wrong!r} holds no list, but {_a(lists[wrong])}")
+        raise DataError(f"the column {wrong!r} holds no list, but {name_of_type(lists[wrong])}")
     if len({len(cells) for cells in lists.values()}) > 1:
         raise DataError("the columns of the table are of different lengths")
     rows = zip(*lists.values(), strict=True)
@@ -162,9 +163,4 @@ def plain(value: Any) -> Any:
 
 
 def _no_table(value: Any) -> DataError:
-    return DataError(f"{_a(value)} is no table: hand over {FORMS}")
-
-
-def _a(value: Any) -> str:
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
+    return DataError(f"{name_of_type(value)} is no table: hand over {FORMS}")
