@@ -4,7 +4,7 @@ of that is said beside the comparison; runs that have nothing to compare are ref
 
 import json
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from typing import Any
 
 from kgbias.compare.refusals import refused_prompts, share_of
@@ -77,8 +77,7 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
     """Raise UsageError, which says what to do, for runs of which no figure can be compared: what
     was said in different languages, statements about different things, or measures that different
     scorers judged. Only these `measures`, if any are named."""
-    first = runs[0]
-    for other in runs[1:]:
+    for first, other in combinations(runs, 2):
         both = f"{first.name} and {other.name}"
         said = [_STATEMENTS.get(run.record.kind, "groups") for run in (first, other)]
         if said[0] != said[1]:

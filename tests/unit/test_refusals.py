@@ -148,6 +148,11 @@ def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
     check_comparable([english, again])
     with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
         check_comparable([english, german])
+    # Of an import, which comes first, the language is not known.
+    imported = StoredRun(store, replace(english.record, name="i", kind="import", config={}))
+    check_comparable([imported, english])
+    with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
+        check_comparable([imported, english, german])
     with pytest.raises(UsageError, match="about groups in one and about characters of stories"):
         check_comparable([english, StoredRun(store, told)])
     for run, version in ((english, "1"), (again, "2")):
