@@ -1,8 +1,13 @@
-"""The shape of the package in figures: files, chains and circles of imports, bases, options.
+"""The shape of the package in figures: files, chains and circles of imports, bases, options; its
+names; and its style, in 1,000 lines.
 
-    python scripts/house.py
+    python scripts/house.py               the figures
+    python scripts/house.py --list stats  the names behind them, here in kgbias/stats
 
 Prints a table; tests/unit/test_architecture.py holds the figures to their goals.
+
+A *bare participle* is a name of one word that is a past participle and nothing else (`told`,
+`Measured`; not `read` or `cost`, which are also a verb or a noun).
 
 An import *runs back up* if it goes against the order of rooms in docs/architecture.md, at the top
 of a module or in a function: from one room (a folder, or a module at the root) to a room that does
@@ -12,15 +17,33 @@ or through others. A name imported from the package counts as imported from wher
 Imports for types alone never run, and count only in the circles.
 """
 
+import argparse
 import ast
+import io
+import keyword
 import re
+import tokenize
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
 SMALL = 60  # lines
+IRREGULAR_PARTICIPLES = frozenset(
+    "beaten been begun bent blown borne born bought bound bred broken brought built burnt caught"
+    " chosen dealt done drawn driven eaten fallen fed felt flown forbidden forgotten found fought"
+    " frozen given gone got gotten grown had heard held hidden hung kept known laid lent led left"
+    " lost made meant met mistaken outdone overcome paid proven redrawn rewritten risen said seen"
+    " sent sewn shaken shot shown shrunk shut sold sought spent spoken spun stolen stood struck"
+    " stuck sunk sworn taken taught thought thrown told torn undone understood unheard unknown"
+    " unseen unsent untold withdrawn withheld woken won worn woven written".split()
+)
+NO_PARTICIPLES = frozenset("bed embed exceed feed fred indeed need proceed red seed speed".split())
+VAGUE_LIMITS = frozenset("MOST FEWEST LONGEST ENOUGH ROOM FEW LEAST MANY SOME".split())
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def modules() -> dict[str, Path]:
@@ -141,7 +164,7 @@ def backwards() -> list[str]:
 
 def bases() -> dict[str, int]:
     """The number of bases that each class of the package names."""
-    found = {}
+    found: dict[str, int] = {}
     for path in modules().values():
         for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ClassDef):
@@ -171,6 +194,172 @@ def options() -> tuple[int, int]:
         for p in command.params
     )
     return counted, len(every)
+
+
+class Definition(NamedTuple):
+    """A module, class, function or constant of the package."""
+
+    path: Path
+    line: int
+    kind: str  # module, class, function, constant
+    name: str
+    is_top: bool  # at the top level of its module
+    node: ast.AST
+
+    @property
+    def place(self) -> str:
+        return f"{self.path.relative_to(ROOT)}:{self.line}"
+
+
+def definitions(path: Path) -> Iterator[Definition]:
+    """What a file defines: itself, its classes and functions, and the constants of the module and
+    of its classes."""
+    tree = parsed(path)
+    stem = path.parent.name if path.name == "__init__.py" else path.stem
+    yield Definition(path, 1, "module", stem, False, tree)
+    for node in ast.walk(tree):
+        is_top = node in tree.body
+        if isinstance(node, ast.ClassDef):
+            yield Definition(path, node.lineno, "class", node.name, is_top, node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield Definition(path, node.lineno, "function", node.name, is_top, node)
+        if isinstance(node, ast.Module | ast.ClassDef):
+            for statement in node.body:
+                for name in _assigned(statement):
+                    if name.isupper():
+                        yield Definition(path, statement.lineno, "constant", name, is_top, node)
+
+
+def _assigned(statement: ast.stmt) -> list[str]:
+    """The names that a statement gives a value."""
+    targets: list[ast.expr] = []
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, ast.AnnAssign):
+        targets = [statement.target]
+    return [t.id for t in targets if isinstance(t, ast.Name)]
+
+
+@cache
+def every_definition() -> list[Definition]:
+    return [d for path in modules().values() for d in definitions(path)]
+
+
+def is_bare_participle(name: str) -> bool:
+    word = name.strip("_")
+    if "_" in word or not word[1:].islower():
+        return False
+    word = word.lower()
+    if word in NO_PARTICIPLES:
+        return False
+    return word.endswith("ed") or word in IRREGULAR_PARTICIPLES
+
+
+def is_vague_limit(name: str) -> bool:
+    """Whether a constant says that there is a limit, and not which."""
+    return not VAGUE_LIMITS.isdisjoint(name.strip("_").split("_"))
+
+
+def returns_bare_tuple(node: ast.AST) -> bool:
+    """Whether a function's result is a tuple of a fixed number of values without names."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return False
+    result = node.returns
+    if not isinstance(result, ast.Subscript) or ast.unparse(result.value) != "tuple":
+        return False
+    return isinstance(result.slice, ast.Tuple) and "..." not in ast.unparse(result.slice)
+
+
+def shared_names(kinds: tuple[str, ...], *, public: bool = False) -> dict[str, list[Definition]]:
+    """The top-level names that stand in several modules."""
+    by_name = defaultdict(list)
+    for definition in every_definition():
+        is_wanted = definition.is_top or definition.kind == "constant"
+        if public and definition.name.startswith("_"):
+            continue
+        if is_wanted and definition.kind in kinds:
+            by_name[definition.name].append(definition)
+    return {name: where for name, where in by_name.items() if len({d.path for d in where}) > 1}
+
+
+def identifiers(path: Path) -> list[str]:
+    """The names in a file, as often as they stand there."""
+    with tokenize.open(path) as lines:
+        tokens = list(tokenize.generate_tokens(lines.readline))
+    words = [token.string for token in tokens if token.type == tokenize.NAME]
+    return [word for word in words if not keyword.iskeyword(word)]
+
+
+def names() -> dict[str, object]:
+    """The figures of the package's names."""
+    every = every_definition()
+    found: dict[str, object] = {}
+    for kind, plural in (("module", "modules"), ("class", "classes"), ("function", "functions")):
+        of_kind = [d.name for d in every if d.kind == kind]
+        bare = sum(map(is_bare_participle, of_kind))
+        share = f"{bare} of {len(of_kind)} ({bare / len(of_kind):.1%})"
+        found[f"{plural} named by one bare participle"] = share
+    classes = shared_names(("class",), public=True)
+    limits = [d for d in every if d.kind == "constant" and is_vague_limit(d.name)]
+    used = [name for path in modules().values() for name in identifiers(path)]
+    found["public classes of one name in several modules"] = len(classes)
+    found["classes"] = ", ".join(f"{name} {len(where)}" for name, where in sorted(classes.items()))
+    found["top-level names in more than one module"] = len(
+        shared_names(("class", "function"), public=True)
+    )
+    found["constants called " + ", ".join(sorted(VAGUE_LIMITS))] = len(limits)
+    found["mean length of an identifier"] = round(sum(map(len, used)) / len(used), 2)
+    found["functions that return a bare tuple"] = sum(returns_bare_tuple(d.node) for d in every)
+    return found
+
+
+def style() -> dict[str, object]:
+    """How often the package uses what packs several steps into a line, and comments, in 1,000
+    lines."""
+    lines = 0
+    counts: Counter[str] = Counter()
+    for path in modules().values():
+        text = path.read_text("utf-8")
+        lines += len(text.splitlines())
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type == tokenize.COMMENT:
+                counts["comments"] += 1
+                counts["# fmt: skip"] += "fmt: skip" in token.string
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, COMPREHENSIONS):
+                counts["comprehensions"] += 1
+                inner = (n for n in ast.walk(node) if n is not node)
+                counts["nested comprehensions"] += any(isinstance(n, COMPREHENSIONS) for n in inner)
+            counts["ternaries"] += isinstance(node, ast.IfExp)
+            counts["walrus"] += isinstance(node, ast.NamedExpr)
+    every_thousand = "comprehensions", "nested comprehensions", "ternaries", "walrus", "comments"
+    found: dict[str, object] = {
+        f"{name} in 1,000 lines": round(1000 * counts[name] / lines, 1) for name in every_thousand
+    }
+    found["# fmt: skip"] = counts["# fmt: skip"]
+    return found
+
+
+def list_names(folder: str) -> Iterator[str]:
+    """A line for each name of a folder (or module at the root) that the figures count."""
+    shared = shared_names(("class", "function", "constant"))
+    for definition in every_definition():
+        path = definition.path.relative_to(PACKAGE)
+        if path.with_suffix("").parts[0] != folder:
+            continue
+        name = definition.name
+        remarks = []
+        if definition.kind != "constant" and is_bare_participle(name):
+            remarks.append("bare participle")
+        if definition.kind == "constant" and is_vague_limit(name):
+            remarks.append("vague limit")
+        if returns_bare_tuple(definition.node):
+            remarks.append("returns a bare tuple")
+        others = [d.place for d in shared.get(name, []) if d.path != definition.path]
+        if others and (definition.is_top or definition.kind == "constant"):
+            remarks.append("also in " + ", ".join(others))
+        if remarks:
+            yield f"{definition.place} {definition.kind} {name}: {'; '.join(remarks)}"
 
 
 def figures() -> dict[str, object]:
@@ -206,6 +395,16 @@ def figures() -> dict[str, object]:
     }
 
 
-if __name__ == "__main__":
-    for name, value in figures().items():
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
+    parser.add_argument("--list", metavar="FOLDER", help="the names of a folder that are counted")
+    folder = parser.parse_args().list
+    if folder:
+        print(*list_names(folder), sep="\n")
+        return
+    for name, value in (figures() | names() | style()).items():
         print(f"{name}: {value}")
+
+
+if __name__ == "__main__":
+    main()

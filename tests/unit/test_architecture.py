@@ -99,3 +99,14 @@ def test_imports_that_run_back_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         "kgbias.graph.low imports kgbias.study",
         "kgbias.study.last imports kgbias.study.first",
     ]
+
+
+def test_a_bare_participle_is_one_word_that_nothing_else_can_be() -> None:
+    bare = ("told", "_Asked", "Measured", "withheld")
+    named = ("told_by", "ToldStories", "read", "cost", "seed", "Store", "ASKED")
+    assert [name for name in bare + named if HOUSE.is_bare_participle(name)] == list(bare)
+
+
+def test_a_tuple_of_any_length_is_not_counted_as_bare() -> None:
+    tree = ast.parse("def a() -> tuple[int, str]: ...\ndef b() -> tuple[int, ...]: ...")
+    assert [HOUSE.returns_bare_tuple(node) for node in tree.body] == [True, False]
