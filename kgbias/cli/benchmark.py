@@ -56,6 +56,12 @@ _OPENING = ("begin", "device", "dtype", "base_url")
     type=click.Choice(["original", "bias-bench"]),
     help="How CrowS-Pairs is scored (default: original).",
 )
+@setting(
+    "as-published",
+    type=bool,
+    default=False,
+    help="Score StereoSet under causal models as the published codes do.",
+)
 @click.option(
     "--bbq",
     type=FILE,

@@ -246,7 +246,9 @@ def _print_analysis(found: "ProfileAnalysis") -> None:
 
 
 def _between(e: "Estimate") -> str:
-    return f"{e.value:.3f} [{e.interval('.3f')}]" if e.value == e.value else "-"
+    if e.value != e.value:
+        return "-"
+    return f"{e.value:.3f} [{e.interval('.3f')}]" if e.has_interval else f"{e.value:.3f}"
 
 
 @profiles.command(

@@ -230,9 +230,12 @@ def _commonest(classes: NDArray[Any]) -> Any:
 
 
 def _middle(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
-    """The mean, and the range that holds 95% of the values."""
+    """The mean, and the range that holds 95% of the values; no range where all are equal."""
     low, high = np.quantile(values, [0.025, 0.975])
-    return Estimate(float(np.mean(values)), float(low), float(high), len(values))
+    mean = float(np.mean(values))
+    if low == high:
+        return Estimate.missing(len(values), mean)
+    return Estimate(mean, float(low), float(high), len(values))
 
 
 def _corrected(values: NDArray[np.float64], learnt: int, tried: int) -> Estimate:

@@ -100,6 +100,7 @@ class BenchmarkOptions(TypedDict, total=False):
     stereoset: Table | None
     crows_pairs: Table | None
     convention: str | None
+    as_published: bool
     bbq: PathLike | Sequence[PathLike]
     winogender: Table | None
 
@@ -238,8 +239,9 @@ class Compared(OfStudy):
             processes: the number of processes on this machine, as for `Run.probe`.
             benchmarks: `run` (SoFa: the groups and statements of a run), `statements` (SoFa: a
                 file, or a list) with `identities` ("sofa", or a file); `apx` (True; or its `names`
-                and `descriptors`: each "globalbias", or a file); your copies of `stereoset`,
-                `crows_pairs` (both scored by `convention`, "original" or "bias-bench"), `bbq` (its
+                and `descriptors`: each "globalbias", or a file); your copies of `stereoset`
+                (`as_published` scores it under causal models as the published codes do),
+                `crows_pairs` (scored by `convention`, "original" or "bias-bench"), `bbq` (its
                 files) and `winogender`.
 
         Raises:
@@ -490,9 +492,12 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
                 read_descriptors("globalbias" if descriptors is None else descriptors),
             )
         )
+    as_published = given.get("as_published", False)
+    if as_published and given.get("stereoset") is None:
+        raise UsageError("`as_published` needs `stereoset`")
     if (table := given.get("stereoset")) is not None:
         with on_disk(table, ("context", "target")) as path:
-            tasks.append(read_stereoset(path))
+            tasks.append(read_stereoset(path, as_published=as_published))
     convention = given.get("convention")
     if convention is not None and given.get("crows_pairs") is None:
         raise UsageError("`convention` needs `crows_pairs`")

@@ -7,6 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import kgbias
 from kgbias.errors import UsageError
 from kgbias.models.score.load import open_scorer
 from kgbias.probe import stereoset
@@ -36,6 +37,13 @@ def test_stereoset_as_published_gives_the_first_token_alone_what_is_before(tmp_p
     assert {i.id for i in read.items}.isdisjoint(i.id for i in read_stereoset(file).items)
     figures = stereoset(scorer, file, as_published=True)
     assert figures.figures
+    with kgbias.open(None, progress=False) as study:
+        study.benchmark(f"hf:{folder}", stereoset=file, as_published=True)
+        left = study.benchmark_cost(f"hf:{folder}", stereoset=file, as_published=True)
+        assert [cost.kept for cost in left] == [len(read.items)]
+        assert [cost.kept for cost in study.benchmark_cost(f"hf:{folder}", stereoset=file)] == [0]
+        with pytest.raises(UsageError, match="`as_published` needs `stereoset`"):
+            study.benchmark(f"hf:{folder}", as_published=True, apx=True)
 
 
 def test_stereoset_as_published_is_about_causal_models(tmp_path: Path) -> None:

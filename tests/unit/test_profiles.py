@@ -138,6 +138,15 @@ def test_what_can_be_told_apart_is_and_what_cannot_is_not() -> None:
         assert set(whole.recognised()) == {"elves", "orcs"}
 
 
+def test_splits_that_are_all_alike_have_no_range() -> None:
+    found = people(True)
+    features = encode(found, ["faith"]).matrix(["faith"])
+    groups, names = [p.labels["group"] for p in found], [p.name for p in found]
+    shares = trials(features, groups, list(splits(groups, names, 8))).recognised()
+    assert {share.value for share in shares.values()} == {1.0}
+    assert not any(share.has_interval for share in shares.values())
+
+
 def test_an_analysis_as_json() -> None:
     found = [
         replace(p, labels={"group": p.group_id, "gender": "FM"[n % 2]})
