@@ -7,7 +7,7 @@ DEMO := demo
 # Where it is set, each of the many test processes would recompile its libraries.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo install test test-all test-peers levels costs unit lint docs clean
+.PHONY: demo install test test-all test-peers test-versions levels costs unit lint docs clean
 
 # kgbias and SmolLM2 in .venv, for `source .venv/bin/activate`.
 install: .venv/.install
@@ -53,6 +53,11 @@ test-peers: .venv/bin/uv
 	$(PEERS) $(ALONE) --with ragas --with 'langchain-community<0.4' python -m pytest -q tests/unit/test_corpora.py -k ragas_reads $(READ)
 	$(PEERS) $(ALONE) --with datasets python -m pytest -q tests/unit/test_publish.py -k other_tools $(READ)
 	$(PEERS) $(ALONE) --with mlcroissant python -m pytest -q tests/unit/test_publish.py -k mlcroissant $(READ)
+
+# That we work with the lowest and the newest versions that pyproject.toml allows. Each takes an
+# environment of its own with another PyTorch, of 4 GB, which is why CI does it only when asked.
+test-versions: .venv/bin/uv
+	$(BIN)/python scripts/versions.py $(ARGS)
 
 # What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
 unit: .venv/.test
