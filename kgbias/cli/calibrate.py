@@ -100,7 +100,7 @@ def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **option
         return
     _print(found)
     if found.report:
-        show.say(found.report.resolve())
+        show.say_where(found.report)
 
 
 def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@ the library's messages are worded in the command's options."""
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import click
@@ -55,11 +56,16 @@ class Command(click.Command):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         check_given(context)
         try:
-            return super().parse_args(context, args)
+            left = super().parse_args(context, args)
         except click.NoSuchOption as error:
             if hint := self._instead(context, error.option_name):
                 raise UsageError(hint) from error
             raise
+        for parameter in self.params:
+            name = parameter.name or ""
+            if "-o" in parameter.opts and context.params.get(name) == Path("-"):
+                context.params[name] = Path("/dev/stdout")  # as nearly every program has it
+        return left
 
     def _instead(self, context: click.Context, option: str) -> str:
         """Where to find an option that the command lacks: among its settings, or on a sibling

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -98,9 +99,9 @@ def compare(
     difference of their means at one mix of prompts, with p-values by permutation of whole prompts,
     corrected over a family (one measure in one category). No group is named unless the first test
     finds something. Alongside are the differences over statements whose predicate the model chose,
-    and over all. For models: what one says and the other does not, how each group differs, whether
-    they are the same to within a margin, and how surely each ranks highest; one family over all
-    models, groups and measures.
+    and over all, and what is said more of a group than of the others. For models: what one says and
+    the other does not, how each group differs, whether they are the same to within a margin, and
+    how surely each ranks highest; one family over all models, groups and measures.
     """
     asked: dict[str, Any] = {"groups": groups, "measures": _listed(measure)}
     with kgbias.open(store_url, progress=True) as study:
@@ -136,8 +137,9 @@ def compare(
             and (about is None or c.category in about)
         ]
         refused = [] if groups or run.stored.record.kind != "crawl" else run.refusals().records()
+        content = [] if groups or measure else run.said_more(arm=arm, **leaving).records()
         warn_unfinished(run)
-    show_tests(run.name, tests, arms, variance, as_json, refused)
+    show_tests(run.name, tests, arms, variance, as_json, refused, content)
 
 
 def _listed(text: str | None) -> tuple[str, ...]:
@@ -145,6 +147,7 @@ def _listed(text: str | None) -> tuple[str, ...]:
 
 
 _MOST_SAID, _MOST_CONTRASTS = 5, 12
+_MOST_MORE = 5  # of a group
 
 
 def show_tests(
@@ -154,6 +157,7 @@ def show_tests(
     variance: "Sequence[Components]",
     as_json: bool,
     refused: Sequence[Mapping[str, Any]] = (),
+    content: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     from kgbias.compare.families import RULE
 
@@ -163,8 +167,11 @@ def show_tests(
             "arms": [group_test_record(t) for t in arms],
         }
         table = [finite(c.as_dict()) for c in variance]
-        declined = [finite(dict(row)) for row in refused]
-        return show.data({"run": run} | both | {"variance": table, "refusals": declined})
+        beside = {
+            "refusals": [finite(dict(row)) for row in refused],
+            "said_more": [finite(dict(row)) for row in content],
+        }
+        return show.data({"run": run} | both | {"variance": table} | beside)
     if not groups and not arms:
         show.say(
             f"run {run} has nothing to test: that needs two groups of a category, or two "
@@ -180,6 +187,7 @@ def show_tests(
         show.say("arms are compared by what the scorer says: no label corrects these tests")
     _print_variance(variance)
     _print_refusals(refused)
+    _print_said_more(content)
 
 
 def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
@@ -207,6 +215,38 @@ def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
             for row in rows
         ),
     )  # fmt: skip
+
+
+def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print what is said more of each group than of the others, the largest first."""
+    if not rows:
+        return
+    show.say(
+        "",
+        "said more of a group than of the others of its category (exact, by dealing whole prompts "
+        "anew, corrected over its features by Benjamini and Hochberg)",
+    )
+    shown = [
+        row for _, own in groupby(rows, key=itemgetter("group")) for row in [*own][:_MOST_MORE]
+    ]
+    show.table(
+        ("group", "what", "", ">its prompts", ">the others'", ">more", ">95% interval", ">p adj."),
+        (
+            (
+                row["group"],
+                row["kind"],
+                row["feature"],
+                f"{row['prompts']} of {row['of']}",
+                f"{row['others']} of {row['of_others']}",
+                show.figure(row["difference"], "+.0%"),
+                Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
+                show.figure(row["q"], ".2g"),
+            )
+            for row in shown
+        ),
+    )  # fmt: skip
+    if len(shown) < len(rows):
+        show.say(f"{len(rows) - len(shown)} more with --json")
 
 
 def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:

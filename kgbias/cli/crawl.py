@@ -329,11 +329,9 @@ def _print(run: kgbias.Run) -> None:
             for g in result.groups
         ),
     )  # fmt: skip
-    if result.unfilled:
-        show.say(
-            f"{result.unfilled} places are still without a statement after their last attempt",
-            err=True,
-        )
+    if unfilled := result.unfilled:
+        places = "1 place is" if unfilled == 1 else f"{unfilled:,} places are"
+        show.say(f"{places} still without a statement after their last attempt", err=True)
 
 
 def _shown(shows: Mapping[str, float]) -> list[str]:

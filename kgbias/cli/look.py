@@ -114,7 +114,7 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     set its filters at the start."""
     with kgbias.open(store_url, progress=True) as study:
         written = study.explore(runs, path, **selection)
-    show.say(written.resolve())
+    show.say_where(written)
 
 
 @click.command(cls=Command, examples=("kgbias serve smollm2 --port 8080",))

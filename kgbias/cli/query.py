@@ -76,7 +76,7 @@ def query(
         return _list()
     if favourites is not None:
         write_favourites(favourites)
-        return show.say(favourites.resolve())
+        return show.say_where(favourites)
     if (name is None) == (text is None):
         raise UsageError(
             "name one query, or write one with --cypher; kgbias query --list shows the library"

@@ -11,11 +11,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from kgbias.errors import UsageError
+from kgbias.io.files import is_special
 from kgbias.io.text import number, printable, shortened, shown
 from kgbias.stats.estimate import finite
 
@@ -28,6 +30,13 @@ def say(*lines: object, err: bool = False, nl: bool = True) -> None:
     """Print each argument as one line, or an empty line without arguments; on stderr with `err`."""
     for line in lines or ("",):
         click.echo(printable(str(line)), err=err, nl=nl)
+
+
+def say_where(path: Path) -> None:
+    """Print where a file is that was written, unless it went to a device or an open file: that may
+    be where this line would go."""
+    if not is_special(path):
+        say(path.resolve())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0) -> None:

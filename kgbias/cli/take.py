@@ -87,7 +87,7 @@ def report(
             written = study.report(runs, path, explorer=explorer, **selection)
     for page in (written, explorer):
         if page is not None:
-            show.say(page.resolve())
+            show.say_where(page)
 
 
 @click.command(cls=Command, examples=("kgbias export smollm2 -o triples.csv --min-count 2",))

@@ -66,7 +66,7 @@ class SaidMore:
 
 @dataclass(frozen=True, slots=True)
 class ContentTest:
-    """What was found in one category, by group and log-odds.
+    """What was found in one category, the largest log-odds first.
 
     Attributes:
         category: of the groups.

@@ -139,6 +139,8 @@ def write_export(
 
 
 def _to_path(form: Format, content: Content, name: str, output: Path) -> None:
+    if form.kind in ("folder", "several") and is_special(output):
+        raise UsageError(f"{name} is several files, which {output} cannot hold: name a file")
     if form.kind == "folder":
         with whole_folder(output) as partial:
             form.write(content, partial)
@@ -179,13 +181,14 @@ def _pair(run: StoredRun, filters: Filters, counted: Counted) -> Pair | None:
 
 
 def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
-    """The format of an export: `name`, or the one of the file's extension; jsonl for a stream.
+    """The format of an export: `name`, or the one of the file's extension; jsonl for a stream, also
+    one with a name.
     Raises UsageError for a format that does not exist."""
     if name is not None:
         if name not in FORMATS:
             raise UsageError(no_such("export format", name, FORMATS))
         return name
-    if not isinstance(output, Path):
+    if not isinstance(output, Path) or is_special(output):
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()
     for formats in (FORMATS.own, FORMATS.sound()):

@@ -42,7 +42,11 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
             with tempfile.TemporaryDirectory() as folder:
                 partial = Path(folder) / f"output{suffix}"
                 yield partial
-                with partial.open("rb") as source, path.open("wb") as sink:
+                number = open_file(path)
+                with (
+                    partial.open("rb") as source,
+                    path.open("wb") if number is None else os.fdopen(os.dup(number), "wb") as sink,
+                ):
                     shutil.copyfileobj(source, sink)
             return
         if target.exists() and not os.access(target, os.W_OK):
@@ -130,8 +134,24 @@ def sha256_of(path: Path) -> str:
 
 
 def is_special(path: Path) -> bool:
-    """Whether `path` exists and is neither a file nor a folder but a device, a pipe or a socket."""
+    """Whether `path` exists and is neither a file nor a folder but a device, a pipe or a socket; or
+    names a file that is open, such as /dev/stdout."""
+    if open_file(path) is not None:
+        return True
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def open_file(path: Path) -> int | None:
+    """The number of the open file that `path` names. It is written where it stands: behind it may
+    be a file that a shell appends to (`>>`), which is not to be replaced."""
+    name = str(path)
+    if name in _STREAMS:
+        return _STREAMS[name]
+    found = re.fullmatch(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})", name)
+    return int(found[1]) if found else None
+
+
+_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 class _Model(Protocol):

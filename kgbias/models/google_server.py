@@ -22,6 +22,7 @@ from kgbias.models.wire import (
     ending,
     messages,
     read_failure,
+    reason,
     retry_after,
     table,
 )
@@ -131,7 +132,7 @@ class GoogleModel(ServerModel):
         if isinstance(error, httpx2.TimeoutException):
             return Failure("", late=True)
         if isinstance(error, httpx2.RequestError):
-            return Failure(str(error.__cause__ or error) or type(error).__name__)
+            return Failure(reason(error.__cause__ or error))
         if isinstance(error, UnicodeError | RecursionError):
             return Failure("its answer cannot be read")
         return None

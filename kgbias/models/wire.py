@@ -110,9 +110,21 @@ def client_failure(client: Any, error: Exception) -> Failure | None:
     if isinstance(error, client.APITimeoutError):
         return Failure("", late=True)
     if isinstance(error, client.APIConnectionError):
-        cause = error.__cause__ or error
-        return Failure(str(cause) or type(cause).__name__)
+        return Failure(reason(error.__cause__ or error))
     return None
+
+
+_WORDLESS = {
+    "ReadError": "the connection ended before an answer came",
+    "WriteError": "the connection ended while it was asked",
+    "CloseError": "the connection could not be closed",
+}
+
+
+def reason(error: BaseException) -> str:
+    """What an error says; in words of our own where a client gives none, as for a server that hangs
+    up."""
+    return str(error) or _WORDLESS.get(type(error).__name__, type(error).__name__)
 
 
 _MODERATED = re.compile(
@@ -479,16 +491,17 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
 
 @contextmanager
 def opening(url: str) -> Iterator[None]:
-    """Turn errors in making a client into one line that names what it reads from the environment:
-    the proxies, and the certificates to trust."""
+    """Turn errors in making a client into one line that names what it read from the environment:
+    the certificates to trust, if a file cannot be read, or else the proxies."""
     try:
         yield
     except KgbiasError:
         raise
     except Exception as error:
-        names = (*_CERTIFICATES, *(n for p in _PROXIES for n in (p, p.lower())))
+        proxies = [n for p in _PROXIES for n in (p, p.lower())]
+        names = _CERTIFICATES if isinstance(error, OSError) else proxies
         told = [f"{name}={os.environ[name]}" for name in names if os.environ.get(name)]
-        why = Secrets("", "").line(str(error)) or type(error).__name__
+        why = Secrets("", "").line(reason(error)).rstrip(".")
         advice = f": check {', '.join(map(_shown, told))}" if told else ""
         raise ModelError(f"cannot make a client for {url}: {why}{advice}") from error
 
@@ -526,13 +539,13 @@ class Caller:
         try:
             body = asyncio.run_coroutine_threadsafe(call(self._client), self._loop).result().content
         except openai.OpenAIError as error:
-            reason = self.secrets.line(str(error.__cause__ or error)) or type(error).__name__
+            why = self.secrets.line(reason(error.__cause__ or error))
             if isinstance(error, openai.APIStatusError):
-                reason = f"{error.status_code}: {self.secrets.line(message(error))}"
-            raise ModelError(f"{who} does not answer: {reason}") from None
+                why = f"{error.status_code}: {self.secrets.line(message(error))}"
+            raise ModelError(f"{who} does not answer: {why}") from None
         except Exception as error:  # what the client does not foresee
-            reason = self.secrets.line(f"{type(error).__name__}: {error}")
-            raise ModelError(f"{who} does not answer: {reason}") from None
+            why = self.secrets.line(f"{type(error).__name__}: {error}")
+            raise ModelError(f"{who} does not answer: {why}") from None
         found = parsed(body)
         if not isinstance(found, dict):
             start = self.secrets.line(body[: 4 * 1024].decode("utf-8", "replace"), 80)

@@ -38,6 +38,7 @@ from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer
 from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
+from kgbias.models.wire import without_password
 from kgbias.stories.config import load_story_pack
 from kgbias.study.opening import parted
 from kgbias.study.probed import BelievingOptions
@@ -329,7 +330,8 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
     told = [category for category, n in known.items() if n == there[category] > 1]
     own = [group for group in groups if group.category not in told]
     paired = [c for c, n in _known(groups, load_pairs_pack().people).items() if n > 1]
-    store, options = run.stored.store.url, [] if base_url is None else ["--base-url", base_url]
+    store = run.stored.store.url
+    options = [] if base_url is None else ["--base-url", _told(base_url)]
     options += [] if store == DEFAULT_STORE else ["--store", store]
 
     def command(what: str, *given: str) -> str:
@@ -352,6 +354,12 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
         lines += [command("stories", "--people", str(path))]
         lines.append(f"look first at the words for the people in {path}")
     return tuple(lines)
+
+
+def _told(url: str) -> str:
+    """A server's address as part of a command that is printed: a screen may be a log that others
+    read, so one with a password, a query or a token is to be put in again."""
+    return url if without_password(url) == url else "YOUR_URL"
 
 
 def _known(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:

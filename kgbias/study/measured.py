@@ -31,6 +31,7 @@ from kgbias.study.context import OfRun
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest
     from kgbias.compare.refusals import GroupRefusals
+    from kgbias.compare.said_more import SaidMore
     from kgbias.measure.attribution import Deletion, WordEffect
     from kgbias.measure.corrected import Planned
     from kgbias.measure.figures import FormMean
@@ -54,6 +55,11 @@ _PLANNED = (
 REFUSED = (
     "category", "group", "refused", "low", "high", "prompts", "difference", "difference_low",
     "difference_high", "p", "q",
+)  # fmt: skip
+SAID_MORE = (
+    "category", "group", "arm", "kind", "feature", "prompts", "of", "others", "of_others",
+    "difference", "difference_low", "difference_high", "log_odds", "p", "q", "category_p",
+    "sentence", "triples",
 )  # fmt: skip
 _AGREED = (
     "measure", "group", "kind", "raters", "level", "n", "alpha", "low", "high", "disputed"
@@ -379,6 +385,57 @@ class Measured(OfRun):
             }
 
         return Rows([g for c in found for g in c.groups], record, REFUSED)
+
+    def said_more(self, **selection: Unpack[Selecting]) -> Rows["SaidMore"]:
+        """What the model says of each group more often than of the others of its category: words,
+        attributes, predicates, clusters of statements that mean nearly the same, and topics
+        (docs/methods/statistics.md); by group, the largest log-odds first. The first screen shows
+        those whose `category_p`, corrected for the number of categories, is at most 0.05.
+
+        Args:
+            selection: as for `counted`; without an arm, the one that was asked plainly.
+
+        Frame columns: category, group, arm, kind, feature, prompts, of (how many of the group's
+        prompts led to it, of how many), others, of_others (the same for the other groups),
+        difference (of the two shares, at one mix of prompts), difference_low, difference_high,
+        log_odds, p, q (corrected over all features of the group), category_p (of no group of the
+        category differing in any feature), sentence (the most frequent statement that has it),
+        triples (the ids of all of them). Empty if nothing was found.
+        """
+        from kgbias.report.run_data import RunData
+
+        need_statements(self.stored)
+        arm = RunData(self.stored, selection=Selection(**selection)).plain
+        tests = [] if arm is None else arm.content
+        sentences = {} if arm is None else {t.id: t.sentence for t in arm.triples}
+        category = {g.name: g.category for g in self._record.groups}
+        category_p = {test.category: test.p for test in tests}
+
+        def record(one: "SaidMore") -> dict[str, Any]:
+            return {
+                "category": category[one.group],
+                "group": one.group,
+                "arm": "" if arm is None else arm.label,
+                "kind": one.kind,
+                "feature": one.feature,
+                "prompts": one.prompts,
+                "of": one.of,
+                "others": one.others,
+                "of_others": one.of_others,
+                "difference": one.difference.value,
+                "difference_low": one.difference.low,
+                "difference_high": one.difference.high,
+                "log_odds": one.log_odds,
+                "p": one.p,
+                "q": one.q,
+                "category_p": category_p[category[one.group]],
+                "sentence": next((sentences[t] for t in one.triples if t in sentences), ""),
+                "triples": list(one.triples),
+            }
+
+        place = {group: n for n, group in enumerate(category)}
+        found = [one for test in tests for one in test.found]
+        return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
 
     def forms(self, *, measures: Names = (), **selection: Unpack[Selecting]) -> Rows["FormMean"]:
         """The groups' means by what the prompts supplied: the model chose the predicate, or the

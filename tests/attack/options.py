@@ -2,6 +2,7 @@
 
 import random
 import shutil
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def fuzz_options(
             if not option.is_flag:
                 argv += rng.choices(ODD, k=option.nargs)
         if number % 50 == 0:
-            place = world.copy(folder / f"options{number}")
+            place = world.copy(Path(tempfile.mkdtemp(dir=folder)) / "world")
             prepare(place)
         ended = commands.run(*argv, cwd=place)
         if ended.fault:

@@ -18,7 +18,7 @@ from kgbias.crawl import crawler
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.study import mapping
-from kgbias.study.mapping import sizes
+from kgbias.study.mapping import instead, sizes
 from tests.fault_server import FaultServer
 
 ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
@@ -213,4 +213,7 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
         for _, *command in commands:
             priced = CliRunner().invoke(cli, [*command, "--dry-run"])
             assert priced.exit_code == 0 and "nothing was asked" in priced.output
+        secret = f"{server.url}?key=abcd1234efgh"
+        told = "\n".join(instead(study.run(), "openai:m", folder, secret))
+        assert "--base-url YOUR_URL" in told and "abcd1234efgh" not in told
     assert "one of the Elves,Elves,gender" in (folder / "people.csv").read_text("utf-8")

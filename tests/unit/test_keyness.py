@@ -1,10 +1,15 @@
 """Which features go with which group: exact tests, and what a model says more of one group."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import kgbias
+from kgbias.cli import cli
 from kgbias.compare.said_more import content_tests
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Selection, select
@@ -167,6 +172,32 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     assert "About <b>Farmers</b> it speaks of “fields” more often" in finding.said
     assert f"in {one.prompts} of 60 prompts, and in 0 of 180 about the other" in finding.said
     assert finding.basis.startswith("“Farmers love fields")
+
+
+def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
+    url = str(tmp_path / "kgbias.db")
+    with SQLiteStore(url) as store:
+        (test,) = crawled(store, 0.25).arms[0].content
+    with kgbias.open(url) as study:
+        rows = study.run("r").said_more()
+    assert [*rows] == [*test.found]
+    (row,) = rows.records()
+    one = test.found[0]
+    assert (row["category"], row["group"], row["kind"], row["feature"]) == (
+        "occupations", "Farmers", "word", "fields"
+    )  # fmt: skip
+    assert (row["prompts"], row["of"], row["others"], row["of_others"]) == (
+        one.prompts, 60, 0, 180
+    )  # fmt: skip
+    assert row["category_p"] == test.p and row["triples"] == [*one.triples]
+    assert row["sentence"].startswith("Farmers love fields")
+    call = ["compare", "r", "--store", url]
+    done = CliRunner().invoke(cli, [*call, "--json"])
+    assert json.loads(done.stdout)["said_more"] == [row]
+    shown = CliRunner().invoke(cli, call).stdout
+    assert f" fields {one.prompts} of 60 0 of 180 " in " ".join(shown.split())
+    alone = CliRunner().invoke(cli, [*call, "--group", "Farmers", "--json"])
+    assert not json.loads(alone.stdout)["said_more"]
 
 
 def test_content_that_one_wording_brings_is_not_shown(store: SQLiteStore) -> None:

@@ -121,6 +121,7 @@ RUN = set(
     answers
     analyse_profiles
     refusals
+    said_more
     arm_tests
     ask
     ask_in_cypher

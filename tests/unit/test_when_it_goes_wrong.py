@@ -13,7 +13,7 @@ import pytest
 
 from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
-from kgbias.errors import ModelError, StoreError
+from kgbias.errors import DataError, ModelError, StoreError
 from kgbias.graph.sqlite.guard import guarded
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
@@ -122,6 +122,40 @@ def test_a_pipe_by_its_name_is_written_to(tmp_path: Path) -> None:
     finally:
         os.close(read)
         os.close(write)
+
+
+def test_a_server_that_hangs_up_is_said_to() -> None:
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def hang_up() -> None:
+        while True:
+            try:
+                connection, _ = listening.accept()
+            except OSError:
+                return
+            connection.recv(10)
+            connection.close()
+
+    threading.Thread(target=hang_up, daemon=True).start()
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+    model = open_model("openai:m", base_url=url, notify=lambda _: None, timeout=DEADLINE)
+    with pytest.raises(ModelError, match=r"(ended|disconnected|reset)") as told:
+        list(model.complete([Request("a", seed=1)]))
+    model.close()
+    listening.close()
+    assert "Error" not in str(told.value)
+
+
+def test_an_open_file_by_its_name_is_added_to(tmp_path: Path) -> None:
+    """As `kgbias export -o /dev/stdout >> all.csv` has it: what the file holds stays."""
+    path = tmp_path / "all.csv"
+    path.write_text("before\n")
+    with path.open("ab") as file:
+        for name in (f"/dev/fd/{file.fileno()}", f"/proc/self/fd/{file.fileno()}"):
+            write_text(Path(name), "a,b\n")
+    assert path.read_text() == "before\na,b\na,b\n"
+    with pytest.raises(DataError, match="cannot write /dev/fd/999999: Bad file descriptor"):
+        write_text(Path("/dev/fd/999999"), "a,b\n")
 
 
 def test_a_proxy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
