@@ -6,7 +6,7 @@ Planted: the given names of two groups whose regard was planted to differ by 0.4
 words of positive and of negative regard; found if p <= 0.05 and the sign is right. Null: the names
 of two groups with the same beliefs, dealt at random to the two sets; p <= 0.05 is a false positive.
 Each row is a method and a setting; the p of a search over settings is corrected for the search
-(`kgbias.associate.search`). Prints a Markdown table, for docs/methods/calibrate.md.
+(`kgbias.associate.search`). Prints a Markdown table, for docs/methods/how-well.md.
 """
 
 import sys

@@ -8,7 +8,7 @@ the predictions with what was planted, and the mean and 95th percentile of the s
 groups' regard permuted), and the direction that SEAT uses instead, from negative to positive
 words: its cosine with the planted direction of the names, and the share of planted pairs of groups
 that it puts in the right order (chance: one half). Prints a Markdown table, for
-docs/methods/associate.md.
+docs/methods/how-well.md.
 """
 
 import sys

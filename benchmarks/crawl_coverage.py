@@ -3,7 +3,7 @@
     python benchmarks/crawl_coverage.py [SECTION ...]
 
 Each section draws many samples from a known truth, through the library's own functions, and counts.
-Prints Markdown tables with Monte Carlo errors, for docs/methods/statistics.md: a share of n samples
+Prints Markdown tables with Monte Carlo errors, for docs/methods/how-well.md: a share of n samples
 is shown with its 95% Wilson interval.
 """
 

@@ -1,5 +1,5 @@
 """How often a first screen shows something about a model that gives no probabilities, if there is
-nothing to find, and how much of what is planted it finds: the table of docs/methods/statistics.md.
+nothing to find, and how much of what is planted it finds: the table of docs/methods/how-well.md.
 
     python benchmarks/discoveries.py [KIND ...] [--worlds 200] [--seed N]
 

@@ -1,5 +1,5 @@
 """How often 95% intervals hold what was planted, by kind of figure: the table of
-docs/methods/statistics.md.
+docs/methods/how-well.md.
 
     python benchmarks/intervals.py [SAMPLES] [--seed N]
 

@@ -98,7 +98,7 @@ def effect_estimate(
     sets is then noncentral t, whose normal approximation (Abramowitz and Stegun 1972, 26.7.10) is
     solved for the noncentrality; with shares p and q of the words in X and Y, d over all words is
     d / sqrt(1 + p q d^2) of that. Resampling so few words falls short: percentile intervals
-    contained the d of 6 + 6 words in 76 to 90 of 100 samples (docs/methods/statistics.md). With
+    contained the d of 6 + 6 words in 76 to 90 of 100 samples (benchmarks/crawl_coverage.py). With
     fewer than two words in a set, or no differences within either set, there is no interval.
     """
     d, n, m = effect_size(x, y, spread), len(x), len(y)

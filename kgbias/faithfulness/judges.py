@@ -78,7 +78,7 @@ class LocalJudge:
     (`kgbias.faithfulness.rules`), or with `embed`, if one has a cosine of at least 0.8 with it and
     the same negation. This judge writes no questions, so it gives no answer relevance: the cosine
     of a question with the answer itself tells a complete answer from an evasive one no better than
-    chance (docs/methods/faithfulness.md).
+    chance (docs/methods/how-well.md).
     """
 
     def __init__(self, embed: Embed | None = None) -> None:

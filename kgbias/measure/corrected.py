@@ -33,7 +33,7 @@ from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
 FEWEST_OWN = 20
 """The fewest labels of a group's statements from which it is corrected by them alone: from there on
 the corrected interval is no wider than that of the labels alone, whatever the scorer's errors
-(docs/methods/labels.md)."""
+(docs/methods/how-well.md)."""
 _PERMUTATIONS = 999
 
 

@@ -4,7 +4,7 @@ To the classifier, each value of each attribute is an entry of 1, as it was writ
 because writing "Catholic" for one group and "catholic" for another is a habit too. Every profile is
 then scaled to length 1, so one with many values does not weigh more than one with few. The paper
 (section 6.1) uses one-hot vectors for attributes with one value, as here, and for lists the shares
-of their words; docs/methods/profiles.md says what was tried, and what gives the published
+of their words; docs/methods/how-well.md says what was tried, and what gives the published
 accuracies.
 """
 

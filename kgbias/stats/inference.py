@@ -3,7 +3,7 @@ families of tests.
 
 Intervals are percentile intervals, except that the mean of a measure with bounds gets a bootstrap-t
 interval: values that pile up at a bound are skewed, and percentile intervals of their mean are too
-short (docs/methods/calibrate.md). A sample that knows how it was drawn (`kgbias.stats.designs`) is
+short (docs/methods/how-well.md). A sample that knows how it was drawn (`kgbias.stats.designs`) is
 resampled as it was drawn; for any other, the observations are drawn with replacement (a triple seen
 three times counts three times).
 """

@@ -3,7 +3,7 @@
 The model is given the story and the attributes, and answers as JSON. It may say what it likes, so a
 value counts only if the story has its words, or another form of them ("daughter" for "daughters",
 "women" for "she"); what the story does not have is invented by the reader, left out and counted.
-That a value is in the story does not make it true of the main character: docs/methods/stories.md
+That a value is in the story does not make it true of the main character: docs/methods/how-well.md
 says how often it is.
 """
 

@@ -2,7 +2,7 @@
 
 The main character is whoever the story names first, and the pronoun that it uses most. A rule reads
 only what is said of that character outright; what it does not find stays unsaid. The rules are for
-English. docs/methods/stories.md says how often they are right.
+English. docs/methods/how-well.md says how often they are right.
 """
 
 import re

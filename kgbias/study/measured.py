@@ -206,7 +206,7 @@ class Measured(OfRun):
 
         Args:
             threshold: the cosine similarity, above 0 and at most 1, from which statements are
-                linked. The default was measured (docs/methods/crawl.md).
+                linked. The default was measured (docs/methods/how-well.md).
             encoder: what places the statements, as for `measure`: with minilm, the vectors that
                 `measure` kept are used.
             undo: remove the links.

@@ -144,7 +144,7 @@ def test_what_ships_was_counted_with_the_scorers_that_ship() -> None:
 
 @pytest.mark.usefixtures("shipped")
 def test_the_docs_have_what_was_counted() -> None:
-    page = (Path(__file__).parents[2] / "docs/methods/measure.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs/methods/how-well.md").read_text("utf-8")
     for (measure, *_), found in module._counted().items():
         row = (
             f'| "{MEASURES[measure].hurtful}" ({measure.replace("_", " ")}) | {found.read} | '
@@ -164,7 +164,7 @@ def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
         f"llm:x and the labels of 6 statements for regard, by {annotator}"
     )
     root = Path(__file__).parent.parent.parent
-    for page in ("docs/how-to/scorers.md", "docs/methods/measure.md"):
+    for page in ("docs/how-to/scorers.md", "docs/methods/measure.md", "docs/methods/how-well.md"):
         assert annotator in (root / page).read_text("utf-8")
     files = [*root.glob("docs/**/*.md"), *root.glob("kgbias/**/*.py")]
     said = [p for p in files if "person labelled" in (text := p.read_text("utf-8"))

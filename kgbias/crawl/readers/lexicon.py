@@ -1,7 +1,7 @@
 """Tags the words of a sentence about a group by a table of English verbs: no model, no context.
 
 The verb comes right after the name of a group, so a table does nearly as well as a tagger
-(docs/methods/crawl.md has the figures).
+(docs/methods/how-well.md has the figures).
 """
 
 import re
