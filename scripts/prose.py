@@ -3,9 +3,9 @@
     python scripts/prose.py                      # all pages under docs/, and README.md
     python scripts/prose.py docs/methods/*.md
 
-A sentence is long from 36 words on. *Words* are all of a page, tables too; sentences are those of its prose:
-headings, tables, code, formulas, comments and front matter are left out, and a list item ends a
-sentence. The figures decide nothing; a reader does.
+A sentence is long from 36 words on. *Words* are all of a page, tables too. Sentences are those of
+its prose: headings, tables, code, formulas, comments and front matter are left out, and a list item
+ends a sentence. The figures decide nothing; a reader does.
 """
 
 import re
