@@ -46,6 +46,13 @@ def among(items: Sequence[T], kind: str, wanted: Sequence[str], where: str = "")
     return tuple(i for i in items if not names or str(getattr(i, kind)).casefold() in names)
 
 
+def python_number(value: Any) -> Any:
+    """A number of numpy as Python's own; anything else as it is."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item") and not value.shape:
+        return value.item()
+    return value
+
+
 def check_options(given: Mapping[str, Any], *known: type) -> dict[str, Any]:
     """The options, as Python's own numbers where they are numpy's.
 
@@ -58,8 +65,7 @@ def check_options(given: Mapping[str, Any], *known: type) -> dict[str, Any]:
     for name, value in given.items():
         if name not in there:
             raise UsageError(no_such("option", name, there))
-        if type(value).__module__ == "numpy" and hasattr(value, "item") and not value.shape:
-            value = value.item()
+        value = python_number(value)
         inner = set(get_args(there[name]) or (there[name],)) - {type(None)}
         if value is not None and inner <= {int, float} and not any(fits(value, i) for i in inner):
             raise UsageError(f"`{name}` takes a {_PLAIN[max(inner, key=str)][0]}, not {value!r}")

@@ -32,6 +32,7 @@ from kgbias.graph.types import (
     TripleView,
     node_id,
 )
+from kgbias.io.wording import how
 from kgbias.language.words import FUNCTION_WORDS
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate
@@ -163,7 +164,8 @@ def topic_sets(
     that fits no topic, or several.
     """
     if not models:
-        raise UsageError(f"run {run.name} has no topics: kgbias measure {run.name} --topics")
+        todo = how("run.measure(topics=True)", f"kgbias measure {run.name} --topics")
+        raise UsageError(f"run {run.name} has no topics: {todo}")
     one, other = find_topic(models, first), find_topic(models, second)
     both = set(one.words) & set(other.words)
     sets = []

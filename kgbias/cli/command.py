@@ -10,6 +10,7 @@ import click
 
 from kgbias.cli.settings import Setting, check_given, of_command, path_of, takers
 from kgbias.errors import KgbiasError, UsageError, nearest
+from kgbias.io.wording import in_commands
 from kgbias.parameters import ParameterError
 
 _PARAMETER = re.compile(r"`(\w+)`")  # as messages of the library write one
@@ -83,7 +84,8 @@ class Command(click.Command):
     def invoke(self, context: click.Context) -> Any:
         """Run the command; parameters named in the library's messages become options."""
         try:
-            return super().invoke(context)
+            with in_commands():
+                return super().invoke(context)
         except ParameterError as error:
             flags = dict(_flags(self))
             raise UsageError(error.line(lambda name: flags.get(name, name))) from error

@@ -20,6 +20,7 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.stats.designs import tails
 from kgbias.stats.estimate import Estimate, finite
 from kgbias.stats.inference import DRAWS, Sample, Values, kendall_tau
@@ -202,16 +203,25 @@ def compare_sofa(
 
 
 def stored_sofa(
-    store: Store, results: Sequence[SofaResult], probe_set: str | None = None, **options: Any
+    store: Store,
+    results: Sequence[SofaResult],
+    probe_set: str | None = None,
+    *,
+    correction: str = "holm",
+    seed: int = 0,
 ) -> SofaComparison:
-    """The results on one set, compared: the set with this name, or whose id begins with it; without
-    a name, the set that most models were probed with, or the largest of these. Raises UsageError if
-    there is none."""
+    """The results on one set, compared (`compare_sofa`): the set with this name, or whose id begins
+    with it; without a name, the set that most models were probed with, or the largest of these.
+    Raises UsageError if there is none."""
     often = Counter(r.probe_set for r in results)
     sets = [s for s in store.probe_sets() if s.id in often]
     if not sets:
         raise UsageError(
-            "no model was probed yet: use kgbias probe RUN --model SPEC, or probe sets"
+            "no model was probed yet: use "
+            + how(
+                "run.probe(MODEL) or study.probe_sets",
+                "kgbias probe RUN --model SPEC, or probe sets",
+            )
         )
     named = [
         s for s in sets if probe_set is None or s.name == probe_set or s.id.startswith(probe_set)
@@ -220,7 +230,8 @@ def stored_sofa(
         there = ", ".join(f"{s.name} ({s.id[:8]})" for s in sets)
         raise UsageError(f"no set of probes {probe_set!r}; choose from {there}")
     chosen = max(named, key=lambda s: (often[s.id], s.probes, s.id))
-    return compare_sofa([r for r in results if r.probe_set == chosen.id], chosen, **options)
+    own = [r for r in results if r.probe_set == chosen.id]
+    return compare_sofa(own, chosen, correction=correction, seed=seed)
 
 
 def rank_agreement(scores: Mapping[str, Mapping[str, float]]) -> dict[tuple[str, str], float]:

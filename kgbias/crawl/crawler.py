@@ -16,6 +16,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from time import monotonic
+from typing import Any, get_args
 
 from kgbias.crawl.config import ECHO, CrawlConfig, check_repeat
 from kgbias.crawl.parse import JSON_TOKENS, NO_TEXT, as_text, read_answer, schema
@@ -31,6 +32,7 @@ from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbali
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.language.words import repeats
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Spent
@@ -98,18 +100,21 @@ def few_well_formed(
             "The model may only have thought, or the server may have kept the answer back"
         )
     if form == "completion":
-        remedies = ["--form chat if the model is made for chat"]
+        form_ = how('form="chat"', "--form chat")
+        remedies = [f"{form_} if the model is made for chat"]
     else:
-        remedies = [] if structured else ["--set structured=true if the server supports schemas"]
-        remedies.append("--form completion")
+        schemas = how("structured=True", "--set structured=true")
+        remedies = [] if structured else [f"{schemas} if the server supports schemas"]
+        remedies.append(how('form="completion"', "--form completion"))
     if prompts == "salinas-2023":
-        remedies.append("--prompts sentences")
+        remedies.append(how('prompts="sentences"', "--prompts sentences"))
     return (
         f"only {answers - unparsable} of {answers} answers were well-formed{most}: try "
         f"{', or '.join(remedies)}"
     )
 
 
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MAX_IN_VAIN = 20  # refused prompts that are asked again and refused again; then no more are
 REJECTED = ("refused", "unparsable", "echo", "nonsense")  # outcomes whose prompt is repeated
 
@@ -150,9 +155,13 @@ class CrawlResult(Result):
             return ""
         remedy = ""
         if self.reasons.most_common(1)[0][0][0] == "refused":
+            instead = how(
+                "study.write_stories, study.ask_pairs",
+                f"kgbias stories --model {self.run.model.title}, kgbias pairs",
+            )
             remedy = (
                 "; a model that declines direct requests may be asked for stories or for texts "
-                f"about pairs of names: kgbias stories --model {self.run.model.title}, kgbias pairs"
+                f"about pairs of names: {instead}"
             )
         return nothing_came(self.run, self.reasons, self.outcomes.total()) + remedy
 
@@ -170,8 +179,17 @@ class CrawlResult(Result):
         return read / answered if answered else float("nan")
 
     def as_rows(self) -> Rows[GroupProgress]:
-        """The groups; columns: the fields of `GroupProgress`."""
-        return Rows(self.groups, columns=GroupProgress.__dataclass_fields__)
+        """The groups in each arm. Columns: arm, group, how many answers ended in each way (ok,
+        refused, unparsable, echo, nonsense, failed), statements (each as often as it was said),
+        distinct, and coverage, in [0, 1] (`kgbias.stats`)."""
+        own = ("statements", "distinct", "coverage")
+
+        def record(row: GroupProgress) -> dict[str, Any]:
+            ended = {name: row.outcomes[name] for name in OUTCOMES}
+            found = {name: getattr(row, name) for name in own}
+            return {"arm": row.arm, "group": row.group, **ended, **found}
+
+        return Rows(self.groups, record, ("arm", "group", *OUTCOMES, *own))
 
     def heading(self) -> str:
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())

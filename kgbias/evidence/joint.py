@@ -33,6 +33,7 @@ from kgbias.graph.types import (
     triple_id,
     verbalise,
 )
+from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
 from kgbias.probe.graph import contrast, contrast_intervals
 from kgbias.probe.result import Statement
@@ -458,10 +459,14 @@ def others_asked(run: StoredRun, believing: Believing | None) -> str:
     others = [b.model.title for b in run.believings() if believing and b.id != believing.id]
     if believing is None or not others:
         return ""
+    where = how(
+        f"run.evidence({others[0]!r}), and beside each other run.evidence_models()",
+        f"kgbias query believed --param run={run.name} --param model={quote(others[0])}, and "
+        f"beside each other in kgbias report {run.name}",
+    )
     return (
         f"the beliefs are those of {believing.model.title}; the store also has those of "
-        f"{', '.join(others)}: kgbias query believed --param run={run.name} "
-        f"--param model={quote(others[0])}, and beside each other in kgbias report {run.name}"
+        f"{', '.join(others)}: {where}"
     )
 
 
@@ -760,14 +765,18 @@ def _missing(
     if believing is None:
         return [
             f"run {run.name!r} was not probed by names: lift, verdict and association are empty; "
-            f"kgbias evidence {run.name} --model SPEC fills them"
+            f"{how('run.evidence(MODEL)', f'kgbias evidence {run.name} --model SPEC')} fills them"
         ]
     found = []
     left = sentences(row for row in rows if row.verdict == NOT_PROBED and not row.lift.n)
     if left and any(line["not_probed"] for line in believing.record.get("categories", [])):
+        more = how(
+            'run.evidence(MODEL, asking={"probes": N})',
+            f"kgbias --set probes=N evidence {run.name} --model SPEC",
+        )
         found.append(
-            f"{left:,} statement{' was' if left == 1 else 's were'} said but not probed: kgbias "
-            f"--set probes=N evidence {run.name} --model SPEC asks more"
+            f"{left:,} statement{' was' if left == 1 else 's were'} said but not probed: {more} "
+            "asks more"
         )
     few = [n for line in believing.record.get("categories", []) for n in line["too_few_names"]]
     if few:
@@ -777,8 +786,12 @@ def _missing(
             "NAME ... of a group)"
         )
     if not embedded:
+        filled, other = (
+            how("run.evidence(MODEL)", f"kgbias evidence {run.name} --model SPEC"),
+            how("`encoder`", "--encoder"),
+        )
         found.append(
-            f"association is empty: kgbias evidence {run.name} --model SPEC fills it from the "
-            "vectors of that model, --encoder from those of another"
+            f"association is empty: {filled} fills it from the vectors of that model, {other} from "
+            "those of another"
         )
     return found

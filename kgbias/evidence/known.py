@@ -30,6 +30,7 @@ from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -240,11 +241,12 @@ def known(
     groups = same_groups(run.groups, table, indicators or shipped())
     own = [each for each in table if each.group in groups]
     if not own:
+        seegull = how('study.crawl(MODEL, seeds="seegull")', "kgbias crawl --seeds seegull")
         raise DataError(
             f"{table[0].source} records nothing of the groups of run {run.name}: "
             f"{_few([g.name for g in run.groups])}; it has {_few([s.group for s in table])}. "
             f"Hold the run against a `table` of its own groups, or crawl those of {table[0].source}"
-            f"{': kgbias crawl --seeds seegull' if table[0].source == SEEGULL else ''}"
+            f"{f': {seegull}' if table[0].source == SEEGULL else ''}"
         )
     beliefs = _Beliefs.read(run, model, counted.triples)
     texts = [*(_text(t) for t in counted.triples), *beliefs.texts]

@@ -18,6 +18,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Believing, GroupName
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring
 from kgbias.probe.belief import BELIEVED, LEVEL, Design, Tested, carried
@@ -147,8 +148,7 @@ def replicate(
     found = read_beliefs(run, model)
     if found is None:
         raise UsageError(
-            f"run {run.name!r} was not probed by names: kgbias evidence {run.name} --model SPEC "
-            "does that"
+            f"run {run.name!r} was not probed by names: {_probes_by_names(run)} does that"
         )
     believing, edges = found
     findings = {(e.group_id, e.statement_id) for e in edges if _finding(e)}
@@ -319,13 +319,18 @@ def _note(
                 shows[group, statement] = bool(test.p_zeros[g, s] < LEVEL)
 
 
+def _probes_by_names(run: StoredRun) -> str:
+    """What probes a run by names."""
+    return how("run.evidence(MODEL)", f"kgbias evidence {run.name} --model SPEC")
+
+
 def _by_crawl(findings: set[Place], other: StoredRun, believing: Believing) -> Again:
     """The findings in another run, for those whose statements it probed."""
     found = read_beliefs(other, believing.model.title)
     if found is None:
         raise UsageError(
-            f"run {other.name!r} was not probed by names with {believing.model.title}: kgbias "
-            f"evidence {other.name} --model SPEC does that"
+            f"run {other.name!r} was not probed by names with {believing.model.title}: "
+            f"{_probes_by_names(other)} does that"
         )
     edges = {(e.group_id, e.statement_id): e for e in found[1] if e.names >= FEWEST}
     both = sorted(findings & edges.keys())

@@ -21,6 +21,7 @@ from kgbias.graph.types import (
     statement_id,
 )
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.wording import how
 from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 
@@ -90,7 +91,8 @@ class Filters:
         part = str(self.topic).casefold()
         wanted = {id for id, name in names.items() if part in name.casefold()}
         if not names:
-            raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
+            todo = how("run.measure(topics=True)", f"kgbias measure {run.name} --topics")
+            raise UsageError(f"run {run.name!r} has no topics: {todo}")
         if not wanted:
             raise UsageError(no_such("topic", self.topic, names.values(), f" in run {run.name!r}"))
         return {a.triple_id for model in models for a in model.about if a.topic_id in wanted}

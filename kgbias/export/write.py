@@ -124,7 +124,7 @@ def write_export(
     if filters.groups:
         counted = counted.about({run.group(name).id for name in filters.groups})
     if filters.merged and progress is not None and not run.near_duplicates():
-        progress.note(merge.UNLINKED)
+        progress.note(merge.unlinked())
     content = Content(run, triples, counted, progress or Silent(), width, pair)
     if isinstance(output, Path):
         _to_path(form, content, name, output)

@@ -16,6 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.language.words import repeats
 
 SENSE = 0.5  # the acceptability from which a statement counts as making sense
@@ -387,7 +388,8 @@ def need_statements(run: StoredRun) -> None:
     none: nothing can be taken out of it."""
     if run.record.kind == "pairs":
         raise DataError(
-            f"run {run.name!r} has answers and no statements: kgbias pairs results compares them"
+            f"run {run.name!r} has answers and no statements: "
+            f"{how('run.pairs()', 'kgbias pairs results')} compares them"
         )
     if run.record.kind == "crawl" and not run.has_statements():
         state = "" if run.status == "complete" else f" ({run.state})"

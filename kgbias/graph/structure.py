@@ -11,11 +11,14 @@ from kgbias.graph.types import NodePlace, TripleView, node_id
 from kgbias.io.progress import Progress, Silent
 
 if TYPE_CHECKING:
+    import networkx
     import numpy as np
     from numpy.typing import NDArray
 
 
-def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | None = None) -> Any:
+def to_networkx(
+    triples: Iterable[TripleView], categories: Mapping[str, str] | None = None
+) -> "networkx.MultiDiGraph[str]":
     """Triples as a `networkx.MultiDiGraph`, such as `to_networkx(store.triples(run.id))`.
 
     Each triple is an edge from its group to its object, keyed by the triple's id; with triples of
@@ -50,7 +53,7 @@ def to_networkx(triples: Iterable[TripleView], categories: Mapping[str, str] | N
     return graph
 
 
-def by_name(graph: Any) -> Any:
+def by_name(graph: "networkx.MultiDiGraph[str]") -> "networkx.MultiDiGraph[str]":
     """The same graph with its nodes keyed by their names, which people can read, and by id in the
     attribute `id`. An object that is called as a group is, is keyed as "NAME (object)"."""
     import networkx as nx

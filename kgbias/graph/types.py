@@ -9,7 +9,7 @@ scores and edges.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal
 from kgbias.graph.record import HIGH, LOW, Called, OrNaN
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
+from kgbias.io.rows import Result, Rows
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.io.text import storable as storable
@@ -410,8 +411,8 @@ class Run:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunSummary(Result):
     """A run in one line, with its counts.
 
     `statements` are what its generations yielded, each counted as often as it was said; `triples`
@@ -434,6 +435,21 @@ class RunSummary:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float | None = None
+
+    def as_rows(self) -> "Rows[RunSummary]":
+        """Itself. Columns: run (its name), model, and the counts."""
+        counts = [field.name for field in fields(self) if field.name != "run"]
+
+        def record(row: RunSummary) -> dict[str, Any]:
+            cells = {name: getattr(row, name) for name in counts}
+            return {"run": row.run.name, "model": row.run.model.title, **cells}
+
+        return Rows([self], record, ("run", "model", *counts))
+
+    def __str__(self) -> str:
+        (cells,) = self.records()
+        shown = (f"{name} {value}" for name, value in cells.items() if value and name != "run")
+        return f"run {self.run.name}: {', '.join(shown)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,20 +21,20 @@ class PublishedForm:
 PUBLISHED_FORMS = (
     PublishedForm(
         "HONEST (Nozza et al. 2021)",
-        "its column identity is read by --identities; its templates are for a model to complete: "
-        "import what it completes with kgbias import",
+        "its column identity is read as `identities`; its templates are for a model to complete: "
+        "import what it completes",
         columns=("template_masked", "identity"),
     ),
     PublishedForm(
         "BOLD (Dhamala et al. 2021)",
-        "its prompts are for a model to complete: import what it completes with kgbias import",
+        "its prompts are for a model to complete: import what it completes",
         keys=("American_actors", "Asian_Americans", "left-wing", "metalworking_occupations",
               "judaism"),
     ),
     PublishedForm(
         "HolisticBias (Smith et al. 2022)",
         "its script generate_sentences.py writes noun_phrases.csv, whose column plural_noun_phrase "
-        "is read by --identities",
+        "is read as `identities`",
         columns=("descriptor", "bucket"),
         keys=("gender_and_sex", "body_type"),
     ),
@@ -45,7 +45,7 @@ PUBLISHED_FORMS = (
     ),
     PublishedForm(
         "WinoBias (Zhao et al. 2018)",
-        "its sentences mark no answers to choose between: Winogender's are read by --winogender",
+        "its sentences mark no answers to choose between: Winogender's are read as `winogender`",
         lines=re.compile(r"\d+ .*\[(he|she|him|her|his)\]", re.IGNORECASE),
     ),
     PublishedForm(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
+from kgbias.io.wording import how
 
 _MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
 _TRIED = 20  # brackets that may begin an object in a text
@@ -121,9 +122,13 @@ def decoded(data: bytes, path: Path) -> str:
 def not_text(path: Path, wrong: UnicodeDecodeError, line: int) -> DataError:
     """What to say of a line that is not in the encoding that was tried."""
     tried = "UTF-8" if wrong.encoding.startswith("utf-8") else wrong.encoding
+    named = how(
+        "read the file with its own encoding and hand over the table",
+        f"name the file's encoding with --encoding ({_EXAMPLES})",
+    )
     return DataError(
         f"{path}, line {line}: the byte 0x{wrong.object[wrong.start]:02x} is not {tried} text; "
-        f"name the file's encoding with --encoding ({_EXAMPLES}), or save it as UTF-8"
+        f"{named}, or save it as UTF-8"
     )
 
 

@@ -20,6 +20,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, statement_id, triple_id
 from kgbias.io.progress import Progress
+from kgbias.io.wording import how
 from kgbias.language.words import negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.meaning import SHIPPED, keep_vectors, texts_of, vectors_of
@@ -35,8 +36,12 @@ _NAMING = re.compile(
     r"wom[ae]n|m[ae]n|(?:fe)?males?|girls?|boys?|wife|wives|husbands?)\b"
 )
 
-UNLINKED = "nothing is merged: no statements are linked (kgbias merge links them)"
-"""What to say if linked statements are to count as one, and none are linked."""
+
+def unlinked() -> str:
+    """What to say if linked statements are to count as one, and none are linked."""
+    links = how("run.merge()", "kgbias merge")
+    return f"nothing is merged: no statements are linked ({links} links them)"
+
 
 Said = tuple[str, str]  # a predicate and an object
 

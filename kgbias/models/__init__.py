@@ -8,12 +8,12 @@ a one-line error. Nothing heavy is imported or loaded before it is needed.
 
 from importlib import import_module
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import named
 from kgbias.io.traces import untraced
-from kgbias.models.base import Completer, Notify
+from kgbias.models.base import Completer, ModelOptions, Notify
 from kgbias.models.load import Loaded, unload
 from kgbias.models.spec import KINDS, Spec, parse, resolve
 
@@ -72,7 +72,11 @@ def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
 
 @untraced()
 def open_model(
-    spec: str, *, revision: str | None = None, notify: Notify | None = None, **options: Any
+    spec: str,
+    *,
+    revision: str | None = None,
+    notify: Notify | None = None,
+    **options: Unpack[ModelOptions],
 ) -> Completer:
     """The model of a spec, to complete prompts. Loads nothing before the first request.
 

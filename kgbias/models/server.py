@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.text import duration
+from kgbias.io.wording import how
 from kgbias.models.base import (
     Abilities,
     Completion,
@@ -670,9 +671,10 @@ class ServerModel:
         """Advice about a permanent error status, to follow the message."""
         key = f"; set {' or '.join(self.api.keys)}"
         if is_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
-            key = f"; a file names the address, so it gets no key: --trust, or {self.api.variable}"
+            trusts = how("", "--trust, or ")
+            key = f"; a file names the address, so it gets no key: {trusts}{self.api.variable}"
         what_to_do = {
-            401: f"{key} (a key that goes into another header: --header)",
+            401: key + how("", " (a key that goes into another header: --header)"),
             403: "; this key may not use the model",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }

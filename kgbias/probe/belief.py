@@ -233,7 +233,8 @@ class Design:
         known = free > 0.5
         ratios = np.ones(self.count)
         ratios[known] = (own[known] / free[known, None] / variances).mean(axis=1)
-        return np.asarray(np.maximum(ratios / ratios[known].mean(), 1.0))
+        usual = ratios[known].mean() or 1.0  # 0: the model says the same after every name
+        return np.asarray(np.maximum(ratios / usual, 1.0))
 
     def _without_names(self, fit: "_Fit") -> tuple[Array, Counts, Flags]:
         """With each of the group's names left out in turn: the smallest lift, the name it lacks,
@@ -426,11 +427,14 @@ def floor(
     return Floor(tested, float(np.mean(found)), float(np.mean(some)), deals, tuple(found))
 
 
+_LEAST_VARIANCE = 1e-12  # in bits squared
+
+
 def shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
     """The prior degrees of freedom d0 and variance s0^2 for variances [n] of `degrees` each, from
     the moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
     6.2). d0 is infinite if they differ no more than by chance."""
-    floor_ = max(1e-5 * float(np.median(variances)), 1e-12)
+    floor_ = max(1e-5 * float(np.median(variances)), _LEAST_VARIANCE)
     logs = np.log(np.maximum(variances, floor_))
     mean = float(logs.mean()) - float(_special().digamma(degrees / 2)) + math.log(degrees / 2)
     excess = float(logs.var(ddof=1)) - _trigamma(degrees / 2) if len(logs) > 1 else 0.0
@@ -441,10 +445,11 @@ def shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
 
 
 def _shrunk(squares: Array, degrees: float, prior: float, usual: float) -> Array:
-    """Variances from sums of squares, shrunk towards the usual one."""
+    """Variances from sums of squares, shrunk towards the usual one; above 0, since a model may give
+    a statement the same probability after every name."""
     if math.isinf(prior):
-        return np.full_like(squares, usual)
-    return np.asarray((prior * usual + squares) / (prior + degrees))
+        return np.full_like(squares, max(usual, _LEAST_VARIANCE))
+    return np.maximum((prior * usual + squares) / (prior + degrees), _LEAST_VARIANCE)
 
 
 def _inverse_trigamma(value: float) -> float:

@@ -16,6 +16,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, Texts, on_disk
+from kgbias.io.wording import how
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import finite
@@ -190,8 +191,10 @@ class Compared(OfStudy):
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in found)
                 by = "one model; probe it with another" if subjects else "no model; it needs two"
-                how = f"kgbias probe run {found[0].name} --model SPEC"
-                raise UsageError(f"{names}: probed by {by}: {how}")
+                probes_it = how(
+                    "run.probe(MODEL)", f"kgbias probe run {found[0].name} --model SPEC"
+                )
+                raise UsageError(f"{names}: probed by {by}: {probes_it}")
         else:
             check_comparable(found, as_names(measures))
             subjects = [crawled(run, of_one(run, Selection(**selection))) for run in found]

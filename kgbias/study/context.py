@@ -16,6 +16,7 @@ from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, Silent, working
 from kgbias.models.base import ModelInfo
+from kgbias.study.calls import PublicCalls
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
@@ -168,7 +169,7 @@ class InItsProcess:
         return self
 
 
-class OfStudy(InItsProcess):
+class OfStudy(PublicCalls, InItsProcess):
     """The base of the parts of `Study`."""
 
     def __init__(self, context: Context) -> None:
@@ -185,7 +186,7 @@ class OfStudy(InItsProcess):
         return self._context.working(whole=whole)
 
 
-class OfRun(InItsProcess):
+class OfRun(PublicCalls, InItsProcess):
     """The base of the parts of `Run`."""
 
     def __init__(

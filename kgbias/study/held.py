@@ -150,11 +150,11 @@ class Held(OfRun):
         """
         run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
-            from kgbias.measure.merge import UNLINKED
             from kgbias.measure.merge import merged as merged_triples
+            from kgbias.measure.merge import unlinked
 
             if not (links := run.near_duplicates()):
-                self._context.remark(UNLINKED)
+                self._context.remark(unlinked())
             found = merged_triples(found, links)
         return records.triple_rows(run, found)
 

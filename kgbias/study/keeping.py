@@ -10,6 +10,7 @@ from kgbias.graph.store import StoredRun, open_store
 from kgbias.io.rows import Rows
 from kgbias.models.spec import called
 from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.calls import PublicCalls
 from kgbias.study.context import Context
 from kgbias.study.run import Run
 
@@ -22,7 +23,7 @@ class Compacted:
     after: int
 
 
-class Keeping:
+class Keeping(PublicCalls):
     """The care of a study's store: `study.store`."""
 
     def __init__(self, context: Context) -> None:

@@ -36,9 +36,11 @@ from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import how
 from kgbias.models.base import Completer
 from kgbias.models.spec import KINDS, known_as, on_server, parse, resolve
 from kgbias.models.wire import without_password
+from kgbias.parameters import as_names
 from kgbias.stories.config import load_story_pack
 from kgbias.study.opening import parted
 from kgbias.study.probed import BelievingOptions
@@ -295,18 +297,16 @@ MAX_CHOICES = 2_000  # questions about statements, of a model that gives no prob
 def _chosen(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     """Have a model that gives no probabilities choose between groups, about as many statements as
     `MAX_CHOICES` questions allow; a line that says why it did not, "" if it did."""
-    how = (
-        f"what {model} believes is left out; kgbias probe choice {run.name} --model {model} has it "
-        "choose between groups instead"
-    )
+    chooses = how(f"run.choose({model!r})", f"kgbias probe choice {run.name} --model {model}")
+    left_out = f"what {model} believes is left out; {chooses} has it choose between groups instead"
     if any(limits.get(name) for name in ("max_requests", "max_tokens", "max_cost")):
-        return f"{how} (which the limits of this call do not cover)"
+        return f"{left_out} (which the limits of this call do not cover)"
     try:
         how_asked: Any = parted(limits)[0] | {"form": limits.get("form")}
         each = run.price_choices(model, sample=1).requests
         run.choose(model, sample=max(1, MAX_CHOICES // max(1, each)), **how_asked)
     except (DataError, ModelError, UsageError) as error:
-        return f"{how} ({error})"
+        return f"{left_out} ({error})"
     return ""
 
 
@@ -316,8 +316,8 @@ _PEOPLE = ("one of the {}", "a young person, one of the {}", "an old person, one
 
 def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[str, ...]:
     """What to ask a model that declines most prompts about the groups of a run, as lines with the
-    commands. Groups about which there are no people to tell stories of get a file of them in the
-    folder."""
+    calls or commands. Groups about which there are no people to tell stories of get a file of them
+    in the folder."""
     from kgbias.pairs.config import load_pairs_pack
 
     prompts = refused_prompts(run.stored.generations())
@@ -334,16 +334,25 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
     options = [] if base_url is None else ["--base-url", _told(base_url)]
     options += [] if store == DEFAULT_STORE else ["--store", store]
 
-    def command(what: str, *given: str) -> str:
-        return f"  {shlex.join(['kgbias', what, '--model', model, *options, *given])}"
+    def asked(method: str, command: str, **given: str | list[str]) -> str:
+        flags: list[str] = []
+        for name, value in given.items():
+            for one in as_names(value):
+                flags += [f"--{name}", one]
+        own = given if base_url is None else {"base_url": _told(base_url), **given}
+        named = [repr(model), *(f"{name}={value!r}" for name, value in own.items())]
+        call = f"study.{method}({', '.join(named)})"
+        shell = shlex.join(["kgbias", command, "--model", model, *options, *flags])
+        return f"  {how(call, shell)}"
 
     lines = [
         f"it declined {declined:,} of {len(prompts):,} prompts about these groups; such models "
         "mostly do as they are asked where nobody asks for an opinion:"
     ]
-    for what, categories in (("stories", told), ("pairs", paired)):
-        given = [word for category in categories for word in ("--category", category)]
-        lines += [command(what, *given)] if categories else []
+    if told:
+        lines.append(asked("write_stories", "stories", category=told))
+    if paired:
+        lines.append(asked("ask_pairs", "pairs", category=paired))
     if own:
         path = folder / "people.csv"
         if not path.exists():  # or somebody has chosen better words
@@ -351,7 +360,7 @@ def instead(run: Run, model: str, folder: Path, base_url: str | None) -> tuple[s
             file = io.StringIO()
             csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
             write_text(path, file.getvalue())
-        lines += [command("stories", "--people", str(path))]
+        lines.append(asked("write_stories", "stories", people=str(path)))
         lines.append(f"look first at the words for the people in {path}")
     return tuple(lines)
 

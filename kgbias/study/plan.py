@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from inspect import Parameter, signature
+from inspect import signature
 from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ForwardRef, Literal, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from kgbias.crawl.configure import CrawlSpending
 from kgbias.errors import (
@@ -115,18 +115,9 @@ def check(path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, 
 
 
 def takes(method: Method) -> dict[str, Any]:
-    """A method's parameters, including its typed `**options`, with their annotations."""
-    found: dict[str, Any] = {}
-    for parameter in signature(method).parameters.values():
-        if parameter.kind is not Parameter.VAR_KEYWORD:
-            found[parameter.name] = parameter.annotation
-        elif (typed := get_args(parameter.annotation)) and not isinstance(typed[0], ForwardRef):
-            found |= get_type_hints(typed[0])
-        else:  # `Run.associate` passes its options on
-            from kgbias.associate import associate
-
-            found = without(takes(associate), "run", "store", "progress") | found
-    return without(found, "self")
+    """A method's parameters with their annotations; `kgbias.study.calls` spells out its options."""
+    parameters = signature(method).parameters.values()
+    return {p.name: p.annotation for p in parameters if p.name != "self"}
 
 
 def without(known: Mapping[str, Any], *names: str) -> dict[str, Any]:

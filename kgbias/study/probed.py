@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.selection import Selecting, Selection, need_statements
@@ -37,7 +38,6 @@ from kgbias.study.opening import (
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
-    from kgbias.associate.family import AssociationOptions
     from kgbias.associate.sets import Tests
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
     from kgbias.evidence.known import Known
@@ -79,6 +79,16 @@ class BelievingOptions(TypedDict, total=False):
     marked: Names
     executor: str | None
     processes: int | None
+
+
+class ProbeOptions(ScorerOptions, total=False):
+    """How to probe a run's statements with several models; see `Run.probe`."""
+
+    category: Names
+    by: Literal["conditional", "sofa", "whole"] | None
+    ending: str
+    as_published: bool
+    seed: int
 
 
 class Probed(OfRun):
@@ -148,7 +158,7 @@ class Probed(OfRun):
         output: PathLike | None = None,
         executor: str = LOCAL,
         processes: int | None = None,
-        **options: Any,
+        **options: Unpack[ProbeOptions],
     ) -> "list[RunProbes]":
         """`probe` with several models, one after another: each is loaded once, and unloaded before
         the next. Repeat the call to continue where it stopped. `Study.sofa` compares the models.
@@ -162,14 +172,15 @@ class Probed(OfRun):
             options: those of `probe`.
         """
         named = list(as_models(models))
-        opening: Any = {k: options.pop(k) for k in OPENING if k in options}
+        opening: Any = {name: options[name] for name in OPENING if name in options}
+        asking: Any = {name: value for name, value in options.items() if name not in opening}
         files = outputs(output, named)
         with (
             self._context.working() as progress,
             opened_executor(executor, progress, processes) as workers,
         ):
             return [
-                self.probe(scorer, output=files[n], **options)
+                self.probe(scorer, output=files[n], **asking)
                 for n, scorer in each_scorer(
                     named, opening, progress, workers, self._context.models()
                 )
@@ -180,7 +191,7 @@ class Probed(OfRun):
         models: "Models" = (),
         tests: "Tests" = (),
         methods: Names = (),
-        **options: Unpack["AssociationOptions"],
+        **options: Unpack[AssociationOptions],
     ) -> "Associations":
         """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
         `Study.associate` runs tests that belong to no run.

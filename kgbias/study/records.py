@@ -24,6 +24,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
+from kgbias.io.wording import how
 from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
 from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered
@@ -548,7 +549,7 @@ def profiles_of(run: StoredRun) -> list[Profile]:
     if not found:
         raise UsageError(
             f"run {run.name!r} has no profiles: import some with `format` profiles, or write "
-            "some with kgbias profiles"
+            f"some with {how('study.write_profiles', 'kgbias profiles')}"
         )
     return found
 
@@ -556,7 +557,8 @@ def profiles_of(run: StoredRun) -> list[Profile]:
 def stories_of(run: StoredRun) -> list[Profile]:
     """The characters of a run's stories. Raises UsageError if it is not a run of stories."""
     if run.record.kind != "stories":
-        raise UsageError(f"run {run.name!r} has no stories: have some told with kgbias stories")
+        tells = how("study.write_stories", "kgbias stories")
+        raise UsageError(f"run {run.name!r} has no stories: have some told with {tells}")
     return run.profiles()
 
 
@@ -622,7 +624,8 @@ def answers_of(run: StoredRun) -> "list[tuple[Answered, str]]":
     from kgbias.pairs.config import Answered, stored_places
 
     if run.record.kind != "pairs":
-        raise UsageError(f"run {run.name!r} has no pairs: ask some with kgbias pairs")
+        asks = how("study.ask_pairs", "kgbias pairs")
+        raise UsageError(f"run {run.name!r} has no pairs: ask some with {asks}")
     generations = {g.path.rpartition("#")[0]: g for g in run.generations()}
     answers = run.store.answers([g.answer_key for g in generations.values()])
     found = []

@@ -14,6 +14,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, ModelOptions
 from kgbias.parameters import PathLike
+from kgbias.study.calls import public_call
 from kgbias.study.context import Context
 from kgbias.study.opening import opened_completer, spec_of
 
@@ -75,6 +76,7 @@ class Reproduction:
         return not self.differences
 
 
+@public_call
 def reproduce(
     folder: PathLike,
     *,

@@ -4,12 +4,14 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack, overload
+from typing import Unpack, overload
 
 from kgbias.graph.selection import Selecting, Selection
 from kgbias.io.rows import Rows
+from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures
 from kgbias.parameters import Names, as_names
+from kgbias.study.calls import PublicCalls
 from kgbias.study.records import Figure, figure_of
 from kgbias.study.run import Run
 
@@ -58,7 +60,7 @@ class Spread:
         )
 
 
-class Series(Sequence[Run]):
+class Series(PublicCalls, Sequence[Run]):
     """The runs of a series, in the order they were begun, as made by `Study.crawl` and found by
     `Study.series`."""
 
@@ -70,7 +72,7 @@ class Series(Sequence[Run]):
         """The name of the first run, to which the others add a number."""
         return self._runs[0].name
 
-    def measure(self, **options: Any) -> Rows[Spread]:
+    def measure(self, **options: Unpack[MeasureCall]) -> Rows[Spread]:
         """Measure every run (parameters as in `Run.measure`); returns `figures()`."""
         for run in self:
             run.measure(**options)

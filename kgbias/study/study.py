@@ -25,6 +25,7 @@ from kgbias.models.spec import called as called_as
 from kgbias.packs import packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.profiles.config import Form
+from kgbias.study.calls import public_call
 from kgbias.study.checked import Checked
 from kgbias.study.compared import Compared
 from kgbias.study.context import Context
@@ -115,6 +116,7 @@ def plugins() -> Rows[Plugin]:
     return Rows(found, columns=tuple(Plugin.__dataclass_fields__))
 
 
+@public_call
 def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
     could show. Asks and opens nothing."""
@@ -843,4 +845,5 @@ class Study(Compared, Tested, Checked):
     def _repr_html_(self) -> str:
         there = self._context.there is not None and not self._context.closed
         runs = self.runs()._repr_html_() if there else ""
-        return f"<p>Study of <code>{html.escape(self.url)}</code></p>{runs}"
+        closed = ", closed" if self._context.closed else ""
+        return f"<p>Study of <code>{html.escape(self.url)}</code>{closed}</p>{runs}"

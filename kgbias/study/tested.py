@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
+from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
@@ -18,6 +19,7 @@ from kgbias.io.tables import read_table
 from kgbias.io.tables_in_memory import Table, Texts, on_disk
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
+from kgbias.study.calls import public_call
 from kgbias.study.context import OfStudy
 from kgbias.study.opening import (
     ScorerOptions,
@@ -33,7 +35,6 @@ from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
-    from kgbias.associate.family import AssociationOptions
     from kgbias.associate.grid import GridCost, GridResult
     from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
@@ -44,6 +45,23 @@ if TYPE_CHECKING:
     from kgbias.probe.sets import Descriptor
     from kgbias.probe.stream import Sets
     from kgbias.study.opening import Models
+
+
+class GridOptions(TypedDict, total=False):
+    """The axes of a grid of association tests, and how each cell is computed; see
+    `Study.associate_grid`."""
+
+    contexts: Path | None
+    encoding: str | None
+    words: str | None
+    targets: str | None
+    samples: int
+    draws: int
+    seed: int
+    layer: int
+    most: int
+    window: int
+
 
 COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
 
@@ -188,8 +206,10 @@ class Tested(OfStudy):
         folder: str | Path = "sofa",
         probe_set: str | None = None,
         *,
+        run: str | Run | None = None,
         beside: Table | None = None,
-        **options: Any,
+        correction: str = "holm",
+        seed: int = 0,
     ) -> list[Path]:
         """Write the paper's tables and figures for one set of probes: SVG, PDF and PNG, LaTeX and
         CSV, and manifest.json. Returns the files.
@@ -197,20 +217,27 @@ class Tested(OfStudy):
         Args:
             folder: the folder to write to.
             probe_set: as for `sofa`.
+            run: as for `sofa`.
             beside: scores of the same models on other benchmarks, shown beside SoFa in table 1 with
                 their ranks and Kendall's tau: a CSV file with the column model and a column for
                 each benchmark; higher is more biased.
-            options: as for `sofa`.
+            correction: as for `sofa`.
+            seed: as for `sofa`.
         """
         from kgbias.report.save import save_sofa
 
         others = None if beside is None else read_benchmarks(beside)
-        found = self.sofa(probe_set, **options)
+        found = self.sofa(probe_set, run=run, correction=correction, seed=seed)
         with self.working() as progress:
             return save_sofa(found, Path(folder), beside=others, progress=progress)
 
     def sofa(
-        self, probe_set: str | None = None, *, run: str | Run | None = None, **options: Any
+        self,
+        probe_set: str | None = None,
+        *,
+        run: str | Run | None = None,
+        correction: str = "holm",
+        seed: int = 0,
     ) -> "SofaComparison":
         """Rank models by SoFa on one set of probes: ranks, paired tests, scores by category.
 
@@ -218,7 +245,9 @@ class Tested(OfStudy):
             probe_set: the name of a set or the beginning of its id (None: the set that most models
                 were asked about).
             run: only the models that `Run.probe` asked about this run.
-            options: `correction` and `seed` of `kgbias.compare.sofa.compare_sofa`.
+            correction: the correction of p-values over every pair of models in every category:
+                "holm" or "bh".
+            seed: the random seed of resamples and permutations.
 
         Raises UsageError if no model was probed, or no set has that name.
         """
@@ -226,7 +255,7 @@ class Tested(OfStudy):
 
         store = self._context.graph
         found = store.sofa() if run is None else self._context.find(run).sofa()
-        return stored_sofa(store, found, probe_set, **options)
+        return stored_sofa(store, found, probe_set, correction=correction, seed=seed)
 
     def probe_apx(
         self,
@@ -308,7 +337,7 @@ class Tested(OfStudy):
         models: "Models" = (),
         tests: "Tests" = (),
         methods: Names = (),
-        **options: Unpack["AssociationOptions"],
+        **options: Unpack[AssociationOptions],
     ) -> "Associations":
         """Run association tests that belong to no run, and write them to the graph. For the
         parameters see `Run.associate`, which ties tests to a run and can test its groups and
@@ -338,7 +367,7 @@ class Tested(OfStudy):
         dtype: str = "float32",
         executor: str = LOCAL,
         processes: int | None = None,
-        **options: Any,
+        **options: Unpack[GridOptions],
     ) -> "GridResult":
         """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
         templates and a corpus, encodings, word sets and models, in every valid combination. Each
@@ -356,9 +385,9 @@ class Tested(OfStudy):
             dtype: the number type that the models compute in.
             executor: where the models run, as for `Run.probe`.
             processes: the number of processes on this machine, as for `Run.probe`.
-            options: those of `kgbias.associate.grid.plan`: `contexts` (a corpus), `encoding`,
-                `words`, `targets` (one value of an axis), `samples`, `draws`, `seed`, `layer`,
-                `most`, `window`.
+            options: `contexts` (a corpus), `encoding`, `words`, `targets` (one value of an axis),
+                `samples`, `draws`, `seed`, `layer`, `most`, `window`; see
+                `kgbias.associate.grid.plan`.
         """
         from kgbias.associate.grid import plan, run_grid
 
@@ -388,10 +417,21 @@ class Tested(OfStudy):
         return found
 
     def grid_cost(
-        self, models: Names, tests: Names = (), methods: Names = (), **options: Any
+        self,
+        models: Names,
+        tests: Names = (),
+        methods: Names = (),
+        **options: Unpack[GridOptions],
     ) -> "GridCost":
         """The work that `associate_grid` would do with the same arguments, without loading a model:
-        cells in all and already in the store, texts to embed, predictions to make."""
+        cells in all and already in the store, texts to embed, predictions to make.
+
+        Args:
+            models: as for `associate_grid`, and so are the others.
+            tests: published tests by name.
+            methods: the methods.
+            options: what keeps one value of an axis, and how each cell is computed.
+        """
         from kgbias.associate.grid import cost, plan
 
         grid = plan(as_names(models), as_names(tests), as_names(methods), **options)
@@ -435,6 +475,7 @@ def _benchmarks(path: Path) -> dict[str, dict[str, float]]:
     return found
 
 
+@public_call
 def build_sofa(
     source: Texts | Run,
     output: PathLike | None = None,

@@ -14,11 +14,11 @@ def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -
 @pytest.mark.parametrize(
     ("form", "structured", "prompts", "remedies"),
     [
-        ("chat", False, "sentences", ("--set structured=true", "--form completion")),
-        ("chat", True, "sentences", ("--form completion",)),
-        ("completion", False, "sentences", ("--form chat",)),
-        ("completion", False, "salinas-2023", ("--form chat", "--prompts sentences")),
-        ("chat", True, "salinas-2023", ("--form completion", "--prompts sentences")),
+        ("chat", False, "sentences", ("structured=True", 'form="completion"')),
+        ("chat", True, "sentences", ('form="completion"',)),
+        ("completion", False, "sentences", ('form="chat"',)),
+        ("completion", False, "salinas-2023", ('form="chat"', 'prompts="sentences"')),
+        ("chat", True, "salinas-2023", ('form="completion"', 'prompts="sentences"')),
     ],
 )
 def test_the_line_says_how_few_why_and_what_to_try(
@@ -33,7 +33,7 @@ def test_the_line_says_how_few_why_and_what_to_try(
     )
     assert line is not None and "\n" not in line
     assert line.startswith("only 12 of 40 answers were well-formed (most often: about others): try")
-    every = ("--set structured=true", "--form completion", "--form chat", "--prompts sentences")
+    every = ("structured=True", 'form="completion"', 'form="chat"', 'prompts="sentences"')
     assert tuple(remedy for remedy in every if remedy in line) == tuple(
         remedy for remedy in every if remedy in remedies
     )

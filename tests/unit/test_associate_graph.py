@@ -212,7 +212,7 @@ def test_a_file_of_indicators_that_is_wrong_is_one_line(
 
 
 def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
-    with pytest.raises(UsageError, match="has no topics: kgbias measure middle --topics"):
+    with pytest.raises(UsageError, match=r"has no topics: run.measure\(topics=True\)"):
         topic_sets(run, store.topics(run.id), "kind", "rude")
     found = [
         Topic("peoples", 0, ("kind", "honest", "old"), 9),

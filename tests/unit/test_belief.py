@@ -50,6 +50,14 @@ def test_a_lift_by_hand() -> None:
     assert found.variances == pytest.approx([2, 2])
 
 
+def test_what_is_equally_probable_after_every_name_is_not_believed() -> None:
+    """As after a hook that gives a word the same probability everywhere."""
+    for statements in (1, 3):
+        with np.errstate(all="raise"):
+            found = Design(GROUPS).test(np.full((24, statements), -15.0))
+        assert (found.lift == 0).all() and not found.believed.any()
+
+
 def test_students_distribution_is_that_of_tables() -> None:
     t = np.array([1.812461, 2.228139, -2.228139, 0.0])
     assert upper(t, 10) == pytest.approx([0.05, 0.025, 0.975, 0.5], abs=1e-6)

@@ -164,7 +164,7 @@ def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -
     found = joint(run)
     assert {r.verdict for r in found.rows} == {"said, not probed"}
     assert found.agreement == [] and found.probing is None
-    assert "kgbias evidence middle --model SPEC" in found.missing[0]
+    assert "run.evidence(MODEL)" in found.missing[0]
 
 
 def test_the_four_verdicts(run: StoredRun) -> None:

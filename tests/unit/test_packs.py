@@ -343,7 +343,7 @@ def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore)
         progress=notes,
     )
     (said,) = [line for line in notes.lines if "well-formed" in line]
-    assert said.endswith("or --prompts sentences")
+    assert said.endswith('or prompts="sentences"')
 
 
 def test_what_a_template_may_say() -> None:

@@ -12,6 +12,7 @@ from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, SPEC, Row
 from kgbias.io.progress import Progress, Silent
+from kgbias.io.wording import how
 
 # When a node stays although the run goes: something else that stays holds it.
 _TRIPLE_STAYS = """(NOT t.uid IN $read AND
@@ -337,6 +338,6 @@ class Keeping(Crawls, Findings):
     def backup(self, path: Path, progress: Progress | None = None) -> NoReturn:
         raise UsageError(
             f"{self.url} is a server: stop it and run `neo4j-admin database dump neo4j "
-            "--to-path=FOLDER`, or copy its runs to a file with `kgbias push --from "
-            f"{self.url} --to FILE`"
+            "--to-path=FOLDER`, or copy its runs to a file with "
+            f"{how('study.store.push(FILE)', f'`kgbias push --from {self.url} --to FILE`')}"
         )

@@ -19,6 +19,7 @@ from kgbias.graph.record import Record, record_of
 from kgbias.graph.types import NameProbe, StatementEdge
 from kgbias.ids import content_id
 from kgbias.io.text import storable
+from kgbias.io.wording import how
 from kgbias.models.base import ModelInfo
 from kgbias.models.wire import is_withheld
 
@@ -349,7 +350,7 @@ class Neo4jSession:
         if "Unauthorized" in code and self._withheld:
             return StoreError(
                 f"{self.url} is named only in a file, so NEO4J_PASSWORD is not sent to it: name "
-                "it with --store, or --trust the file"
+                f"it {how('in `kgbias.open`', 'with --store, or --trust the file')}"
             )
         if "Unauthorized" in code:
             return StoreError(

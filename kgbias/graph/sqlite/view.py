@@ -15,6 +15,7 @@ from importlib.util import find_spec
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, only_the_graph
 from kgbias.io.aside import python
+from kgbias.io.wording import how
 
 
 class CypherView:
@@ -80,7 +81,7 @@ class CypherView:
             if late.is_set():
                 raise UsageError(
                     f"the query took longer than {timeout:g} s: ask for less, or give "
-                    "it more time (`query_timeout`, or --timeout on the command line)"
+                    f"it more time ({how('kgbias.open(..., query_timeout=...)', '--timeout')})"
                 ) from error
             if not told:
                 why = "the Cypher engine was killed, perhaps for lack of memory"

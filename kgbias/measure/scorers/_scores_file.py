@@ -10,6 +10,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.io.reading import read_bytes
 from kgbias.io.tables import Door, as_text, is_missing, number_of, read_sheet
+from kgbias.io.wording import how
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import Measure, known
 
@@ -50,9 +51,11 @@ class FileScorer:
         keys = [normalise(text) for text in texts]
         missing = [t for t, key in zip(texts, keys, strict=True) if key not in self._judgements]
         if missing:
+            all_of_run = how("run.export(PATH)", "kgbias export")
             raise DataError(
                 f"{self._path} has no score for {len(missing)} of {len(texts)} sentences, for "
-                f"example {missing[0][:80]!r}; kgbias export writes all sentences of a run"
+                f"example {missing[0][:80]!r}; {all_of_run} writes all sentences "
+                "of a run"
             )
         return [self._judgements[key] for key in keys]
 

@@ -5,6 +5,7 @@ from typing import cast
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.io.traces import untraced
+from kgbias.io.wording import how
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
 from kgbias.models.score.base import CausalScorer, TextScorer
@@ -108,10 +109,8 @@ def open_local_scorer(
         kind = "decoder" if alone else trained
     loaded = load(files, cast(As, kind), dtype=dtype, device=device, notify=notify)
     if dtype != "float32":
-        notify(
-            f"{dtype} may change the order of groups: kgbias probe precision shows whether it does "
-            f"for {spec}"
-        )
+        shows = how("kgbias.probe.precision.check_precision", "kgbias probe precision")
+        notify(f"{dtype} may change the order of groups: {shows} shows whether it does for {spec}")
     info, tokenizer, model = loaded.info, loaded.tokenizer, loaded.model
     if not tokenizer.is_fast:
         raise ModelError(f"{info.name} has no fast tokenizer")

@@ -1,0 +1,69 @@
+"""What every public call has in common: its options are known by name, whole, to `help` and to
+completion; a misspelt one is refused with the nearest there is; and the call leaves no trace in the
+process but its result."""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from types import FunctionType
+from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
+
+from kgbias.errors import UsageError, no_such
+from kgbias.io.traces import untraced
+from kgbias.parameters import python_number
+
+Call = TypeVar("Call", bound=Callable[..., Any])
+
+
+class _LeftOut:
+    """What stands in a signature for the default of an option that may be left out."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+def public_call(function: Call) -> Call:
+    """The function as a public one. Its typed options (`**options: Unpack[...]`) are spelt out in
+    its signature; an option that it does not take is a UsageError; numbers of numpy are Python's;
+    and what it changes in the process is put back (`kgbias.io.traces`)."""
+    spelt = _spelt(signature(function))
+    parameters = spelt.parameters.values()
+    takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+    names = [p.name for p in parameters if p.name != "self"]
+
+    @wraps(function)
+    def call(*given: Any, **options: Any) -> Any:
+        for name in options if not takes_any else ():
+            if name not in names:
+                raise UsageError(no_such("option", name, names, f" of {function.__name__}"))
+        numbers = {name: python_number(value) for name, value in options.items()}
+        with untraced():
+            return function(*given, **numbers)
+
+    call.__signature__ = spelt  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
+
+
+class PublicCalls:
+    """A base of classes whose public methods are public calls."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, value in list(vars(cls).items()):
+            if isinstance(value, FunctionType) and not name.startswith("_") and name != "working":
+                setattr(cls, name, public_call(value))
+
+
+def _spelt(found: Signature) -> Signature:
+    """The signature with the options of a typed dict, which it takes by `**`, one by one."""
+    parameters = []
+    for parameter in found.parameters.values():
+        of = get_args(parameter.annotation)
+        if parameter.kind is not Parameter.VAR_KEYWORD or not of or not is_typeddict(of[0]):
+            parameters.append(parameter)
+            continue
+        parameters += [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=annotation)
+            for name, annotation in get_type_hints(of[0]).items()
+        ]
+    return found.replace(parameters=parameters)
