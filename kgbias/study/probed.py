@@ -172,8 +172,8 @@ class Probed(OfRun):
             options: those of `probe`.
         """
         named = list(as_models(models))
-        opening: Any = {name: options[name] for name in OPENING if name in options}
-        asking: Any = {name: value for name, value in options.items() if name not in opening}
+        asking: Any = dict(options)
+        opening: Any = {name: asking.pop(name) for name in OPENING if name in options}
         files = outputs(output, named)
         with (
             self._context.working() as progress,

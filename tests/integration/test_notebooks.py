@@ -2,6 +2,7 @@
 reference model in place of SmolLM2, whose beliefs another notebook draws."""
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,6 +68,11 @@ def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
         if "image/png" in output.get("data", {})
     ]
     assert drawn
+    if path.stem == "in_memory":  # a planted belief is found in one model, and not in the other
+        shown = [o["data"]["text/html"] for c in notebook.cells for o in c.get("outputs", ())
+                 if "verdict" in o.get("data", {}).get("text/html", "")]  # fmt: skip
+        rows = re.findall(r"<td>(said and believed|neither)</td>", shown[0])
+        assert rows == ["said and believed", "neither", "said and believed", "said and believed"]
     assert not any(
         output.output_type == "error" for c in notebook.cells for output in c.get("outputs", ())
     )

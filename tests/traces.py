@@ -1,0 +1,321 @@
+"""What public calls leave behind in the process of their caller.
+
+    python -m tests.traces        each call of a study and a run with what it changed, as JSON lines
+
+All global state that a call could change is looked at before and after each public method of
+`Study` and `Run`, on a small store of the reference model's world, in one process.
+"""
+
+import decimal
+import gc
+import json
+import locale
+import logging
+import os
+import random
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import kgbias
+
+# Public methods that are not called here, and why.
+LEFT_OUT = {
+    "Study.calibrate": "a crawl, measured",
+    "Study.coverage": "crawls, measured",
+    "Study.map": "crawl, measure, evidence and report in one",
+    "Study.serve": "runs until it is stopped",
+    "Study.working": "a context, in which others are called",
+    "Study.describe_probes": "embeds and clusters: half a minute of imports",
+    "Run.rename_topic": "the same, for its topics",
+    "Study.benchmark": "probes, as the methods here do",
+}
+REFERENCE = "reference"
+PEOPLES = ["Velmari people", "Orunthi people"]
+SETS = {
+    "warm": ["red", "amber"],
+    "cool": ["green", "teal"],
+    "clothes": ["scarves", "hats"],
+    "food": ["soup", "bread"],
+}
+VECTORS = {
+    word: [float(n), 1.0, n % 3] for n, word in enumerate(w for s in SETS.values() for w in s)
+}
+PROFILE = "Occupation: baker\nHobbies: tea\nPersonality: kind\nPersonality traits: kind"
+STORY = "Ann was a kind nurse who lived by the sea. She loved rain and worked in a hospital."
+
+
+def state() -> dict[str, Any]:
+    """What a call could change, by name. What a package brings with it when it is first imported
+    is looked at as that package leaves it."""
+    found: dict[str, Any] = {
+        "random": random.getstate(),
+        "environment": dict(os.environ),
+        "working folder": str(Path.cwd()),
+        "warnings": [str(entry) for entry in warnings.filters],
+        "signals": {str(s): str(signal.getsignal(s)) for s in signal.valid_signals()},
+        "threads": sorted(thread.name for thread in threading.enumerate()),
+        "loggers": _loggers(),
+        "path": list(sys.path),
+        "hooks": [sys.excepthook, sys.displayhook, threading.excepthook, sys.unraisablehook],
+        "streams": [sys.stdin, sys.stdout, sys.stderr],
+        "locale": locale.setlocale(locale.LC_ALL),
+        "decimals": str(decimal.getcontext()),
+        "garbage": gc.get_threshold(),
+        "recursion": sys.getrecursionlimit(),
+        "timeout": socket.getdefaulttimeout(),
+    }
+    if numpy := sys.modules.get("numpy"):
+        kind, keys, *rest = numpy.random.get_state()
+        found["numpy"] = (kind, keys.tolist(), *rest)
+        found["numpy errors"] = numpy.geterr()
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "random"):
+        found["torch"] = torch.random.get_rng_state().tolist()
+        found["torch settings"] = (
+            torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled(),
+            torch.are_deterministic_algorithms_enabled(), torch.get_float32_matmul_precision(),
+        )  # fmt: skip
+    if matplotlib := sys.modules.get("matplotlib"):
+        found["rcParams"] = {name: str(value) for name, value in dict(matplotlib.rcParams).items()}
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        found["figures"] = pyplot.get_fignums()
+    if shown := sys.modules.get("transformers.utils.logging"):
+        found["transformers"] = (shown.get_verbosity(), shown.is_progress_bar_enabled())
+    if pandas := sys.modules.get("pandas"):
+        found["pandas"] = pandas.options.display.max_rows
+    return found
+
+
+def _loggers() -> dict[str, tuple[int, int, bool, bool]]:
+    named = {"root": logging.getLogger(), **logging.root.manager.loggerDict}
+    return {
+        name: (own.level, len(own.handlers), own.propagate, own.disabled)
+        for name, own in named.items()
+        if isinstance(own, logging.Logger)
+    }
+
+
+def changes(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The names of what differs. A logger or a package that is new is as its package made it, but
+    for transformers, whose verbosity people know."""
+    found = []
+    for name, value in after.items():
+        if name == "loggers":
+            value = {own: value[own] for own in before[name] if own in value}
+        if name == "transformers" and name not in before:
+            before = {**before, name: (logging.WARNING, True)}
+        if name in before and before[name] != value:
+            found.append(f"{name}: {_told(before[name], value)}")
+    return found
+
+
+def _told(before: Any, after: Any) -> str:
+    if isinstance(before, dict):
+        names = [n for n in {**before, **after} if before.get(n) != after.get(n)]
+        return str({n: (before.get(n), after.get(n)) for n in names})
+    if isinstance(before, list) and len(str(before)) < 10_000:
+        gone = [each for each in before if each not in after]
+        return f"new {[each for each in after if each not in before]}, gone {gone}"
+    return f"{str(before)[:80]} to {str(after)[:80]}"
+
+
+def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
+    """Each public method, with arguments that let it do its work, in an order in which each finds
+    what it needs."""
+    asked: Any = {"samples": 2, "iterations": 0, "initial_predicates": ["wear", "love"]}
+    probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
+
+    import kgbias
+    from kgbias.faithfulness.metrics import Record
+
+    names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
+
+    def run() -> kgbias.Run:
+        return study.run("said")
+
+    def later() -> kgbias.Run:
+        return study.run("later")
+
+    def writer(texts: str) -> Any:
+        def answer(prompts: list[str]) -> list[str]:
+            return [texts for _ in prompts]
+
+        return kgbias.in_memory(answer, name=texts[:5])
+
+    def labelled() -> Path:
+        sheet = folder / "labels.csv"
+        run().label("regard").write_sheet(sheet)
+        return sheet
+
+    def drawn() -> Any:
+        from matplotlib.figure import Figure
+
+        return run().draw("overall_regard", ax=Figure().subplots())
+
+    def crawl(name: str) -> Any:
+        return study.crawl(REFERENCE, group=PEOPLES, name=name, **asked)
+
+    said = [
+        {"group": people, "predicate": "love", "object": what, "count": 3}
+        for people in PEOPLES
+        for what in ("cruelty", "rain", "helping strangers", "wasting time", "folk tales", "hats")
+    ]
+    return {
+        "Study.price": lambda: study.price(REFERENCE, group=PEOPLES, **asked),
+        "Study.map_price": lambda: study.map_price(REFERENCE, group=PEOPLES),
+        "Study.crawl": lambda: (crawl("said"), study.crawl(REFERENCE, group=PEOPLES, seed=1,
+                                                            name="later", **asked)),
+        "Study.runs": lambda: study.runs().to_frame(),
+        "Study.run": lambda: repr(study.run()),
+        "Study.series": lambda: study.series("said"),
+        "Study.import_file": lambda: study.import_file(said, name="imported"),
+        "Run.price_measure": lambda: run().price_measure(),
+        "Run.measure": lambda: (run().measure(), later().measure(axes=False)),
+        "Run.counted": lambda: repr(run().counted()),
+        "Run.triples": lambda: run().triples().to_frame(),
+        "Run.groups": lambda: run().groups().to_frame(),
+        "Run.figure": lambda: run().figure(PEOPLES[0], "overall_regard")._repr_html_(),
+        "Run.tests": lambda: run().tests().to_frame(),
+        "Run.arm_tests": lambda: run().arm_tests(),
+        "Run.variance": lambda: run().variance(),
+        "Run.agreement": lambda: run().agreement(),
+        "Run.refusals": lambda: run().refusals(),
+        "Run.answers": lambda: run().answers(),
+        "Run.generations": lambda: run().generations(),
+        "Run.forms": lambda: run().forms(),
+        "Run.cost": lambda: run().cost(),
+        "Run.structure": lambda: run().structure(),
+        "Run.topic_models": lambda: run().topic_models(),
+        "Run.topics": lambda: run().topics(),
+        "Run.to_networkx": lambda: run().to_networkx(),
+        "Run.draw": drawn,
+        "Run.attribute": lambda: run().attribute("toxicity", top=1),
+        "Run.attributed_words": lambda: run().attributed_words(),
+        "Run.attributions": lambda: run().attributions(),
+        "Run.deletion": lambda: run().deletion("toxicity", method="occlusion", top=1, removed=1),
+        "Run.merge": lambda: run().merge(),
+        "Run.review": lambda: run().review(),
+        "Run.label": lambda: run().label(),
+        "Run.labels": lambda: run().labels(),
+        "Run.label_plan": lambda: run().label_plan(10),
+        "Run.rater_agreement": lambda: run().rater_agreement(),
+        "Run.read_labels": lambda: run().read_labels(labelled(), by="me"),
+        "Run.ask": lambda: run().ask("What is said of Velmari people?"),
+        "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
+        "Run.borne_out": lambda: run().borne_out("Velmari people wear amber scarves."),
+        "Run.faithfulness": lambda: run().faithfulness(),
+        "Run.price_choices": lambda: run().price_choices(REFERENCE, sample=1, samples=6),
+        "Run.choose": lambda: run().choose(REFERENCE, sample=1, samples=6),
+        "Run.choices": lambda: run().choices(),
+        "Run.probe": lambda: run().probe(REFERENCE),
+        "Run.probe_models": lambda: run().probe_models([REFERENCE]),
+        "Run.probes": lambda: run().probes(),
+        "Run.evidence_price": lambda: run().evidence_price(asking=probes),
+        "Run.evidence": lambda: run().evidence(REFERENCE, asking=probes),
+        "Run.evidence_agreement": lambda: run().evidence_agreement(),
+        "Run.evidence_floor": lambda: run().evidence_floor(),
+        "Run.evidence_groups": lambda: run().evidence_groups(),
+        "Run.evidence_models": lambda: run().evidence_models(),
+        "Run.replicate": lambda: run().replicate(),
+        "Run.known": lambda: run().known(
+            [{"group": PEOPLES[0], "attribute": "amber scarves"}]
+        ),
+        "Run.associate": lambda: run().associate(
+            tests=SETS, vectors=VECTORS  # type: ignore[arg-type]
+        ),
+        "Run.associations": lambda: run().associations(),
+        "Study.associate": lambda: study.associate(REFERENCE, tests=SETS, methods="w-seat"),
+        "Study.grid_cost": lambda: study.grid_cost(REFERENCE, "C6", "w-seat"),
+        "Study.associate_grid": lambda: study.associate_grid(
+            REFERENCE, "C6", "w-seat", encoding="word-average", cache=False
+        ),
+        "Study.probe_sets": lambda: study.probe_sets(
+            REFERENCE, {"peoples": (PEOPLES, ["wear amber scarves", "love rain"])}
+        ),
+        "Study.sofa": lambda: study.sofa(),
+        "Study.sofa_figures": lambda: study.sofa_figures(folder / "sofa"),
+        "Study.probe_apx": lambda: study.probe_apx(
+            REFERENCE,
+            names,
+            [{"descriptor": "kind", "axis": "x"}, {"descriptor": "rude", "axis": "x"}],
+            output=folder / "apx.csv",
+        ),
+        "Study.flag_apx": lambda: study.flag_apx(folder / "apx.csv"),
+        "Study.flags": lambda: study.flags(),
+        "Study.benchmark_cost": lambda: study.benchmark_cost(
+            REFERENCE, statements=["love rain"], identities=PEOPLES
+        ),
+        "Study.price_scorers": lambda: study.price_scorers(),
+        "Study.scorers": lambda: study.scorers(),
+        "Study.compare": lambda: study.compare("said", "later").to_frame(),
+        "Study.contrast": lambda: study.contrast("said", "later"),
+        "Study.query": lambda: study.query("most_repeated", run="said"),
+        "Study.cypher": lambda: study.cypher("MATCH (g:Group) RETURN g.name LIMIT 1"),
+        "Study.price_profiles": lambda: study.price_profiles(REFERENCE, limit=2, samples=1),
+        "Study.write_profiles": lambda: study.write_profiles(writer(PROFILE), names=names, samples=2),
+        "Run.profiles": lambda: study.run(kind="profiles").profiles(),
+        "Run.profile_page": lambda: study.run(kind="profiles").profile_page(folder / "p.html"),
+        "Run.analyse_profiles": lambda: study.run(kind="profiles").analyse_profiles(repeats=2),
+        "Run.profile_agreement": lambda: study.run(kind="profiles").profile_agreement(
+            apx=folder / "apx.csv"
+        ),
+        "Study.price_stories": lambda: study.price_stories(REFERENCE, category="gender", samples=1),
+        "Study.write_stories": lambda: study.write_stories(
+            writer(STORY), category="gender", samples=1
+        ),
+        "Run.stories": lambda: study.run(kind="stories").stories(),
+        "Run.story_links": lambda: study.run(kind="stories").story_links(deals=9),
+        "Study.price_pairs": lambda: study.price_pairs(REFERENCE, category="gender", samples=1),
+        "Study.ask_pairs": lambda: study.ask_pairs(writer(STORY), category="gender", samples=1),
+        "Run.pairs": lambda: study.run(kind="pairs").pairs(),
+        "Study.ragas": lambda: study.ragas([Record("Who?", "Ann did.", "Ann did it.")]),
+        "Study.pairwise": lambda: study.pairwise(),
+        "Study.reliability": lambda: study.reliability(),
+        "Run.report": lambda: run().report(folder / "report.html"),
+        "Run.summarise": lambda: run().summarise(folder / "summary.md"),
+        "Run.figures": lambda: run().figures(folder / "figures"),
+        "Run.explore": lambda: run().explore(folder / "explorer.html"),
+        "Run.export": lambda: run().export(folder / "said.csv"),
+        "Run.publish": lambda: run().publish(folder / "published"),
+        "Study.report": lambda: study.report(["said", "later"], folder / "both.html"),
+        "Study.figures": lambda: study.figures(["said", "later"], folder / "both"),
+        "Study.explore": lambda: study.explore(["said", "later"], folder / "all.html"),
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Print what each call changed, and the message of those that were refused."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        before = state()
+        import kgbias
+
+        study = kgbias.open(folder / "kgbias.db", progress=False)
+        _print("open", before)
+        for called, call in calls(study, folder).items():
+            before, refused = state(), ""
+            try:
+                call()
+            except Exception as error:  # what a call changes before it fails counts too
+                refused = f"{type(error).__name__}: {error}"
+            _print(called, before, refused)
+        before = state()
+        study.close()
+        _print("Study.close", before)
+
+
+def _print(call: str, before: dict[str, Any], refused: str = "") -> None:
+    found = changes(before, state())
+    print(json.dumps({"call": call, "changes": found, "refused": refused}), flush=True)
+
+
+if __name__ == "__main__":
+    main()
