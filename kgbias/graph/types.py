@@ -21,6 +21,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
 from kgbias.io.text import storable as storable
+from kgbias.io.wording import how
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
@@ -409,6 +410,15 @@ class Run:
         return content_id(
             "run", self.kind, self.model.asked(self.settings), canonical_json(self.config)
         )
+
+
+def what_makes(kind: str) -> str:
+    """What makes a run of this kind, in words."""
+    methods = {
+        "crawl": "crawl", "import": "import_file", "profiles": "write_profiles",
+        "stories": "write_stories", "pairs": "ask_pairs",
+    }  # fmt: skip
+    return f"{how(f'study.{methods.get(kind, kind)}', f'kgbias {kind}')} makes one"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -23,12 +23,14 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.io.files import whole_file
 from kgbias.io.resources import names, resource
 from kgbias.io.text import defused, printable
+from kgbias.io.wording import how
 from kgbias.measures import MEASURES
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _JUDGED = re.compile(r"^How far labels of (\w+) can be believed")
 _KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
+_COMMAND = re.compile(r"kgbias (\w+)( apx --store| --topics)?")
 _NEEDS = re.compile(r"\(needs ([^)]*)\)")
 _EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
 _CRAWLED = frozenset("STEREOTYPE SUBJECT PREDICATE OBJECT NAME_OF IN".split())
@@ -103,9 +105,8 @@ class NamedQuery:
             names = frozenset(kinds.split("|"))
             if not store.query(text, {"run": run} if of_run else {}, names=names).rows:
                 there = f"run {run}" if run else "the store"
-                return (
-                    f"no rows: {there} has nothing of this kind yet; {self.name} needs {needs[1]}"
-                )
+                makes = how(_in_python(needs[1]), needs[1])
+                return f"no rows: {there} has nothing of this kind yet; {self.name} needs {makes}"
         return ""
 
     def _value(self, parameter: Parameter, given: Any) -> Any:
@@ -124,6 +125,19 @@ class NamedQuery:
         if isinstance(default, int) and value < 0:
             raise UsageError(f"{parameter.name} must be at least 0, not {given}")
         return value
+
+
+def _in_python(commands: str) -> str:
+    """The calls that do what these commands do."""
+    takes = {"measure": "", "structure": "", "known": "TABLE", "associate": "MODEL"}
+
+    def call(found: re.Match[str]) -> str:
+        name, more = found.groups()
+        if more == " apx --store":
+            return "study.probe_apx(MODEL)"
+        return f"run.{name}({'topics=True' if more else takes.get(name, 'MODEL')})"
+
+    return _COMMAND.sub(call, commands)
 
 
 def _named(parameter: str, value: Any, store: Store, run: StoredRun | None) -> Any:

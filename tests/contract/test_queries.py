@@ -662,9 +662,9 @@ def test_no_rows_say_what_makes_them_if_nothing_did(middle: Store) -> None:
     bare = replace(RUN, name="bare", config={"seed": 1})
     middle.begin(bare)
     for name, run, needs in (
-        ("topic_shares", "bare", "kgbias measure --topics"),
-        ("recorded", "bare", "kgbias known"),
-        ("believed", "bare", "kgbias evidence"),
+        ("topic_shares", "bare", "run.measure(topics=True)"),
+        ("recorded", "bare", "run.known(TABLE)"),
+        ("believed", "bare", "run.evidence(MODEL)"),
         ("refusals", "bare", ""),
         ("topic_shares", "middle", ""),
         ("believed", "middle", ""),

@@ -17,6 +17,7 @@ from kgbias.cli import cli
 from kgbias.crawl import crawler
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.io.wording import in_commands
 from kgbias.study import mapping
 from kgbias.study.mapping import instead, sizes
 from tests.fault_server import FaultServer
@@ -186,7 +187,7 @@ def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.Mo
         asked: Any = {"base_url": server.url, "category": "gender", "samples": 1, "iterations": 0}
         assert study.map_price("openai:m", **asked).choices > 0
         found = study.map("openai:m", folder=tmp_path, max_requests=1000, **asked)
-    assert f"kgbias probe choice {found.run.name} --model openai:m" in found.left_out
+    assert "run.choose('openai:m') has it choose" in found.left_out
 
 
 def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,10 +204,15 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
 
     folder, store = tmp_path / "the pages", tmp_path / "s.db"
     with FaultServer(reply) as server, kgbias.open(store) as study:
-        found = study.map(
-            "openai:m", base_url=server.url, folder=folder, category="gender",
-            group=["Bakers", "Elves"], samples=2, iterations=0,
-        )  # fmt: skip
+        asked: Any = {
+            "base_url": server.url, "folder": folder, "category": "gender",
+            "group": ["Bakers", "Elves"], "samples": 2, "iterations": 0,
+        }  # fmt: skip
+        calls = study.map("openai:m", **asked).instead
+        named = [line.strip().partition("(")[0] for line in calls if "(" in line]
+        assert named == ["study.ask_pairs", "study.write_stories"]
+        with in_commands():
+            found = study.map("openai:m", **asked)
         assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.instead[0])
         commands = [shlex.split(line) for line in found.instead if "--model" in line]
         assert [command[1] for command in commands] == ["pairs", "stories"]

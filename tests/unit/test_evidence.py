@@ -184,7 +184,7 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     assert (never.regard, never.regard_label) == (-0.5, "negative")
     refused = of(found.rows, "ents", "thing83")
     assert refused.verdict == "refused but believed" and refused.refused.value == 1
-    assert "--encoder" in found.missing[0] and np.isnan(own.association.value)
+    assert "`encoder`" in found.missing[0] and np.isnan(own.association.value)
     assert found.note == "" and found.believing is not None
 
 
@@ -940,9 +940,9 @@ def test_other_models_that_were_asked_are_named(
         run.stored.save_believing(replace(first, model=ModelInfo("zealot", "1")))
         run.evidence()
         run.replicate()
-    line = "the beliefs are those of believer; the store also has those of zealot: kgbias query"
+    line = "the beliefs are those of believer; the store also has those of zealot: run.ev"
     assert caplog.text.count(line) == 1  # a remark is made once
-    assert "--param model=zealot," in caplog.text
+    assert "beside each other run.evidence_models()" in caplog.text
 
 
 def test_the_front_door(opened: str) -> None:

@@ -175,7 +175,9 @@ def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
     path = tmp_path / "a.csv"
     path.write_bytes("group,category\nKöche,trade\nMänner,gender\n".encode(encoding))
     byte = "ö".encode(encoding).hex()
-    with pytest.raises(DataError, match=f"line 2: the byte 0x{byte} is not UTF-8.*--encoding"):
+    with pytest.raises(
+        DataError, match=f"line 2: the byte 0x{byte} is not UTF-8.*its own encoding"
+    ):
         read_seeds(str(path))
     with encoded(encoding):
         assert [s.groups for s in read_seeds(str(path))] == [("Köche",), ("Männer",)]

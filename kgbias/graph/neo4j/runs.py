@@ -22,6 +22,7 @@ from kgbias.graph.types import (
     Run,
     RunSummary,
     Status,
+    what_makes,
 )
 from kgbias.io.resources import __version__
 
@@ -223,7 +224,7 @@ class Runs(Neo4jSession):
         if name is None and kind is not None:
             there = [row for row in there if row["kind"] == kind]
             if not there:
-                raise RunNotFound(f"{self.url} has no run of {kind}: kgbias {kind} makes one")
+                raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(kind)}")
         ranked = sorted(there, key=lambda row: (row["said"], row["answered"]))  # stable: by age
         newest = [row["name"] for row in ranked]
         (row,) = self.read(_RUN, name=newest[-1] if name is None else name)

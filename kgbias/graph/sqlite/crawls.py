@@ -40,6 +40,7 @@ from kgbias.graph.types import (
     node_id,
     storable,
     triple_id,
+    what_makes,
 )
 from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo
@@ -182,7 +183,7 @@ class Crawls(Database):
             if not names:
                 raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
             if name is None:
-                raise RunNotFound(f"{self.url} has no run of {kind}: kgbias {kind} makes one")
+                raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(kind)}")
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
         return self._record(
             Run,
