@@ -183,7 +183,7 @@ class Crawls(Database):
             if not names:
                 raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
             if name is None:
-                raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(kind)}")
+                raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(str(kind))}")
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
         return self._record(
             Run,
