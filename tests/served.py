@@ -96,6 +96,12 @@ def streamed(body: Body) -> Fault:
     return "raw", (200, {"content-type": "text/event-stream"}, text.encode())
 
 
+def broken_off(body: Body) -> Fault:
+    """The beginning of an answer in a stream that ends before it does."""
+    _, (status, headers, text) = streamed(body)
+    return "raw", (status, headers, text.partition(b'"stop"')[0].rpartition(b"data: ")[0])
+
+
 def said(why: str, **more: Any) -> Body:
     return {"error": {"message": why, **more}}
 
@@ -347,6 +353,8 @@ KINDS: Mapping[str, tuple[Kind, ...]] = {
         Kind("`error`, with half an answer", _chat_or_404(lambda body, _: in_chat(
              sentence(body)[:9], finish="error", choice=said("Upstream error"))),
              ends="Upstream error"),
+        Kind("a stream that ends before the answer does", lambda body, _: broken_off(body),
+             ends="the stream ended before the answer did"),
         Kind("`content_filter`", lambda body, _: in_chat("", finish="content_filter"),
              ends="withheld by the server"),
         Kind("`guardrail_intervened`, with a text of the server's", lambda body, _: in_chat(

@@ -31,7 +31,7 @@ from kgbias.models.identity import (
     rounded_log_probabilities,
 )
 from kgbias.models.openai_server import OpenAIModel
-from kgbias.models.thoughts import without_thoughts
+from kgbias.models.thoughts import may_think, without_thoughts
 from kgbias.models.wire import Secrets, open_client
 
 if TYPE_CHECKING:
@@ -120,7 +120,13 @@ class HeldModel:
         since it was opened."""
         self._check_same()
         with _answering(self._model):
-            yield from without_thoughts(self._complete, requests, self.info.title, lambda _: None)
+            yield from without_thoughts(
+                self._complete,
+                requests,
+                self.info.title,
+                lambda _: None,
+                lambda: self._may_think,
+            )
 
     def _complete(
         self, requests: Sequence[Request]
@@ -149,6 +155,10 @@ class HeldModel:
     def _seen(self) -> tuple[str, str]:
         """What it does now, without another look at all its weights."""
         return rounded_log_probabilities(self._model, self._tokenizer), changes_digest(self._model)
+
+    @cached_property
+    def _may_think(self) -> bool:
+        return may_think(self._tokenizer)
 
     @cached_property
     def _sampler(self) -> "Sampler":

@@ -10,7 +10,7 @@ from kgbias.models.base import Abilities, Completion, Form, Notify, Request, Set
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, Spec, resolve
-from kgbias.models.thoughts import without_thoughts
+from kgbias.models.thoughts import may_think, without_thoughts
 
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
@@ -71,7 +71,9 @@ class LocalModel:
         loaded, or is asked in the chat form and has no chat template."""
         name = self.info.name
         try:
-            yield from without_thoughts(self._complete, requests, name, self._notify)
+            yield from without_thoughts(
+                self._complete, requests, name, self._notify, lambda: self._may_think
+            )
         except KgbiasError:
             raise
         except Exception as error:  # anyone's model may raise anything
@@ -100,6 +102,10 @@ class LocalModel:
         return load(
             self._files, "causal", dtype=self._dtype, device=self._device, notify=self._notify
         )
+
+    @cached_property
+    def _may_think(self) -> bool:
+        return may_think(self.loaded.tokenizer)
 
     @cached_property
     def _sampler(self) -> "Sampler":

@@ -123,6 +123,7 @@ class OpenAIModel(ServerModel):
         self._refused_efforts: set[str] = set()
         self._takes_system = True
         self._streams = False
+        self._says_why = False  # gives a reason for the end of an answer
 
     def find_form(self, first: Form = "completion") -> tuple[Form, str]:
         """The form in which to ask this model, by trial: `first`, unless only the other is
@@ -287,14 +288,17 @@ class OpenAIModel(ServerModel):
 
     def _ended(self, reason: Any, text: str, written: int, request: Request) -> Ended:
         """How an answer ended, in our words. Where a server does not say, one that is as long as it
-        may be was cut off; where it counts no tokens either, one of about that length that stops in
-        the middle of a sentence."""
+        may be was cut off. Where it counts no tokens either, one of about that length that stops in
+        the middle of a sentence was; where it said so of other answers, any that stops there."""
         if (ended := ending(reason)) is not None:
+            self._says_why = True
             return ended
         most = request.max_tokens + self._room
         at_limit = written >= most
-        if not written and not text.rstrip().endswith(_FULL_STOPS):
-            at_limit = about_tokens(text) >= _NEAR_THE_LIMIT * most
+        if not text.rstrip().endswith(_FULL_STOPS):
+            at_limit |= self._says_why
+            if not written:
+                at_limit |= about_tokens(text) >= _NEAR_THE_LIMIT * most
         return "length" if at_limit else "stop"
 
 

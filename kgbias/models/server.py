@@ -284,6 +284,7 @@ class ServerModel:
         self._room = 0  # tokens for thinking, beyond the limit of an answer
         self._most_room = _ROOM[1]
         self._thinks = False  # seen to think: then it is asked not to
+        self._guesses = True  # takes an answer that was cut off for a thought by its words alone
         self._estimates = False  # counts tokens by their length, since the server does not
         self._answered = False
         self._takes_format = False
@@ -448,6 +449,7 @@ class ServerModel:
     async def _ask(self, request: Request) -> Completion:
         began = time.perf_counter()
         why, read, written = "", 0, 0
+        suspected = False  # the last answer was taken for a thought by its words alone
         attempt = 0
         while attempt < TRIES:
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
@@ -492,6 +494,9 @@ class ServerModel:
                     read += completion.prompt_tokens
                     written += completion.completion_tokens
                     chat = request.form == "chat"
+                    if suspected:
+                        self._unlearn(completion)
+                    suspected = bool(completion.details.get("guessed"))
                     if (
                         chat
                         and attempt + 1 < TRIES
@@ -588,6 +593,14 @@ class ServerModel:
         can = self.switches.keys() - self._left_out
         return bool(silent and completion.details.get("thought") and can and not asked)
 
+    def _unlearn(self, completion: Completion) -> None:
+        """No longer take answers for thoughts by their words, and give no more room for thoughts,
+        if what was taken for one shows no mark of a thought where there is room for it."""
+        if not self._thinks and not completion.details.get("thought"):
+            self._guesses = False
+            self._room = 0
+            self._notify(f"{self.info.name} does not: answers take no more tokens than before")
+
     def _thought_it_away(self, completion: Completion, room: int) -> bool:
         """Whether a model spent an answer's whole limit on thinking, and should be asked again with
         more room."""
@@ -624,9 +637,13 @@ class ServerModel:
             return Completion("", "error", seconds=seconds, error=why)
         chat = request.form == "chat"
         cut = said.ended == "length" and chat
-        text, thought, unfinished = split_thought(self._secrets.clean(said.text), cut=cut)
+        text, thought, unfinished, guessed = split_thought(
+            self._secrets.clean(said.text), cut=cut, guess=self._guesses
+        )
         thought = self._secrets.clean("\n".join(filter(None, (said.thoughts, thought))))
-        self._thinks |= bool(thought) and chat
+        # What is only taken for a thought shows by its end, where there is room for one.
+        sure = bool(said.thoughts) or not guessed or self._room > 0
+        self._thinks |= chat and bool(thought) and sure
         ended = "length" if unfinished and said.ended == "stop" else said.ended
         marks = text.strip() != said.text.strip()
         text = _without_prompt(text, request)
@@ -646,6 +663,7 @@ class ServerModel:
             "thought_tokens": said.thought or thought_tokens(thought, text, written),
             "tokens_estimated": estimated,
             "unfinished": unfinished,
+            "guessed": guessed,
             "marks": marks,
             "thought": thought[:MAX_TEXT],
             "stop_in_text": bool(cuts),

@@ -35,6 +35,7 @@ _CHANNEL = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?"
     r"<\|channel\|>\s*(\w{1,20})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
 )
+_CHANNEL_MARK = re.compile(r"<\|channel\|>")
 # The same with the marks stripped off, as decoders that skip special tokens leave it.
 _BARE_THOUGHT = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)(?=[A-Z\"'“])")
 _BARE_FINAL = re.compile(r"assistant\s*final(?=\S|\s)")
@@ -73,24 +74,33 @@ _DELIBERATES = re.compile(
 
 
 class Parts(NamedTuple):
-    """An answer taken apart: what was answered, what was thought, and whether the thought has no
-    end, so that the answer would come after it."""
+    """An answer taken apart: what was answered, what was thought, whether the thought has no end,
+    so that the answer would come after it, and whether it is taken for one by its words alone."""
 
     text: str
     thought: str = ""
     unfinished: bool = False
+    guessed: bool = False
 
 
-def split_thought(text: str, *, cut: bool = False) -> Parts:
+def split_thought(text: str, *, cut: bool = False, guess: bool = True) -> Parts:
     """Tell thoughts from the answer in a model's output. `cut` is whether the output reached its
     token limit: then what deliberates without any mark is taken for a thought whose end is
-    missing."""
+    missing, unless it is not to `guess`."""
     found = _harmony(text) or _tagged(text) or _headed(text, cut=cut)
     if found is None:
-        if cut and _DELIBERATES.match(text):
-            return Parts("", text.strip(), True)
+        if cut and guess and _DELIBERATES.match(text):
+            return Parts("", text.strip(), True, True)
         found = Parts(text)
     return found._replace(text=without_turn(found.text))
+
+
+def may_think(tokenizer: Any) -> bool:
+    """Whether the chat template of a model on this machine, or its tokens, know a mark of thoughts.
+    Without any, what sounds like a thought is an answer."""
+    known = [str(tokenizer.chat_template or ""), *tokenizer.get_added_vocab()]
+    marks = (_OPENS, _CLOSES, _CHANNEL_MARK)
+    return any(mark.search(text) for text in known for mark in marks)
 
 
 def _harmony(text: str) -> Parts | None:
@@ -201,14 +211,18 @@ ROOM = 2_048  # tokens for a thought, beyond the limit of an answer
 
 
 def without_thoughts(
-    complete: Complete, requests: Sequence[Request], model: str, notify: Notify
+    complete: Complete,
+    requests: Sequence[Request],
+    model: str,
+    notify: Notify,
+    may_think: Callable[[], bool],
 ) -> Generator[list[tuple[int, Completion]], None, None]:
     """What `complete` yields for a model on this machine, with the thoughts beside the answers.
     Where only a thought came, it is asked again with room for one, and without stop strings, which
-    would end it; they are cut off here."""
+    would end it; they are cut off here. Whether it `may_think` is asked when an answer came."""
     again: list[int] = []
     for batch in complete(requests):
-        done = [(n, _apart(found, requests[n])) for n, found in batch]
+        done = [(n, _apart(found, requests[n], guess=may_think())) for n, found in batch]
         again += [n for n, found in done if found.details.get("unfinished")]
         if kept := [(n, found) for n, found in done if not found.details.get("unfinished")]:
             yield kept
@@ -217,13 +231,13 @@ def without_thoughts(
     notify(f"{model} thinks before it answers: each answer may take {ROOM} tokens more")
     roomy = [replace(requests[n], max_tokens=requests[n].max_tokens + ROOM, stop=()) for n in again]
     for batch in complete(roomy):
-        yield [(again[k], _apart(found, requests[again[k]])) for k, found in batch]
+        yield [(again[k], _apart(found, requests[again[k]], guess=True)) for k, found in batch]
 
 
-def _apart(found: Completion, request: Request) -> Completion:
+def _apart(found: Completion, request: Request, *, guess: bool) -> Completion:
     """A completion with its thought in the details."""
-    chat = request.form == "chat"
-    text, thought, unfinished = split_thought(found.text, cut=chat and found.finish == "length")
+    cut = request.form == "chat" and found.finish == "length"
+    text, thought, unfinished, _ = split_thought(found.text, cut=cut, guess=guess)
     if not thought and not unfinished and text == found.text:
         return found
     details = {

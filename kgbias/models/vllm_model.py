@@ -1,6 +1,7 @@
 """Causal language models that complete prompts in vLLM, in this process."""
 
 from collections.abc import Generator, Sequence
+from functools import cached_property
 from time import perf_counter
 from typing import Any, Self
 
@@ -8,7 +9,7 @@ from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
 from kgbias.models.generate import answer_without
 from kgbias.models.local import prompt_tokens
 from kgbias.models.spec import Files, Spec, resolve
-from kgbias.models.thoughts import without_thoughts
+from kgbias.models.thoughts import may_think, without_thoughts
 from kgbias.models.vllm_engine import engine_settings, open_engine
 
 
@@ -49,7 +50,13 @@ class VLLMModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         """Answer the requests; see `Completer.complete`. Raises ModelError if vLLM cannot open the
         model, or the model is asked in the chat form and has no chat template."""
-        yield from without_thoughts(self._complete, requests, self.info.name, self._notify)
+        yield from without_thoughts(
+            self._complete, requests, self.info.name, self._notify, lambda: self._may_think
+        )
+
+    @cached_property
+    def _may_think(self) -> bool:
+        return may_think(open_engine(self._files, self._dtype, self._notify).tokenizer)
 
     def _complete(
         self, requests: Sequence[Request]

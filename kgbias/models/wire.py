@@ -565,9 +565,13 @@ def parsed(body: bytes) -> Any:
         return _streamed(text)
 
 
+_STREAM_END = re.compile(r"^data: ?\[DONE\]\s*$", re.MULTILINE)
+
+
 def _streamed(text: str) -> Any:
     """The answer in a stream of events, put together as if it had come in one piece; None if that
-    is not what the text is."""
+    is not what the text is. One that ends without a reason and without the mark that ends a stream
+    was broken off."""
     events = []
     for line in text.splitlines():
         if not (line := line.strip()).startswith("data:"):
@@ -589,9 +593,12 @@ def _streamed(text: str) -> Any:
             for name, value in table(found.get("delta") or found.get("message")).items():
                 if isinstance(value, str) and name != "role":
                     message[name] = message.get(name, "") + value
+    if choice and not choice.get("finish_reason") and not _STREAM_END.search(text):
+        choice |= {"finish_reason": "error", "error": "the stream ended before the answer did"}
     if "text" not in choice:
         choice["message"] = message
-    return {**whole, "choices": [choice] if choice.keys() > {"message"} or message else []}
+    is_answer = "text" in choice or choice.keys() > {"message"} or message
+    return {**whole, "choices": [choice] if is_answer else []}
 
 
 def message(error: Any) -> str:

@@ -107,8 +107,8 @@ def _asked(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     yield f"- kgbias {__version__}"
     yield ""
     yield (
-        f"Again: `kgbias runs --json`; `kgbias query refusals --param run={name}` (answers by "
-        f"group); `kgbias cost {name}`."
+        f"Again: `kgbias query asked --param run={name}` (all counts in one row), `kgbias query "
+        f"refusals --param run={name}` (by group), `kgbias runs --json`, `kgbias cost {name}`."
     )
     yield ""
 
@@ -160,7 +160,12 @@ def _refused(data: RunData, name: str) -> Iterator[str]:
             f"{category.share.n:,} prompts were refused; "
             f"{tested if category.p == category.p else 'whether groups differ was not tested'}"
         )
-    yield from ("", f"Again: `kgbias compare {name} --json`, under refusals.", "")
+    yield ""
+    yield (
+        f"Again: `kgbias query refused_prompts --param run={name}` (prompts and shares), `kgbias "
+        f"compare {name} --json` (under refusals: intervals and tests)."
+    )
+    yield ""
 
 
 def _found(data: RunData, name: str) -> Iterator[str]:

@@ -369,6 +369,12 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         [("Dwarves", 1, 1, 0, 0, 0, 0, 0, "none"), ("Elves", 2, 2, 0, 0, 0, 0, 0, "none"),
          ("Ents", 2, 2, 0, 0, 0, 0, 0, "none"), ("Orcs", 3, 2, 1, 0, 0, 0, 0, "none")],
     ),
+    ("asked", {}, [(7, 8, 0, 0, 8, 7, 1, 0, 0, 0, 0)]),
+    (
+        "refused_prompts",
+        {},
+        [("Dwarves", 1, 0.0), ("Elves", 2, 0.0), ("Ents", 2, 0.0), ("Orcs", 3, 33.3333)],
+    ),
     ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4, "")]),
     (
         "groups_by_effect",
@@ -573,6 +579,28 @@ def test_no_query_adds_up_arms_or_counts_nonsense(store: Store) -> None:
     assert [row[1:3] for row in ask(store, "refusals", arm="prefix")] == [(1, 1), (2, 2)]
     assert len(ask(store, "picture", group="Elves")) == 3
     assert run.name == store.find_run().name
+
+
+def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) -> None:
+    """The same prompt at two places, refused twice at one of them; another one, not readable and
+    then refused, which was not asked again."""
+    run = Run("tries", MODEL, {"seed": 2}, GROUPS)
+    middle.begin(run)
+    tries = [
+        ("a", "p", ("refused", "refused", "unparsable")),
+        ("b", "p", ("echo",)),
+        ("c", "q", ("unparsable", "refused")),
+    ]
+    generations = [
+        Generation(run.id, f"{place}#{n}", GROUPS[0].id, "none", "object", 0, n, outcome,
+                   prompt=prompt)
+        for place, prompt, outcomes in tries
+        for n, outcome in enumerate(outcomes)
+    ]  # fmt: skip
+    middle.record(run.id, "none", 0, generations)
+    middle.set_status(run.id, "complete")
+    assert ask(middle, "asked", run="tries") == [(2, 3, 3, 2, 6, 0, 3, 2, 1, 0, 0)]
+    assert ask(middle, "refused_prompts", run="tries") == [("Elves", 2, 25.0)]
 
 
 def test_a_query_sees_only_its_run(middle: Store) -> None:

@@ -57,6 +57,8 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         assert run.summarise(tmp_path / "again.pdf").read_bytes() == pdf
         assert pdf.startswith(b"%PDF-") and pdf.count(b"/Type /Page\n") >= 1
         refused = {row["group"]: row for row in run.refusals().records()}
+        (of,) = study.query("asked", run="world_1")
+        shares = study.query("refused_prompts", run="world_1")
     # Every count is what the store has, by queries of its tables.
     counted = [str(AUDIT), str(tmp_path / "k.db"), "world_1", str(path)]
     checked = subprocess.run([sys.executable, *counted], capture_output=True, text=True)
@@ -73,6 +75,21 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         assert int(low) - 6 <= planted <= int(high) + 6
         assert int(prompts) == refused[group]["prompts"]
         assert int(share) == round(100 * refused[group]["refused"])
+    # The same by the queries that the page names.
+    for query in ("asked", "refused_prompts"):
+        assert f"`kgbias query {query} --param run=world_1`" in text
+    assert {(row[0], int(row[1]), int(row[2])) for row in rows} == {
+        (row["group"], row["prompts"], round(row["refused_percent"])) for row in shares
+    }
+    assert (
+        f"- {of['prompts']:,} prompts, asked for {of['first']:,} answers; {of['again']:,} of these "
+        f"were asked for again, {of['after_refusal']:,} because the prompt was refused"
+    ) in text
+    assert f"- {of['answers']:,} answers in all: {of['statements']:,} statements (" in text
+    assert (
+        f", {of['refused']:,} refused, {of['unparsable']:,} not readable, {of['echoes']:,} that "
+        f"repeat an example, {of['nonsense']:,} that make too little sense, {of['failed']:,} failed"
+    ) in text
     assert "About Nurses it declines more often" in text
     assert f"- {asked:,} prompts, asked for " in text
     assert f", {again:,} because the prompt was refused" in text

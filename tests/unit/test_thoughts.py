@@ -1,6 +1,7 @@
 """Thoughts are not answers: every shape in which servers and templates hand them over."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.server import MAX_ALIKE
-from kgbias.models.thoughts import Parts, split_thought
+from kgbias.models.thoughts import Parts, may_think, split_thought, without_thoughts
 from tests.fault_server import FaultServer
+from tests.served import impatient
 
 ANSWER = "Nurses are kind to strangers."
 MUSING = 'I should write one short sentence. "Nurses are lazy" would be unfair'
@@ -61,7 +63,8 @@ def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
 
 def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
     text = "Okay, so the user wants one short sentence about nurses"
-    assert split_thought(text, cut=True) == Parts("", text, True)
+    assert split_thought(text, cut=True) == Parts("", text, True, guessed=True)
+    assert split_thought(text, cut=True, guess=False) == Parts(text)
     assert split_thought(text) == Parts(text)
     assert split_thought("okay at cooking, and they know", cut=True).text.startswith("okay at")
 
@@ -126,7 +129,6 @@ def test_thoughts_in_parts_of_the_content() -> None:
         {"content": None, "reasoning": MUSING},
         {"content": "", "reasoning_content": MUSING},
         {"content": f"<think>{MUSING}"},
-        {"content": "Okay, let me think about nurses"},
     ],
 )
 def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) -> None:
@@ -138,6 +140,55 @@ def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) ->
     assert bodies[1]["max_tokens"] > 2_000 and "stop" not in bodies[1]
     assert bodies[1]["chat_template_kwargs"]["enable_thinking"] is False
     assert bodies[1]["reasoning_effort"] == "none"
+
+
+def test_what_only_sounds_like_a_thought_shows_by_its_end_where_there_is_room() -> None:
+    """A model without thoughts may begin so, too: then nobody gets more room, and it is not asked
+    to leave what it does not do."""
+    sounds = "The list of people is long, and"
+
+    def plan(body: dict[str, Any], _: int) -> Any:
+        cut = body["max_tokens"] < 1_000
+        text = sounds if cut else f"{sounds} so on."
+        choice = {"message": {"content": text}, "finish_reason": "length" if cut else "stop"}
+        return "said", {"choices": [choice]}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
+        requests = [Request(CHAT, seed=seed, max_tokens=40, stop=("\n",)) for seed in range(3)]
+        found = [x.text for batch in model.complete(requests) for _, x in batch]
+    assert found == [f"{sounds} so on.", sounds, sounds]
+    assert [body["max_tokens"] > 1_000 for body in server.bodies] == [False, True, False, False]
+    assert not any("reasoning_effort" in body for body in server.bodies)
+
+
+def test_what_only_sounds_like_a_thought_is_one_if_its_end_is_marked() -> None:
+    cut = {"content": "Okay, let me think about nurses"}
+    found, bodies = asked(cut, {"content": f"Okay, let me think.</think>{ANSWER}"}, finish="length")
+    assert found.text == ANSWER and found.details["thought"] == "Okay, let me think."
+    assert ["reasoning_effort" in body for body in bodies] == [False, False]
+
+
+@pytest.mark.parametrize("template", ["{% for m in messages %}{{ m.content }}{% endfor %}", None])
+def test_a_model_whose_template_and_tokens_know_no_thoughts_has_none(template: str | None) -> None:
+    def tokenizer(template: str | None, *tokens: str) -> Any:
+        return SimpleNamespace(chat_template=template, get_added_vocab=lambda: list(tokens))
+
+    assert not may_think(tokenizer(template, "<|im_start|>", "<|im_end|>"))
+    assert may_think(tokenizer(template, "<think>"))
+    assert may_think(tokenizer(f"{template}{{{{ '<think>\\n' }}}}"))
+    assert may_think(tokenizer(template, "<|channel|>"))
+
+    def complete(requests: Any) -> Any:
+        yield [(0, Completion("The list of people is long, and", "length"))]
+
+    request = Request(CHAT, seed=1, max_tokens=40)
+    for knows, kept in (
+        (lambda: False, "The list of people is long, and"),
+        (lambda: True, ""),
+    ):
+        batches = without_thoughts(complete, [request], "m", lambda _: None, knows)
+        assert [found.text for batch in batches for _, found in batch] == [kept]
 
 
 def test_a_thought_that_a_stop_string_ended_has_no_end() -> None:
@@ -166,6 +217,58 @@ def test_an_answer_that_was_broken_off_is_a_failure() -> None:
         {"content": "Nurses are kind to"}, finish="error", error={"message": "upstream went away"}
     )
     assert found.finish == "error" and "upstream went away" in found.error
+
+
+def test_an_answer_without_a_reason_of_its_end_is_cut_off_where_others_have_one() -> None:
+    """If it stops in the middle of a sentence: a server that never says why may be right."""
+    texts = ["Nurses are kind to str", "Nurses are late.", "Nurses are kind to str", ANSWER]
+    reasons = [None, "stop", None, None]
+
+    def plan(body: dict[str, Any], _: int) -> Any:
+        n = body["seed"]
+        choice = {"message": {"content": texts[n]}, "finish_reason": reasons[n]}
+        usage = {"prompt_tokens": 30, "completion_tokens": 6}
+        return "said", {"choices": [choice], "usage": usage}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
+        requests = [Request(CHAT, seed=seed, max_tokens=40) for seed in range(4)]
+        found = [x.finish for batch in model.complete(requests) for _, x in batch]
+    assert found == ["stop", "stop", "length", "stop"]
+
+
+@pytest.mark.parametrize(
+    ("last", "finish"),
+    [
+        ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, "stop"),
+        ("[DONE]", "stop"),
+        (None, "error"),
+    ],
+)
+def test_a_stream_without_an_end_is_broken_off(last: Any, finish: str) -> None:
+    events: list[Any] = [
+        {"choices": [{"delta": {"content": word}, "finish_reason": None}]}
+        for word in ("Nurses are ", "kind to str")
+    ]
+    events += [last] if last else []
+    lines = [e if isinstance(e, str) else json.dumps(e) for e in events]
+    text = "".join(f"data: {line}\n\n" for line in lines)
+    fault = ("raw", (200, {"content-type": "text/event-stream"}, text.encode()))
+    with FaultServer(lambda *_: fault) as server, impatient():
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request(CHAT, seed=1)]) for x in b]
+    assert found.finish == finish
+    assert ("the stream ended before the answer did" in found.error) == (finish == "error")
+
+
+def test_a_stream_of_text_is_put_together() -> None:
+    events = [{"choices": [{"text": word}]} for word in (" kind to", " strangers.")]
+    text = "".join(f"data: {json.dumps(event)}\n\n" for event in events) + "data: [DONE]\n\n"
+    fault = ("raw", (200, {"content-type": "text/event-stream"}, text.encode()))
+    with FaultServer(lambda *_: fault) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [(_, found)] = [x for b in model.complete([Request("Nurses are", seed=1)]) for x in b]
+    assert (found.text, found.finish) == (" kind to strangers.", "stop")
 
 
 @pytest.mark.parametrize(
@@ -258,7 +361,7 @@ def test_a_thought_under_a_heading_that_was_cut_off_has_no_answer() -> None:
     ],
 )
 def test_more_ways_to_begin_a_thought_that_was_cut_off(begin: str) -> None:
-    assert split_thought(begin, cut=True) == Parts("", begin, True)
+    assert split_thought(begin, cut=True) == Parts("", begin, True, guessed=True)
     assert split_thought(begin).text == begin
 
 
