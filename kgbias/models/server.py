@@ -596,7 +596,7 @@ class ServerModel:
     def _unlearn(self, completion: Completion) -> None:
         """No longer take answers for thoughts by their words, and give no more room for thoughts,
         if what was taken for one shows no mark of a thought where there is room for it."""
-        if not self._thinks and not completion.details.get("thought"):
+        if self._guesses and not self._thinks and not completion.details.get("thought"):
             self._guesses = False
             self._room = 0
             self._notify(f"{self.info.name} does not: answers take no more tokens than before")

@@ -215,14 +215,15 @@ def without_thoughts(
     requests: Sequence[Request],
     model: str,
     notify: Notify,
-    may_think: Callable[[], bool],
+    knows_thoughts: Callable[[], bool],
 ) -> Generator[list[tuple[int, Completion]], None, None]:
     """What `complete` yields for a model on this machine, with the thoughts beside the answers.
     Where only a thought came, it is asked again with room for one, and without stop strings, which
-    would end it; they are cut off here. Whether it `may_think` is asked when an answer came."""
+    would end it; they are cut off here. `knows_thoughts` (see `may_think`) is
+    asked once an answer came, when the model is loaded."""
     again: list[int] = []
     for batch in complete(requests):
-        done = [(n, _apart(found, requests[n], guess=may_think())) for n, found in batch]
+        done = [(n, _apart(found, requests[n], guess=knows_thoughts())) for n, found in batch]
         again += [n for n, found in done if found.details.get("unfinished")]
         if kept := [(n, found) for n, found in done if not found.details.get("unfinished")]:
             yield kept

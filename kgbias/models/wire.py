@@ -565,13 +565,13 @@ def parsed(body: bytes) -> Any:
         return _streamed(text)
 
 
-_STREAM_END = re.compile(r"^data: ?\[DONE\]\s*$", re.MULTILINE)
+_STREAM_END = re.compile(r"^\s*data:\s*\[DONE\]\s*$", re.MULTILINE)
 
 
 def _streamed(text: str) -> Any:
     """The answer in a stream of events, put together as if it had come in one piece; None if that
-    is not what the text is. One that ends without a reason and without the mark that ends a stream
-    was broken off."""
+    is not what the text is. One that ends without a reason, a count of its tokens and the mark
+    that ends a stream was broken off."""
     events = []
     for line in text.splitlines():
         if not (line := line.strip()).startswith("data:"):
@@ -593,7 +593,8 @@ def _streamed(text: str) -> Any:
             for name, value in table(found.get("delta") or found.get("message")).items():
                 if isinstance(value, str) and name != "role":
                     message[name] = message.get(name, "") + value
-    if choice and not choice.get("finish_reason") and not _STREAM_END.search(text):
+    has_ended = choice.get("finish_reason") or whole.get("usage") or _STREAM_END.search(text)
+    if choice and not has_ended:
         choice |= {"finish_reason": "error", "error": "the stream ended before the answer did"}
     if "text" not in choice:
         choice["message"] = message

@@ -242,6 +242,7 @@ def test_an_answer_without_a_reason_of_its_end_is_cut_off_where_others_have_one(
     [
         ({"choices": [{"delta": {}, "finish_reason": "stop"}]}, "stop"),
         ("[DONE]", "stop"),
+        ({"choices": [], "usage": {"completion_tokens": 9}}, "stop"),
         (None, "error"),
     ],
 )
