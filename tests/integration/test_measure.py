@@ -205,6 +205,7 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
     assert all(t.stability is not None and t.coherence is not None for t in first.topics)
     (kept,) = measure_topics(StoredRun(store, runs[0]), TopicSettings(min_topic_size=12))
     assert kept.settings["outliers"] == kept.settings["outliers_before"]
+    assert "bertopic" not in sys.modules  # which imports all that it could work with
 
 
 def test_planted_topics_are_kept_without_a_fifth_and_nothing_is_not() -> None:

@@ -28,6 +28,7 @@ By chance it would be the share of all pairs that are then together.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import combinations
 from math import log
 from pathlib import Path
@@ -445,10 +446,10 @@ def _assigned(labels: Labels, rows: Vectors) -> Labels:
 def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, ...], ...]:
     """The words of each topic with the highest class-based TF-IDF, best first."""
     try:
-        from bertopic.vectorizers import ClassTfidfTransformer
         from sklearn.feature_extraction.text import CountVectorizer
     except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "bertopic", extra="topics") from error
+        raise MissingExtra(error.name or "scikit-learn", extra="topics") from error
+    weigh = _load_weighting()
     numbers = range(-1 if (labels < 0).any() else 0, int(labels.max()) + 1)
     joined = [
         " ".join(text for text, label in zip(texts, labels, strict=True) if label == number)
@@ -456,7 +457,7 @@ def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, 
     ]
     vectorizer = CountVectorizer(token_pattern=r"\S+")
     counts = vectorizer.fit_transform(joined)
-    weights = ClassTfidfTransformer().fit_transform(counts).toarray()
+    weights = weigh().fit_transform(counts).toarray()
     names = vectorizer.get_feature_names_out()
     best = np.argsort(-weights, axis=1, kind="stable")[:, :most]
     return tuple(
@@ -464,6 +465,21 @@ def _words(texts: Sequence[str], labels: Labels, most: int) -> tuple[tuple[str, 
         for number, row, weight in zip(numbers, best, weights, strict=True)
         if number >= 0
     )
+
+
+@cache
+def _load_weighting() -> Any:
+    """BERTopic's class-based TF-IDF, from its file alone: the package imports every model of
+    embeddings that is installed, which takes seven seconds of processor time and is not used."""
+    package = find_spec("bertopic")
+    if package is None or not package.submodule_search_locations:
+        raise MissingExtra("bertopic", extra="topics")
+    file = Path(package.submodule_search_locations[0]) / "vectorizers" / "_ctfidf.py"
+    found = spec_from_file_location("_kgbias_ctfidf", file)
+    assert found is not None and found.loader is not None
+    module = module_from_spec(found)
+    found.loader.exec_module(module)
+    return module.ClassTfidfTransformer
 
 
 def _versions() -> dict[str, str]:
