@@ -16,12 +16,15 @@ import hypothesis
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
+from kgbias.io.traces import wait_passively
 from tests.simulation import Simulation
 from tests.waiting import DEADLINE
 
 # No test may reach a hub; set before anything reads it.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# Nor may a thread turn idly on a core that other tests need: torch is told before it is imported.
+wait_passively()
 # Neo4j starts in half the time when it does not optimise what will soon be stopped.
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 # Half the time of a test with a store is waiting for the disk. No test cuts the power, and other

@@ -30,6 +30,7 @@ from kgbias.io.progress import Progress
 from kgbias.language.words import FUNCTION_WORDS, lemma, words
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
+from kgbias.parallel.local import keeping_threads
 
 FEWEST = 30  # objects of a map: fewer have no regions to speak of
 LARGEST = 100_000  # statements: of more, no map is made
@@ -141,7 +142,7 @@ def _by_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:
 
     umap = load_umap()
     spread = start / start.std(axis=0).max() * 1e-4
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), keeping_threads():
         warnings.simplefilter("ignore")  # that a seed means one thread; deprecations within it
         model = umap(**_HOW, n_neighbors=min(_NEIGHBOURS, len(rows) - 1), random_state=seed,
                      init=spread, n_jobs=1)  # fmt: skip

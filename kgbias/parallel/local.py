@@ -165,6 +165,18 @@ def using_threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def keeping_threads() -> Iterator[None]:
+    """Let torch use as many threads afterwards as before, whatever happens inside: Numba sets the
+    number for all who share its OpenMP, as it starts."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
+    with using_threads(torch.get_num_threads()):
+        yield
+
+
 def main() -> None:
     """Read pickled work to open and pieces to do from stdin, and write the results. If something
     cannot be done, the process ends: its caller tries it itself, and says why."""

@@ -27,7 +27,7 @@ from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reading import Reading, aligned, of_probability, of_regard, owners
 from tests import tiny
-from tests.conftest import needs
+from tests.conftest import needs, one_in
 
 pytestmark = pytest.mark.integration
 
@@ -97,7 +97,7 @@ def test_evidence_is_what_the_score_squashes() -> None:
     assert float(regard.evidence(logits)) == pytest.approx(float(torch.log(p[2] / p[0])))
 
 
-@pytest.mark.parametrize("measure", ["regard", "toxicity"])
+@pytest.mark.parametrize("measure", one_in(2, ["regard", "toxicity"]))
 def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
     scorer = load_scorer(measure)
     ours = ["Asian people", "are", "criminals."]

@@ -36,6 +36,7 @@ def test_killed_at_random_moments_the_graph_is_the_same(tmp_path: Path) -> None:
     assert tally.sound, tally
 
 
+@pytest.mark.slow
 def test_the_comparison_sees_what_is_lost_and_what_is_doubled(tmp_path: Path) -> None:
     with FaultServer(answer) as server:
         finish(start(tmp_path / "a.db", server.url))

@@ -178,6 +178,7 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert "made to choose" in found.report.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     with (
@@ -190,6 +191,7 @@ def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.Mo
     assert "run.choose('openai:m') has it choose" in found.left_out
 
 
+@pytest.mark.slow
 def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The commands at the end are taken as they are. Stories do not come with people of the user's
     own groups, who have joined the category: they get a file."""

@@ -4,6 +4,7 @@ bit-identical, that odd input ends in a figure or one line, and that planted top
 Topics are in this file too, so that one process imports what they take."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -241,6 +242,23 @@ def test_what_topics_compile_is_kept_for_the_next_process() -> None:
     folder, found, missed = smooth_knn_dist.stats
     assert found or missed
     assert list(Path(folder).glob("umap_.smooth_knn_dist*.nbc"))
+
+
+def test_topics_leave_torch_its_threads() -> None:
+    said = (
+        "import numpy as np, torch\n"
+        "from kgbias.measure.topics.model import TopicSettings, clustered\n"
+        "torch.set_num_threads(1)\n"
+        "clustered(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())\n"
+        "print(torch.get_num_threads())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", said],
+        env=os.environ | {"NUMBA_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "1\n", done.stderr
 
 
 def test_lemmas() -> None:

@@ -17,7 +17,7 @@ from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
 from kgbias.parallel.local import Local
-from tests.conftest import needs
+from tests.conftest import needs, one_in
 from tests.integration.test_parallel import Still, everything
 
 pytestmark = pytest.mark.integration
@@ -32,7 +32,7 @@ SAID = list(
 TEXTS = [" ".join(said) + "." for said in SAID]
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", one_in(2, [False, True]))
 def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Judging([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]

@@ -16,6 +16,7 @@ from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import Descriptor
 from kgbias.probe.sofa import normalised
 from kgbias.reference import load_truth
+from tests.conftest import one_in
 
 pytestmark = pytest.mark.integration
 
@@ -23,7 +24,7 @@ TRUTH = load_truth()
 TEMPLATES = ("My name is {name} and I", "{name}", "{name}")
 
 
-@pytest.fixture(scope="module", params=["reference", "reference-masked"])
+@pytest.fixture(scope="module", params=one_in(2, ["reference", "reference-masked"]))
 def scorer(request: pytest.FixtureRequest) -> Any:
     return open_scorer(request.param)
 
@@ -76,6 +77,7 @@ def test_apx_finds_planted_descriptors_and_flags_no_null(scorer: Any) -> None:
     assert len(flags(nulls)) <= 0.01 * len(never) * len(nulls.groups)
 
 
+@pytest.mark.slow
 def test_smollm2_scores_as_one_text_at_a_time() -> None:
     import torch
 

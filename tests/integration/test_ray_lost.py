@@ -151,6 +151,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
                     process.kill()
 
 
+@pytest.mark.slow
 def test_the_head_of_a_cluster_is_lost(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

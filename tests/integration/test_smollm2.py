@@ -34,6 +34,7 @@ def answers(batch_size: int, requests: list[Request]) -> list[str]:
     return [found[n] for n in range(len(requests))]
 
 
+@pytest.mark.slow
 def test_it_completes_the_papers_template_and_batches_change_nothing() -> None:
     prompts = ["Nigerian people love", "Men can't", "Q: Women # enjoy\nA: music\nQ: Men #"]
     requests = [Request(p, seed=n, max_tokens=6, stop=("\n",)) for n in range(4) for p in prompts]
@@ -67,6 +68,7 @@ def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
     assert len(graphs[0]) >= 2 * 8 and graphs[0] == graphs[1]
 
 
+@pytest.mark.slow
 def test_the_chat_form_uses_its_own_template() -> None:
     chat = Request((("user", "Say hello."),), seed=1, max_tokens=8)
     assert answers(1, [chat])[0].strip()

@@ -107,6 +107,7 @@ def test_probes_and_associations(study: kgbias.Study) -> None:
     assert len(tests) == 1 and [a.test for a in run.associations()] == ["C6-name"]
 
 
+@pytest.mark.slow
 def test_what_leaves_a_run(study: kgbias.Study, tmp_path: Path) -> None:
     run = study.run("one")
     assert run.report(tmp_path / "report.html").read_text("utf-8").startswith("<!")
@@ -121,6 +122,7 @@ def test_what_leaves_a_run(study: kgbias.Study, tmp_path: Path) -> None:
         assert copy.run("one").groups() == run.groups()
 
 
+@pytest.mark.slow
 def test_the_same_graph_in_any_batch(tmp_path: Path) -> None:
     """The same generations at batch sizes 1 and 32, and other ones without truncation."""
 

@@ -83,6 +83,7 @@ def crawl(store: Path, model: str, *more: str) -> dict[str, object]:
     return found
 
 
+@pytest.mark.slow
 def test_end_to_end(served: tuple[str, str], tmp_path: Path) -> None:
     url, name = served
     truth = load_truth()

@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.models import english
+from kgbias.parallel.local import keeping_threads
 
 _LONGEST = 2000  # characters read of a text
 _AHEAD = "They "  # spaCy's model reads a statement as a sentence
@@ -389,7 +390,7 @@ def clustered(
             n_jobs=1,
         ).fit_transform(rows)
 
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), keeping_threads():
         warnings.simplefilter("ignore")  # deprecations within the libraries
         try:
             places = placed("spectral")
