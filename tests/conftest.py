@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hypothesis
@@ -47,6 +48,7 @@ _seconds: Counter[str] = Counter()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-costs", action="store_true", help="renew tests/costs.json")
+    parser.addoption("--shuffle", type=int, help="take the files in random order, by this seed")
     parser.addoption("--worlds", type=int, default=1, help="times as many simulated worlds")
 
 
@@ -74,13 +76,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What one process has to do alone comes first, then the files that take longest."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What one process has to do alone comes first, then the files that take longest; or the files
+    in the order that `--shuffle` draws, for what one file leaves behind for the next."""
     for item in items:
         if "simulation" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.level)
         if "neo4j_server" in getattr(item, "fixturenames", ()) and not _of_neo4j(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
+    seed = config.getoption("shuffle")
+    if seed is not None:
+        files = sorted({_file(item.nodeid) for item in items})
+        place = {file: n for n, file in enumerate(Random(seed).sample(files, len(files)))}
+        items.sort(key=lambda item: place[_file(item.nodeid)])
+        return
     costs = json.loads(COSTS.read_text("utf-8"))
     items.sort(key=lambda item: (not _of_neo4j(item.nodeid), -costs.get(_file(item.nodeid), 0)))
 
