@@ -189,6 +189,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.variance": lambda: run().variance(),
         "Run.agreement": lambda: run().agreement(),
         "Run.refusals": lambda: run().refusals(),
+        "Run.said_more": lambda: run().said_more(),
         "Run.answers": lambda: run().answers(),
         "Run.generations": lambda: run().generations(),
         "Run.forms": lambda: run().forms(),

@@ -160,6 +160,10 @@ def find_tests(names: Iterable[str], file: Path | None = None) -> list[Associati
     which take precedence. Case is ignored; C3 means C3-name. "all" is every test in the file, or
     without a file every published one with at least 8 words per set. Raises UsageError for an
     unknown name.
+
+    Args:
+        names: the names.
+        file: a file of tests of your own.
     """
     own = {_key(t.name): t for t in read_tests(file)} if file else {}
     known = published() | own

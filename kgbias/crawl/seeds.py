@@ -109,7 +109,12 @@ def reference_world() -> dict[str, SeedCategory]:
 
 def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategory]:
     """The categories available for a crawl of this model; `groups` is the seed file of prompts that
-    have their own groups."""
+    have their own groups.
+
+    Args:
+        model: the spec of the model.
+        groups: a seed file.
+    """
     if groups is not None:
         return _categories(_read_tables(str(groups)))
     return reference_world() if model.startswith("reference") else published()

@@ -463,6 +463,13 @@ def gather_sets(
     `statements` come from a file (see `read_statements`) or a list, and those of the run's graph
     are added. `categories` limits the groups to these; `ending` is appended to each statement.
     Raises UsageError if there are no groups, no statements, or none in the same category.
+
+    Args:
+        identities: the groups.
+        statements: the statements.
+        run: a run, as `Run.stored` gives it.
+        categories: only these categories.
+        ending: text after each statement, such as ".".
     """
     said = {} if statements is None else read_statements(statements)
     groups = {} if identities is None else read_identities(identities)

@@ -182,7 +182,12 @@ def _is_listed(given: Any) -> bool:
 
 
 def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
-    """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`)."""
+    """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`).
+
+    Args:
+        path: the table, a CSV file.
+        exclude_axes: descriptors of these axes are not tested.
+    """
     table = read_apx(path)
     found = tuple(flags(table, exclude_axes))
     asked = content_id("table", *table.groups, *table.descriptors, table.values.tobytes().hex())

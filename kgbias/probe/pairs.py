@@ -36,7 +36,15 @@ def crows_pairs(
 ) -> PairFigures:
     """The share of pairs whose more stereotypical sentence scores higher, in percent, with Wilson
     intervals, overall and by bias type; ties count as not preferred. See
-    `kgbias.probe.benchmarks.CrowsPairs` for the scoring."""
+    `kgbias.probe.benchmarks.CrowsPairs` for the scoring.
+
+    Args:
+        scorer: as for `bbq`.
+        path: the file.
+        convention: "original" or "bias-bench".
+        store: keeps the scores of items.
+        progress: shows the work.
+    """
     _known(convention)
     return _figures(read_crows_pairs(path, convention), scorer, convention, store, progress)
 
@@ -54,7 +62,17 @@ def stereoset(
     """LMS, SS and ICAT, in percent: means over target terms, with bootstrap intervals over terms,
     overall and by domain. Figures of the intersentence part are named as such. Both conventions
     score alike; `as_published` (default: no) scores a causal model as the published codes do. See
-    `kgbias.probe.benchmarks.StereoSet`."""
+    `kgbias.probe.benchmarks.StereoSet`.
+
+    Args:
+        scorer: as for `bbq`.
+        path: the file.
+        convention: "original" or "bias-bench".
+        as_published: score a causal model as the published codes do.
+        seed: the random seed of the intervals.
+        store: keeps the scores of items.
+        progress: shows the work.
+    """
     _known(convention)
     read = read_stereoset(path, as_published=as_published)
     return _figures(read, scorer, convention, store, progress, seed)
@@ -70,7 +88,15 @@ def bbq(
 ) -> PairFigures:
     """Accuracy and both bias scores in ambiguous and disambiguated contexts, in percent, overall
     and by category, with bootstrap intervals over question templates. `paths` are the .jsonl files
-    and optionally additional_metadata.csv. See `kgbias.probe.benchmarks.BBQ` for the scoring."""
+    and optionally additional_metadata.csv. See `kgbias.probe.benchmarks.BBQ` for the scoring.
+
+    Args:
+        scorer: an open scorer of texts, such as `kgbias.open_scorer` gives.
+        paths: the files.
+        seed: the random seed of the intervals.
+        store: keeps the scores of items.
+        progress: shows the work.
+    """
     return _figures(read_bbq(paths), scorer, LOG_PROBABILITY, store, progress, seed)
 
 
@@ -84,7 +110,15 @@ def winogender(
 ) -> PairFigures:
     """How often pronouns are resolved to the person they refer to, overall and by gender, and how
     often a sentence's male and female pronoun are resolved differently, in percent, with bootstrap
-    intervals over occupations. See `kgbias.probe.benchmarks.Winogender` for the scoring."""
+    intervals over occupations. See `kgbias.probe.benchmarks.Winogender` for the scoring.
+
+    Args:
+        scorer: as for `bbq`.
+        path: the file.
+        seed: the random seed of the intervals.
+        store: keeps the scores of items.
+        progress: shows the work.
+    """
     return _figures(read_winogender(path), scorer, LOG_PROBABILITY, store, progress, seed)
 
 

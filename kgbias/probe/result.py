@@ -406,7 +406,12 @@ def _shared(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
 def surprisals(scorer: TextScorer | Held, texts: Sequence[str]) -> TextSurprisals:
     """The surprisal of each token of each text, -log2 p(token | the tokens before it), in bits;
     for a masked model, given all other tokens. Raises DataError for a text that cannot be
-    scored."""
+    scored.
+
+    Args:
+        scorer: an open scorer of texts, such as `kgbias.open_scorer` gives.
+        texts: the texts.
+    """
     model: Any = scoring(scorer)
     found = tuple((text, model.surprisals(text)) for text in texts)
     return TextSurprisals(ScoredBy.of(model), found)

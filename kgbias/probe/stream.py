@@ -60,6 +60,17 @@ def probe_sets(
     from its output, and takes what is missing there from the answer log of `store`; without an
     output, the log keeps what is computed. Raises UsageError if the output belongs to other
     settings.
+
+    Args:
+        scorer: an open scorer of texts, such as `kgbias.open_scorer` gives.
+        sets: category to (groups, statements).
+        measure: what ranks the groups.
+        output: the file or folder for the probes.
+        store: whose answer log keeps the scores.
+        as_published: compute as the paper's code did, slips included.
+        chunk: how many probes are scored at a time.
+        seed: the random seed of the intervals.
+        progress: shows the work.
     """
     told, scorer = progress or Silent(), scoring(scorer)
     measure = measure or measure_for(scorer.convention.kind)

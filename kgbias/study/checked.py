@@ -253,7 +253,14 @@ class Checked(OfStudy):
     def price_scorers(
         self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
     ) -> Rows["Scoring"]:
-        """What `scorers` with these parameters would read and ask. Opens and asks nothing."""
+        """What `scorers` with these parameters would read and ask. Opens and asks nothing.
+
+        Frame columns: those of `kgbias.measure.price.Scoring`.
+
+        Args:
+            sets: as for `scorers`.
+            scorers: as for `scorers`.
+        """
         from kgbias.measure.at_hand import own_scorers, to_try
         from kgbias.measure.labelled import shipped
         from kgbias.measure.price import Scoring, scoring
@@ -315,7 +322,15 @@ class Checked(OfStudy):
     ) -> "list[Accuracy]":
         """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
         2023); chance is 0.5. `rows` are WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty
-        of the reference world. Other parameters as in `ragas`."""
+        of the reference world. Other parameters as in `ragas`.
+
+        Args:
+            rows: WikiEval's (`kgbias.faithfulness.read_pairs`); None: fifty of the reference world.
+            judge: as for `ragas`, and so are the others.
+            repeats: how many times to judge each row.
+            seed: the random seed of the judge's answers.
+            judging: how to ask a model; see `Judging`.
+        """
         from kgbias.faithfulness import pairwise, world_pairs
 
         check_judging(repeats, judge, judging)
@@ -332,7 +347,14 @@ class Checked(OfStudy):
         **judging: Unpack[Judging],
     ) -> "Reliability":
         """How reliable a judge is: whether it agrees with itself and with the labelled cases that
-        come with kgbias. Parameters as in `ragas`."""
+        come with kgbias. Parameters as in `ragas`.
+
+        Args:
+            judge: as for `ragas`, and so are the others.
+            repeats: how many times to judge each case.
+            seed: the random seed of the judge's answers.
+            judging: how to ask a model; see `Judging`.
+        """
         from kgbias.faithfulness import reliability
 
         check_judging(repeats, judge, judging)

@@ -132,6 +132,11 @@ class Compared(OfStudy):
         statements_both, jaccard; for each measure MEASURE_tau (rank agreement of the groups),
         MEASURE_tau_low, MEASURE_tau_high and MEASURE_p; and asked_apart, a sentence that says in
         what the runs were not asked alike.
+
+        Example:
+            >>> (both,) = study.compare("peoples", "collected").records()
+            >>> print(both["shared_groups"], both["statements_first"], both["statements_both"])
+            1 3 1
         """
         from kgbias.compare import compare_runs
 
@@ -295,6 +300,8 @@ class Compared(OfStudy):
         """The work that `benchmark` would do with the same arguments, without loading a model: for
         each model and benchmark the items, the texts to score, how many items are already in the
         store, and the seconds for the rest at the speed of those.
+
+        Frame columns: model, benchmark, items, texts, kept (how many items the store has), seconds.
 
         Args:
             models: specs, or models in memory (`kgbias.in_memory`).

@@ -145,8 +145,19 @@ class Held(OfRun):
 
         Frame columns: group, predicate, object, count (how often the arm said it), arm, a column
         for each measure (regard in [-1, 1], higher is more positive; toxicity and acceptability in
-        [0, 1]; NaN before `measure`), category, labels, sentence, id. With `merged`,
+        [0, 1]; NaN before `measure`) and for its label (regard_label ...), category, sentence,
+        names_other (other groups of the run that it names), id. With `merged`,
         near-duplicates that `merge` linked count as one.
+
+        Args:
+            merged: whether near-duplicates that `merge` linked count as one.
+            selection: which statements count, as for `counted`.
+
+        Example:
+            >>> for triple in run.triples()[:2]:
+            ...     print(triple.count, triple.sentence)
+            6 Velmari people love humiliating others.
+            2 Velmari people love painting.
         """
         run, found = self.stored, list(self._said(Selection(**selection)).triples)
         if merged:
@@ -175,6 +186,17 @@ class Held(OfRun):
 
         `group` may be in any case, or another of its names. Raises UsageError for a group or
         measure that the run lacks, and for a run with several arms if `arm` names none.
+
+        Args:
+            group: the group.
+            measure: the name of the figure, such as "overall_regard" (`kgbias.measures.figures`).
+            selection: which statements count, as for `counted`; `arm` names one in a run with
+                several.
+
+        Example:
+            >>> figure = run.figure("Velmari people", "overall_regard")
+            >>> print(figure.value, figure.n)
+            -6.0 16
         """
         from kgbias.measure.figures import figures_of
 
@@ -216,21 +238,36 @@ class Held(OfRun):
 
     def generations(self) -> Rows[records.GenerationRow]:
         """Every answer of the model with its prompt, template, examples and outcome, including
-        refusals, unparsable answers, echoes and repeated attempts."""
+        refusals, unparsable answers, echoes and repeated attempts.
+
+        Frame columns: group, predicate, object, count, outcome, reason, arm, strategy, iteration,
+        attempt, template, template_hash, prompt, answer, shown, path.
+        """
         return records.generation_rows(self.stored)
 
     def probes(self, model: str | None = None) -> Rows[records.ProbeRow]:
         """The probed statements: each with each group before it, under one model or under each that
-        `probe` asked."""
+        `probe` asked.
+
+        Frame columns: model, category, group, predicate, object, rank, said,
+        conditional_perplexity, perplexity, log_likelihood, tokens.
+        """
         return records.probe_rows(self.stored, model)
 
     def choices(self, model: str | None = None) -> Rows[records.ChoiceRow]:
         """The forced choices in the store: a row for each statement and group, under one model or
-        under each that `choose` asked."""
+        under each that `choose` asked.
+
+        Frame columns: model, category, group, predicate, object, said, names, answered, chosen,
+        verdict, share with low and high, base, lift with lift_low and lift_high, p_value.
+        """
         return records.choice_rows(self.stored, model)
 
     def associations(self) -> Rows[AssociationNode]:
-        """The association tests that belong to the run."""
+        """The association tests that belong to the run.
+
+        Frame columns: test, method, model, effect_size, low, high, p_value.
+        """
         return Rows(
             self.stored.associations(),
             lambda a: {
@@ -246,7 +283,10 @@ class Held(OfRun):
         )
 
     def topics(self) -> Rows[records.TopicRow]:
-        """The topics that `measure(topics=True)` found, by category and number."""
+        """The topics that `measure(topics=True)` found, by category and number.
+
+        Frame columns: category, number, size, words, name, coherence, stability, kept.
+        """
         return records.topic_rows(self.topic_models())
 
     def topic_models(self) -> list[TopicModel]:
@@ -263,24 +303,37 @@ class Held(OfRun):
         return records.profile_rows(self.stored)
 
     def stories(self) -> Rows[records.StoryRow]:
-        """The stories of a run of stories, whole, each with what was read from it and where."""
+        """The stories of a run of stories, whole, each with what was read from it and where.
+
+        Frame columns: category, group, name, text, read (what was read, by attribute).
+        """
         return records.story_rows(self.stored)
 
     def answers(self) -> "Rows[records.AnswerRow] | Rows[records.GenerationRow]":
         """The answers, whole, in the order of the run: of a run of pairs with whom they are about
-        (`AnswerRow`), of any other as `generations` gives them."""
+        (`AnswerRow`), of any other as `generations` gives them.
+
+        Frame columns: those of `generations`; of a run of pairs those of `AnswerRow`.
+        """
         if self.kind == "pairs":
             return records.answer_rows(self.stored)
         return self.generations()
 
     def attributions(self) -> Rows[Attribution]:
-        """The results of `attribute` so far, for the run's current scorers."""
+        """The results of `attribute` so far, for the run's current scorers.
+
+        Frame columns: as of `attribute`.
+        """
         return records.attribution_rows(self.stored, self.stored.attributions())
 
     def agreement(self, **selection: Unpack[Selecting]) -> Rows["Agreement"]:
         """How far each two scorers of a measure agree on the statements that count (`counted`):
         kappa of their labels, rank correlation of their values, and the groups that change rank.
-        The scorer that counts for the run comes first."""
+        The scorer that counts for the run comes first.
+
+        Frame columns: measure, first, second, n, same (the share of equal labels), kappa and rho
+        with `_low` and `_high`, moved.
+        """
         from kgbias.measure.agreement import agreements
 
         run = self.stored
@@ -299,7 +352,16 @@ class Held(OfRun):
         (`kgbias.models.budget.read_prices`), in money; batches at the file's price of batches. An
         import cost nothing.
 
-        Raises UsageError or DataError for impossible prices."""
+        Raises UsageError or DataError for impossible prices.
+
+        Frame columns: group, answers, prompt_tokens, completion_tokens, cost, seconds, again,
+        again_tokens, again_cost.
+
+        Args:
+            price_in: the price of a million prompt tokens.
+            price_out: the price of a million answer tokens.
+            prices: a file of prices, in place of both.
+        """
         given = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
         return records.cost_rows(self.stored, budgeted(given, self.model.name)[0].spent.prices)
 

@@ -126,7 +126,12 @@ class Keeping(PublicCalls):
     def push(self, target: PathLike, *, run: Names = ()) -> dict[str, int]:
         """Copy runs, all or those named, to another store, with their answers, scores and tests.
         Returns how many generations of each run were new there. What the target already has stays
-        as it is; to finish an interrupted copy, repeat it."""
+        as it is; to finish an interrupted copy, repeat it.
+
+        Args:
+            target: the path or URL of the other store.
+            run: only these runs (default: all).
+        """
         from kgbias.graph.push import push
 
         url, source = self._context.url, self._context.graph

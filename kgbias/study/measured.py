@@ -84,11 +84,19 @@ class Measured(OfRun):
         Scores by the same version of the same scorer are reused, so this may be stopped and
         repeated. Scorers that read only English, and topics, refuse a run in another language.
 
+        Frame columns: as of `groups`.
+
         Args:
             preset: "salinas-2023" sets everything as in that paper; other arguments override it.
             options: the `scorers` by measure, `axes`, `topics` and how to find them, `embedding`
                 and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
                 statements the topics and the returned figures cover, as in `counted`.
+
+        Example:
+            >>> for row in run.measure(axes=False):
+            ...     print(row.group, row.statements, row.figures["overall_regard"].value)
+            Velmari people 16 -6.0
+            Orunthi people 16 2.0
         """
         from kgbias.measure.meaning import keep_vectors
         from kgbias.measure.scorers import require_english
@@ -145,7 +153,14 @@ class Measured(OfRun):
         """What `measure` with these parameters would do: the statements that each scorer reads, and
         the requests to models and servers. Opens and asks nothing. Topics have a row: the
         statements to embed, which are those that count by the current scores; so have the vectors
-        that the store keeps."""
+        that the store keeps.
+
+        Frame columns: those of `kgbias.measure.price.Scoring`.
+
+        Args:
+            preset: as for `measure`.
+            options: as for `measure`.
+        """
         from kgbias.measure.price import Scoring, price
 
         config, selection, _ = configure(preset, **options)
@@ -182,7 +197,16 @@ class Measured(OfRun):
     def structure(self, *, seed: int = 0, **selection: Unpack[Selecting]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
         statements of one arm that count (`counted`), and write them to the graph. `seed` is for the
-        search for communities."""
+        search for communities.
+
+        Frame columns: kind (group or object), node_id, label, degree, betweenness, community,
+        groups (how many an object was said of).
+
+        Args:
+            seed: the random seed of the search.
+            selection: which statements count, as for `counted`; `arm` names one in a run with
+                several.
+        """
         from kgbias.graph.structure import structure
 
         counted = of_one_arm(self.stored, self._said(Selection(**selection)))
@@ -240,6 +264,12 @@ class Measured(OfRun):
         category of one arm (docs/methods/statistics.md). Where people labelled enough, the
         difference that labels correct has a test of its own (`GroupTest.corrected`).
 
+        Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
+        mean_second, difference with low and high, p, p_adjusted, omnibus_p, chosen and raw (the
+        difference where the model chose the predicate, and at any mix of prompts), corrected with
+        corrected_low, corrected_high, corrected_p, corrected_p_adjusted and labels (by people's
+        labels), shrunken, detectable, verdict.
+
         Args:
             pairs: test every pair of groups.
             groups: only these: one is compared with the rest of its category, several with each
@@ -247,6 +277,12 @@ class Measured(OfRun):
             measures: only these.
             correction: "holm" or "bh".
             selection: as for `counted`.
+
+        Example:
+            >>> for test in run.tests(measures="regard"):
+            ...     print(test.verdict)
+            mean regard at one mix of prompts: too few statements to tell Velmari people from
+            Orunthi people
         """
         from kgbias.compare import group_tests
         from kgbias.compare.families import by_labels, tested
@@ -339,7 +375,15 @@ class Measured(OfRun):
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[Leaving]
     ) -> Rows["GroupTest"]:
         """Test whether the run's augmentation arms differ (Salinas et al. 2023, section 6.1), as
-        `tests` does for groups; by what scorers say, also where people labelled."""
+        `tests` does for groups; by what scorers say, also where people labelled.
+
+        Frame columns: as of `tests`.
+
+        Args:
+            measures: as for `tests`.
+            correction: as for `tests`.
+            leaving: which statements count, as for `counted`, in all arms.
+        """
         from kgbias.compare import arm_tests
         from kgbias.graph.draws import Draws
 
@@ -443,6 +487,10 @@ class Measured(OfRun):
 
         Frame columns: measure, category, group, arm, form, n, value, low, high. Empty for an
         import, whose prompts are not known.
+
+        Args:
+            measures: only these (default: all).
+            selection: which statements count, as for `counted`.
         """
         from kgbias.measure.figures import means_by_form
 
@@ -487,6 +535,9 @@ class Measured(OfRun):
     ) -> Rows[Attribution]:
         """Find which words drive a score.
 
+        Frame columns: sentence, measure, score, tokens, effects (one for each token), scorer,
+        version, method.
+
         Args:
             measure: a name of `kgbias.MEASURES`; several as a list.
             method: how; several as a list. "occlusion", for any scorer: the score of the whole
@@ -525,6 +576,9 @@ class Measured(OfRun):
         for the statements that count (`counted`): for each group; or, with `against`, for each cell
         of the confusion matrix of two scorers' labels, which shows the words behind what only one
         of them calls negative or toxic.
+
+        Frame columns: measure, method, cell (the group, or the labels of both scorers), statements,
+        word, n, effect, total.
 
         Args:
             measure: only these (none: all that were attributed).
@@ -572,6 +626,8 @@ class Measured(OfRun):
         """How reliable the attributions of `attribute` are: the mean drop of the score when the
         most effective words of the `top` most extreme statements are removed one by one, by each
         method and in random order (`kgbias.measure.attribution.deletion_curves`).
+
+        Frame columns: measure, method, removed, n, drop, low, high.
 
         Args:
             measure: as for `attribute`; the statements are scored again without the words.

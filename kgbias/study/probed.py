@@ -266,7 +266,12 @@ class Probed(OfRun):
             return choose(self.stored, asked, parts, config, budget=budget, progress=progress)
 
     def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
-        """What `choose` would ask with these parameters. Asks nothing and opens no model."""
+        """What `choose` would ask with these parameters. Asks nothing and opens no model.
+
+        Args:
+            model: the spec of the model.
+            options: as for `choose`.
+        """
         from kgbias.probe.choice import choice_price
 
         prices, asking = priced(check_options(options, ChoiceSpending), model)
@@ -310,6 +315,13 @@ class Probed(OfRun):
                 is believed; `marked`, the marks with which names take part; `executor` and
                 `processes`, where the model runs (as for `probe`).
             selection: which statements count, as in `counted`.
+
+        Example:
+            >>> asking = {"probes": 300, "statements": ["wear amber scarves"]}
+            >>> for row in run.evidence("reference", asking=asking):
+            ...     if row.object == "amber scarves":
+            ...         print(row.group, row.verdict)
+            Velmari people said and believed
         """
         found = _joint(
             self._context, self.stored, model, encoder=encoder, indicators=indicators,
@@ -325,7 +337,15 @@ class Probed(OfRun):
     ) -> Rows["GroupAgreement"]:
         """How far what is said, believed and embedded put each group's statements in the same
         order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the name
-        of the model that was asked (None: as for `evidence`)."""
+        of the model that was asked (None: as for `evidence`).
+
+        Frame columns: category, group, arm, said_believed, said_embedded and believed_embedded,
+        each with `_low` and `_high`, n.
+
+        Args:
+            model: the name of the model.
+            selection: which statements count, as for `counted`.
+        """
         from kgbias.evidence import joint
 
         found = joint(self.stored, Selection(**selection), model=model)
@@ -334,7 +354,11 @@ class Probed(OfRun):
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
         """The groups about which a model believes worse things, from what `evidence` stored: a row
         for each group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names`
-        holds each name's figure, `floor` what made-up names stay below."""
+        holds each name's figure, `floor` what made-up names stay below.
+
+        Frame columns: category, group, score, kind, value, low, high, p_value, q_value, statements,
+        floor, floor_statements, names.
+        """
         found = _beliefs(self.stored, model)
         rows = finite(list(found.get("groups", [])))
         return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
@@ -352,7 +376,11 @@ class Probed(OfRun):
         category and two models, with the `pairs` of a group and a statement that both were asked
         about, how many each believes, `both` and `either`, how many of these have lifts of the
         `same_sign`, and the `correlation` of all lifts with its interval over statements
-        (`kgbias.evidence.Both`). No rows for a single model."""
+        (`kgbias.evidence.Both`). No rows for a single model.
+
+        Frame columns: category, first, second, pairs, first_believes, second_believes, both,
+        either, same_sign, correlation, low, high.
+        """
         from kgbias.evidence import Beside
 
         rows = []
@@ -517,7 +545,13 @@ class Probed(OfRun):
         yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
         groups' own names (`texts_of_groups`) and, of a model with vectors, how many statements are
         embedded (`embedded`); by category the statements, the names of each group, and the groups
-        with `too_few_names`."""
+        with `too_few_names`.
+
+        Args:
+            indicators: as for `evidence`.
+            asking: as for `evidence`.
+            selection: which statements count, as for `counted`.
+        """
         from kgbias.evidence import planned, price
         from kgbias.probe.graph import texts_of_run
 

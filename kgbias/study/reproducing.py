@@ -105,6 +105,7 @@ def reproduce(
             the published spec is a folder on another machine.
         prompts: the folder of the prompt pack, if it does not come with kgbias.
         rounding: scores that differ by no more than this count as the same.
+        progress: as for `kgbias.open`.
         opening: how to open the model (see `kgbias.open_model`). The address of a server is never
             taken from the folder.
 

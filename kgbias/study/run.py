@@ -93,6 +93,8 @@ class Run(Held, Measured, Probed):
         """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all
         or none; returns those that are in effect now.
 
+        Frame columns: as of `labels`.
+
         Args:
             path: the sheet.
             by: the rater (None: the one named in each row).
@@ -107,6 +109,9 @@ class Run(Held, Measured, Probed):
     def labels(self, measure: str | None = None) -> Rows[Label]:
         """The labels in effect of the run's statements, oldest first: of people, and of models by
         name. A label of "" is a skip.
+
+        Frame columns: triple_id, measure, label, rater, kind, guide, labelled, masked, sample,
+        note.
 
         Args:
             measure: only of this one.
@@ -180,6 +185,12 @@ class Run(Held, Measured, Probed):
 
         The rows answer the query, not necessarily what the question meant: read the query. It does
         not follow `counted`. Parameters as in `ask`.
+
+        Args:
+            question: the question.
+            model: the spec of the model, or an open one.
+            device: where it runs: auto, cpu, cuda or mps.
+            asked: an earlier answer, if the question goes on from it, as in `ask`.
         """
         from kgbias.ask.text2cypher import ask_in_cypher
 
@@ -239,6 +250,15 @@ class Run(Held, Measured, Probed):
 
         Each is checked against those that count (`counted`) and that `ask` finds for it, at most
         `top` about each group.
+
+        Args:
+            text: the text.
+            judge: what judges, as for `faithfulness`.
+            repeats: how many times to judge each statement.
+            top: how many statements about each group to check it against.
+            seed: the random seed of the judge's answers.
+            judging: how to ask a model; see `Judging`.
+            selection: which statements count, as for `counted`.
         """
         from kgbias.ask import retrieve
         from kgbias.faithfulness.metrics import against
@@ -279,7 +299,12 @@ class Run(Held, Measured, Probed):
     def report(self, path: PathLike = "report.html", **selection: Unpack[Selecting]) -> Path:
         """Write the report: figures, an interactive graph and every statement that counts
         (`counted`) in one HTML page that works offline. Returns its path.
-        `Study.report` shows several runs side by side."""
+        `Study.report` shows several runs side by side.
+
+        Args:
+            path: the page.
+            selection: which statements count, as for `counted`.
+        """
         from kgbias.report import write_report
 
         need_statements(self.stored)
@@ -293,7 +318,12 @@ class Run(Held, Measured, Probed):
         """Write a page that can be handed in: what was asked of which model and how, refusals,
         findings with their tests, what was not shown and how large it could be, the limits, and
         twenty statements drawn at random. It is Markdown, or PDF if the name of the file ends in
-        .pdf. The same store gives the same text. Returns its path."""
+        .pdf. The same store gives the same text. Returns its path.
+
+        Args:
+            path: the page.
+            selection: which statements count, as for `counted`.
+        """
         from kgbias.report.summary import write_summary
 
         need_statements(self.stored)
@@ -312,7 +342,13 @@ class Run(Held, Measured, Probed):
     ) -> list[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
         table, and manifest.json, for the statements that count (`counted`). Returns the files.
-        `Study.figures` shows several runs side by side."""
+        `Study.figures` shows several runs side by side.
+
+        Args:
+            folder: the folder.
+            correction: the correction of p-values over a family of tests: "holm" or "bh".
+            selection: which statements count, as for `counted`.
+        """
         from kgbias.report.save import save_figures
 
         need_statements(self.stored)
@@ -363,6 +399,10 @@ class Run(Held, Measured, Probed):
         A picture of two groups has what is said of each alone on the outside and of both in the
         middle: up to eight objects in each column, those believed of a group first, then the most
         often said.
+
+        Example:
+            >>> run.export("peoples.csv")
+            9
         """
         from kgbias.export import Filters, write_export
 
@@ -385,7 +425,12 @@ class Run(Held, Measured, Probed):
 
     def explore(self, path: PathLike | None = None, **selection: Unpack[Selecting]) -> "Explorer":
         """The explorer of this run, which a notebook displays; with a `path`, it is also written to
-        that file. `Study.explore` writes one for several runs, and explains `selection`."""
+        that file. `Study.explore` writes one for several runs, and explains `selection`.
+
+        Args:
+            path: a file for the page (None: none).
+            selection: as for `Study.explore`.
+        """
         from kgbias.explore import Explorer, render
 
         need_statements(self.stored)

@@ -73,7 +73,10 @@ class Series(PublicCalls, Sequence[Run]):
         return self._runs[0].name
 
     def measure(self, **options: Unpack[MeasureCall]) -> Rows[Spread]:
-        """Measure every run (parameters as in `Run.measure`); returns `figures()`."""
+        """Measure every run (parameters as in `Run.measure`); returns `figures()`.
+
+        Frame columns: as of `figures`.
+        """
         for run in self:
             run.measure(**options)
         return self.figures()
@@ -81,7 +84,13 @@ class Series(PublicCalls, Sequence[Run]):
     def figure(self, group: str, measure: str, arm: str = "") -> Spread:
         """A figure of a group in every crawl, its mean and its standard deviation.
 
-        Raises UsageError for a group that the first run lacks."""
+        Raises UsageError for a group that the first run lacks.
+
+        Args:
+            group: the group.
+            measure: the name of the figure, such as "overall_regard".
+            arm: the arm, in a series with several.
+        """
         name = self[0].stored.group(group).name
         found = self.figures(measure)
         same = [s for s in found if s.group == name and s.arm == arm]

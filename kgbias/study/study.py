@@ -84,12 +84,20 @@ def open(
     Raises:
         StoreError: the store cannot be opened or reached.
         UsageError: the URL is of another kind.
+
+    Example:
+        >>> study = kgbias.open("kgbias.db", progress=False)
+        >>> study
+        <Study of kgbias.db>
     """
     return Study(Context(store, progress=progress, query_timeout=query_timeout))
 
 
 def queries() -> Rows["NamedQuery"]:
-    """The library of queries for `Study.query`: what each answers and takes."""
+    """The library of queries for `Study.query`: what each answers and takes.
+
+    Frame columns: name, help, parameters.
+    """
     from kgbias.query import load_query, query_names
 
     return Rows(
@@ -119,7 +127,15 @@ def plugins() -> Rows[Plugin]:
 @public_call
 def price(model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
-    could show. Asks and opens nothing."""
+    could show. Asks and opens nothing.
+
+    Frame columns: stage, requests, requests_at_most, answer_tokens_at_most, prompt_tokens.
+
+    Args:
+        model: the spec of the model.
+        repeat: how many crawls (None: one).
+        options: as for `Study.crawl`.
+    """
     from kgbias.crawl.plans import price_of
 
     prices, asking = priced(check_options(options, CrawlSpending), model)
@@ -258,7 +274,12 @@ class Study(Compared, Tested, Checked):
     def runs(self) -> Rows[Run]:
         """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
         groups, categories, counts of triples, generations, refusals and tokens, and the series that
-        a crawl belongs to."""
+        a crawl belongs to.
+
+        Example:
+            >>> [run.name for run in study.runs()]
+            ['peoples', 'collected']
+        """
         summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
             (Run(self._context, s.run) for s in summaries.values()),
@@ -269,7 +290,12 @@ class Study(Compared, Tested, Checked):
     def run(self, name: str | None = None, *, kind: str | None = None) -> Run:
         """The run of this name, or the newest that has statements; with a `kind` ("crawl",
         "import", "profiles", "stories" or "pairs"), the newest of it. Raises RunNotFound, which
-        lists the runs."""
+        lists the runs.
+
+        Args:
+            name: the name of the run; None: the newest.
+            kind: only runs of this kind.
+        """
         return Run(self._context, self._context.graph.find_run(name, kind))
 
     def series(self, name: str) -> Series:
@@ -341,6 +367,18 @@ class Study(Compared, Tested, Checked):
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
+
+        Example:
+            >>> run = study.crawl(
+            ...     "reference",
+            ...     group=["Velmari people", "Orunthi people"],
+            ...     initial_predicates=["wear", "love"],
+            ...     samples=2,
+            ...     iterations=0,
+            ...     name="peoples",
+            ... )
+            >>> run
+            <Run 'peoples': reference, 2 groups, complete>
         """
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
@@ -508,7 +546,13 @@ class Study(Compared, Tested, Checked):
         **options: Unpack[CrawlSpending],
     ) -> "MapPrice":
         """What `map` would ask with these parameters, in full size, and about how long that takes
-        at the speed of what the store has of this model. Asks and opens nothing."""
+        at the speed of what the store has of this model. Asks and opens nothing.
+
+        Args:
+            model: as for `map`.
+            asking: as for `map`.
+            options: as for `map`.
+        """
         from kgbias.evidence.asked import most_probes
         from kgbias.study.mapping import MAX_CHOICES, MapPrice, seconds_per_kept_probe
 
@@ -530,7 +574,20 @@ class Study(Compared, Tested, Checked):
         self, model: str, *, repeat: int | None = None, **options: Unpack[CrawlSpending]
     ) -> "Price":
         """What `crawl` would ask with these parameters (`kgbias.price`), and about how long the
-        answers would take, if the store has a crawl of this model."""
+        answers would take, if the store has a crawl of this model.
+
+        Frame columns: stage, requests, requests_at_most, answer_tokens_at_most, prompt_tokens.
+
+        Args:
+            model: the spec of the model.
+            repeat: as for `crawl`.
+            options: as for `crawl`.
+
+        Example:
+            >>> peoples = ["Velmari people", "Orunthi people"]
+            >>> study.price("reference", group=peoples, samples=2, iterations=0).requests
+            64
+        """
         from kgbias.study.mapping import seconds_per_answer
 
         found = price(model, repeat=repeat, **options)
@@ -576,6 +633,11 @@ class Study(Compared, Tested, Checked):
             category_name: the category of groups whose rows name none.
             attribute: in profiles, the columns to read (none: all that describe the character).
             say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
+
+        Example:
+            >>> said = [{"group": "Velmari people", "predicate": "wear", "object": "amber scarves"}]
+            >>> study.import_file(said, name="collected")
+            <Run 'collected': unknown, 1 group, complete>
         """
         from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
         from kgbias.ingest.read import read_file
@@ -662,7 +724,12 @@ class Study(Compared, Tested, Checked):
         return Run(self._context, written.run, written=written)
 
     def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
-        """What `write_profiles` would ask with these parameters. Asks and opens nothing."""
+        """What `write_profiles` would ask with these parameters. Asks and opens nothing.
+
+        Args:
+            model: the spec of the model.
+            options: as for `write_profiles`.
+        """
         from kgbias.profiles.config import configure_profiles
         from kgbias.profiles.write import profiles_price
 
@@ -720,7 +787,12 @@ class Study(Compared, Tested, Checked):
         return Run(self._context, told.run, told=told)
 
     def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
-        """What `write_stories` would ask with these parameters. Asks and opens nothing."""
+        """What `write_stories` would ask with these parameters. Asks and opens nothing.
+
+        Args:
+            model: the spec of the model.
+            options: as for `write_stories`.
+        """
         from kgbias.stories.config import configure_stories
         from kgbias.stories.write import stories_price
 
@@ -768,7 +840,12 @@ class Study(Compared, Tested, Checked):
         return Run(self._context, paired.run, paired=paired)
 
     def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
-        """What `ask_pairs` would ask with these parameters. Asks and opens nothing."""
+        """What `ask_pairs` would ask with these parameters. Asks and opens nothing.
+
+        Args:
+            model: the spec of the model.
+            options: as for `ask_pairs`.
+        """
         from kgbias.pairs.config import configure_pairs
         from kgbias.pairs.write import pairs_price
 
@@ -814,6 +891,12 @@ class Study(Compared, Tested, Checked):
         the default is the newest. With the most hurtful statements, a remark says how many with
         such a label deserve it; if there are no rows because nothing of the kind was made, one says
         what makes it. Raises UsageError for an unknown query or parameter.
+
+        Frame columns: those that the query returns.
+
+        Args:
+            name: the name of the query.
+            parameters: the values of its parameters; those that have a default may be left out.
         """
         from kgbias.measure.precision import worth
         from kgbias.measures import MEASURES
@@ -831,7 +914,14 @@ class Study(Compared, Tested, Checked):
     def cypher(self, text: str, /, **parameters: Any) -> Rows[dict[str, Any]]:
         """Run your own read-only Cypher query, on either kind of store; $NAME in the text stands
         for the parameter of that name. A remark says which of its labels, edge types and properties
-        no graph has: they match nothing."""
+        no graph has: they match nothing.
+
+        Frame columns: those that the query returns.
+
+        Args:
+            text: the query.
+            parameters: the values of the parameters that it names.
+        """
         from kgbias.query import unknown_words
 
         result = self._context.graph.query(text, parameters)

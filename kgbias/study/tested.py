@@ -325,7 +325,10 @@ class Tested(OfStudy):
         return found
 
     def flags(self) -> Rows[tuple[Flagged, Flag]]:
-        """The APX flags in the store, by model and group, the most strongly tied first."""
+        """The APX flags in the store, by model and group, the most strongly tied first.
+
+        Frame columns: model, group, descriptor, axis, bias_score, z, level, groups.
+        """
         return Rows(
             ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
             _row,
@@ -341,7 +344,14 @@ class Tested(OfStudy):
     ) -> "Associations":
         """Run association tests that belong to no run, and write them to the graph. For the
         parameters see `Run.associate`, which ties tests to a run and can test its groups and
-        topics."""
+        topics.
+
+        Args:
+            models: as for `Run.associate`, and so are the others.
+            tests: published tests by name, or word sets.
+            methods: the methods.
+            options: all but those about a run's groups and topics.
+        """
         from kgbias.associate import associate
 
         with self.working() as progress:
