@@ -31,7 +31,7 @@ _LEFT_OUT = re.compile(
 _PARAGRAPH_END = re.compile(r"\n[ >]*\n|\n *(?:[-*]|\d+\.) ")
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _ONE_WORD = re.compile(r"`[^`]*`|\$[^$]*\$")
-_ABBREVIATION = re.compile(r"\b(al|Eq|Eqs|e\.g|i\.e|vs|cf|Fig|p|pp)\.(?= )")
+_ABBREVIATION = re.compile(r"\b(al|Eq|Eqs|e\.g|i\.e|vs|cf|Fig)\.(?= )")
 _SENTENCE_END = re.compile(r"(?<=[.!?])[)*\"”]*\s+(?=[\w`*(\"“$])")
 _WORD = re.compile(r"\w")
 
