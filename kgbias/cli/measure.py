@@ -167,7 +167,8 @@ def scorer_option(what: str, more: str = "") -> Callable[[F], F]:
         metavar="MEASURE=SCORER",
         help=f"{what} ({', '.join(_SCORED)}, or one added by a package; repeatable): "
         "offline, hf:ID-or-PATH[:LABEL] for a Hugging Face classifier, llm:SPEC for a language "
-        f"model that judges by a rubric, scores:FILE[::COLUMN], openai-moderation{more}. MEASURE "
+        "model that judges by a rubric, multilingual:LANGUAGE for other languages, "
+        f"scores:FILE[::COLUMN], openai-moderation{more}. MEASURE "
         "alone means its own scorer (default: offline).",
     )
 

@@ -3,6 +3,7 @@
     python -m training.scorers regard --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m training.scorers attack --hatecheck test_suite_cases.csv --seegull FOLDER
     python -m training.scorers acceptability
+    python -m training.scorers multilingual --regard written.csv --hatecheck FOLDER --vectors FOLDER
     python -m training.scorers precision
     python -m training.scorers labelled
 
@@ -20,7 +21,7 @@ from pathlib import Path
 from kgbias.errors import KgbiasError
 from kgbias.measure.labelled import SHIPPED
 from kgbias.measure.precision import COUNTED
-from training.scorers import acceptability, attack, labelled, precision, regard
+from training.scorers import acceptability, attack, labelled, multilingual, precision, regard
 
 SCORERS = COUNTED.parent
 
@@ -47,6 +48,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counted.add_argument("--out", type=Path, default=COUNTED, help="the file to write")
     drawn = parts.add_parser("labelled", help="the statements by which a judge is checked")
     drawn.add_argument("--out", type=Path, default=SHIPPED, help="the file to write")
+    others = parts.add_parser("multilingual", help="regard and attacks in other languages")
+    others.add_argument(
+        "--regard", type=Path, required=True, help="the German sentences of Kraft 2021"
+    )
+    others.add_argument(
+        "--hatecheck", type=Path, required=True, help="the folder of Multilingual HateCheck"
+    )
+    others.add_argument("--vectors", type=Path, required=True, help="a folder to keep vectors in")
+    others.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
     for each in (heads, attacks, sense):
         each.add_argument("--out", type=Path, default=SCORERS, help="the folder to write to")
         each.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
@@ -56,6 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             regard.run(options.hatecheck, options.seegull, options.out, options.workers)
         elif options.part == "attack":
             attack.run(options.hatecheck, options.seegull, options.out, options.workers)
+        elif options.part == "multilingual":
+            multilingual.run(options.regard, options.hatecheck, options.out, options.vectors)
         elif options.part == "precision":
             precision.run(options.out)
         elif options.part == "labelled":

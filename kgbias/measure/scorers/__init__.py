@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 OWN = "offline"
 """The spec of a measure's own scorer."""
-GENERAL = ("hf", "llm", "scores", "openai-moderation")
-"""The prefixes of the specs of scorers that serve any measure."""
+GENERAL = ("hf", "llm", "scores", "openai-moderation", "multilingual")
+"""The prefixes of the specs of scorers that serve more than one measure."""
 ENGLISH = "en"
 _LANGUAGES = {ENGLISH: "English"}
 
@@ -53,6 +53,7 @@ def load_scorer(
     Args:
         measure: a name of `kgbias.MEASURES`, such as "regard".
         spec: None or "offline" for the measure's own scorer, of ours the shipped heads;
+            "multilingual:LANGUAGE" for other languages (the extra `languages`);
             "scores:FILE[::COLUMN]" for scores made elsewhere; "openai-moderation[:CATEGORY]" for
             toxicity or identity attack from OpenAI's endpoint; "llm:SPEC" for any language model,
             asked by the measure's rubric (ours are in `prompts/judges`; an axis has none); for
@@ -96,6 +97,10 @@ def load_scorer(
         from kgbias.measure.scorers._llm import LlmScorer
 
         return LlmScorer(measure, spec.removeprefix("llm:"), log, device)
+    if spec.startswith("multilingual:"):
+        from kgbias.measure.scorers._multilingual import MultilingualScorer
+
+        return MultilingualScorer(measure, spec.partition(":")[2], device=device)
     if device != "auto":
         raise UsageError(f"`device` does not apply to {spec}: leave it out")
     if spec.startswith("scores:"):
@@ -151,7 +156,7 @@ def _unknown(measure: str, spec: str) -> UsageError:
     own = "offline, " if MEASURES[measure].scorer else ""
     return UsageError(
         f"no {measure} scorer {spec!r}; choose from {own}hf:ID-or-PATH[@REV][:LABEL], "
-        "llm:SPEC, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
+        "llm:SPEC, multilingual:LANGUAGE, scores:FILE[::COLUMN] or openai-moderation[:CATEGORY]"
     )
 
 
@@ -166,10 +171,14 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
     language = language_of(run)
     known = {s.measure: getattr(s, "language", None) for s in scorers}
     if reads := {m: own for m, own in known.items() if own not in (None, language)}:
+        from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC
+
         only = " and ".join(sorted({_LANGUAGES.get(str(r), repr(r)) for r in reads.values()}))
+        able = [measure for measure, languages in LANGUAGES.items() if language in languages]
+        ours = f"{SPEC}:{language} for {', '.join(able)}, or " if able else ""
         raise UsageError(
             f"{run.name} is in the language {language!r}, and the scorers of {', '.join(reads)} "
-            f"read {only} only: name classifiers that know it (hf:ID-or-PATH), or none, in "
+            f"read {only} only: name scorers that know it ({ours}hf:ID-or-PATH), or none, in "
             "`scorers`, and leave out `axes`"
         )
 

