@@ -64,8 +64,9 @@ class Command(click.Command):
             raise
         for parameter in self.params:
             name = parameter.name or ""
-            if "-o" in parameter.opts and context.params.get(name) == Path("-"):
-                context.params[name] = Path("/dev/stdout")  # as nearly every program has it
+            if isinstance(parameter.type, click.Path) and context.params.get(name) == Path("-"):
+                stream = "stdout" if "-o" in parameter.opts else "stdin"  # as nearly everywhere
+                context.params[name] = Path(f"/dev/{stream}")
         return left
 
     def _instead(self, context: click.Context, option: str) -> str:

@@ -57,6 +57,11 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
         try:
             yield partial
             if target.exists():
+                if _is_database(target) and not _is_database(partial):
+                    raise DataError(
+                        f"cannot write {path}: it is a database, as stores are, which no output "
+                        "replaces; name another file"
+                    )
                 partial.chmod(stat.S_IMODE(target.stat().st_mode))
             partial.replace(target)
         finally:
@@ -141,6 +146,15 @@ def is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def _is_database(path: Path) -> bool:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(len(_SQLITE)) == _SQLITE
+    return False
+
+
+_SQLITE = b"SQLite format 3\0"
+
+
 def open_file(path: Path) -> int | None:
     """The number of the open file that `path` names. It is written where it stands: behind it may
     be a file that a shell appends to (`>>`), which is not to be replaced."""
@@ -196,6 +210,8 @@ def _temporary_name() -> str:
 def _one_line(path: Path) -> Iterator[None]:
     try:
         yield
+    except BrokenPipeError:  # whoever reads has enough, which is no error of ours
+        raise
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 

@@ -1,4 +1,5 @@
-"""What goes to stdout by its name: all of it, nothing else, and nothing beside it."""
+"""What comes by stdin and goes to stdout, by their names: all of it, nothing else, and nothing
+beside it."""
 
 import json
 import subprocess
@@ -15,10 +16,10 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def store(tmp_path: Path) -> str:
-    table, store = tmp_path / "t.csv", str(tmp_path / "kgbias.db")
-    table.write_text("group,predicate,object\nBakers,love,bread\nCooks,love,soup\n")
-    done = CliRunner().invoke(cli, ["import", str(table), "--run", "r", "--store", store])
-    assert done.exit_code == 0
+    """A store of a table that came by stdin."""
+    rows, store = b"group,predicate,object\nBakers,love,bread\n", str(tmp_path / "kgbias.db")
+    call = [sys.executable, "-m", "kgbias", "import", "-", "--run", "r", "--store", store]
+    subprocess.run(call, input=rows + b"Cooks,love,soup\n", cwd=tmp_path, check=True)
     return store
 
 
@@ -31,7 +32,7 @@ def test_an_export_is_added_to_what_stdout_has(store: str, tmp_path: Path) -> No
             subprocess.run([*call, name], cwd=tmp_path, stdout=file, check=True)
     found = [json.loads(line)["object"] for line in path.read_text().splitlines()]
     assert found == ["before", "bread", "soup", "bread", "soup"]
-    assert {p.name for p in tmp_path.iterdir()} == {"t.csv", "kgbias.db", "all.jsonl"}
+    assert {p.name for p in tmp_path.iterdir()} == {"kgbias.db", "all.jsonl"}
     assert not Path("/dev/stdout.manifest.json").exists()
 
 

@@ -53,6 +53,16 @@ def told(path: Path) -> str:
     return str(found.value)
 
 
+def test_a_store_that_was_removed_takes_nothing_more(file: Path) -> None:
+    with open_store(str(file), create=False) as store:
+        run = StoredRun.find(store)
+        store.set_status(run.id, "complete")
+        for path in file.parent.glob(f"{file.name}*"):
+            path.unlink()
+        with pytest.raises(StoreError, match="was removed or moved while it was in use"):
+            store.set_status(run.id, "running")
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_a_truncated_file(file: Path, share: float) -> None:
     whole = file.read_bytes()

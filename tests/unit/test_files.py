@@ -1,7 +1,9 @@
 """Outputs are whole or not there at all, and replace nothing but files."""
 
 import os
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,29 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
         assert partial.suffix == ".csv"
         partial.write_text("after")
     assert path.read_text() == "after" and names(tmp_path) == ["a.csv"]
+
+
+def test_no_output_replaces_a_store_and_a_copy_of_one_does(tmp_path: Path) -> None:
+    path, other = tmp_path / "kgbias.db", tmp_path / "other.db"
+    for where in (path, other):
+        with closing(sqlite3.connect(where)) as db:
+            db.execute("CREATE TABLE t (x)")
+    before = path.read_bytes()
+    with pytest.raises(DataError, match=r"kgbias.db: it is a database, .* name another file"):
+        write_text(path, "group,predicate,object\n")
+    assert path.read_bytes() == before and names(tmp_path) == ["kgbias.db", "other.db"]
+    with whole_file(path) as partial:
+        partial.write_bytes(other.read_bytes())
+
+
+def test_a_reader_that_has_enough_is_no_error_of_ours() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        with pytest.raises(BrokenPipeError):
+            write_text(Path(f"/dev/fd/{write}"), "a,b\n")
+    finally:
+        os.close(write)
 
 
 def test_permissions_follow_the_umask_or_the_file(tmp_path: Path) -> None:

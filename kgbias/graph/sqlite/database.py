@@ -98,6 +98,7 @@ class Database:
         self, path: str, *, create: bool = True, notify: Callable[[str], None] | None = None
     ) -> None:
         self.url = path
+        self._file = None if path == ":memory:" else Path(os.path.realpath(path))
         self._notify = notify or (lambda _: None)
         self._writable = False  # until the first write
         self._alone: ExitStack | None = None  # where only one process may use the file
@@ -256,6 +257,11 @@ class Database:
         self._for_writing()
         self._db.execute("BEGIN IMMEDIATE")
         try:
+            if self._file is not None and not self._file.exists():
+                # The system keeps what is open until it is closed, and then nothing of it.
+                raise StoreError(
+                    f"{self.url} was removed or moved while it was in use: nothing more is kept"
+                )
             yield
             new = "lower(hex(randomblob(16)))"
             stays = f"substr(token, 1, {_CONTENT}) || " if aside else ""
