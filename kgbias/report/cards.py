@@ -6,6 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from kgbias.crawl.seeds import CUSTOM
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.report.style import in_arm, inline_svg, template, unlinked
@@ -18,6 +19,11 @@ class Figure:
 
     exhibit: Exhibit
     svg: Markup
+
+    @property
+    def category(self) -> str:
+        """The category that it is of; "" for groups that were given without one."""
+        return "" if self.exhibit.category == CUSTOM else self.exhibit.category
 
     @property
     def caption(self) -> str:

@@ -6,7 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from markupsafe import Markup
 
+from kgbias.crawl.seeds import CUSTOM
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -32,6 +34,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import ENTROPIES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
+from kgbias.report.cards import Figure
 from kgbias.report.exhibits import exhibits
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
@@ -145,6 +148,8 @@ def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteSt
     assert drawn.title == "Said of Women, of Men, and of both"
     of_two = sum(t.count for t in triples if t.group != THREE[2].name)
     assert f"Left out {low[0].count} of {of_two} statements" in drawn.table.note
+    assert Figure(drawn, Markup()).category == drawn.category != CUSTOM
+    assert Figure(replace(drawn, category=CUSTOM), Markup()).category == ""
 
 
 def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -> None:
