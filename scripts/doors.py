@@ -6,16 +6,25 @@ python scripts/doors.py --write    # writes it into the page
 
 import sys
 from collections.abc import Iterator
+from inspect import getmembers_static, isfunction, signature
 from pathlib import Path
+from typing import get_type_hints
 
+import kgbias
+from kgbias.associate import sets as test_sets
 from kgbias.crawl import seeds
+from kgbias.crawl.configure import Groups
 from kgbias.evidence import recorded
 from kgbias.faithfulness import pairs as wikieval
 from kgbias.ingest import tables as ingest
+from kgbias.io import tables_in_memory
 from kgbias.io.named_sets import PUBLISHED_FORMS
 from kgbias.io.tables import Door
 from kgbias.measure import labelled
+from kgbias.measure.configure import MeasureOptions
+from kgbias.measure.scorers import _own as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
+from kgbias.models import held, vectors
 from kgbias.pairs import config as pairs
 from kgbias.probe import build, sets
 from kgbias.probe.benchmarks import bbq, crows, stereoset, winogender
@@ -23,6 +32,22 @@ from kgbias.stories import config as stories
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "data.md"
 BEGIN, END = "<!-- doors: scripts/doors.py -->\n", "<!-- end of doors -->\n"
+IN_PYTHON, END_IN_PYTHON = "<!-- in Python: scripts/doors.py -->\n", "<!-- end in Python -->\n"
+# What is handed over, how its types begin, and the words of its reader for what it takes.
+KINDS = (
+    ("a model that is asked", ("Completer",),
+     f"a spec, or an open model; `kgbias.in_memory` opens {held.FORMS}"),
+    ("a model whose probabilities or vectors are read", ("Model | ", "Models"),
+     "a spec, an open scorer, or the first two of these"),
+    ("groups", (str(Groups),), f"files (`seeds`), or {seeds.FORMS}"),
+    ("a table, or texts", ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),
+     tables_in_memory.FORMS),
+    ("scorers", ("ScorersLike", "ScorerLike", str(get_type_hints(MeasureOptions)["scorers"])),
+     f"a spec, a kgbias.Scorer, or {own_scorers.FORMS}"),
+    ("association tests", ("Tests",), test_sets.FORMS),
+    ("word vectors", ("WordVectors",), vectors.FORMS),
+)  # fmt: skip
+NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
 WORD_SETS = Door("word sets: `associate --tests-file`", also="TOML, or sent-bias's JSON")
 DOORS: tuple[Door, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
@@ -46,11 +71,38 @@ def rows() -> Iterator[str]:
         yield f"- {form.name}: {form.advice}."
 
 
+def in_python() -> Iterator[str]:
+    """The table of what methods take in memory, from their signatures, in the words in which the
+    readers refuse what they do not take."""
+    yield "| what is handed over | as | to |"
+    yield "|---|---|---|"
+    for what, marks, forms in KINDS:
+        taken: dict[str, list[str]] = {}
+        for name, parameter, annotation in _parameters():
+            if any(mark in annotation for mark in marks) and (name, parameter) not in NOT_THESE:
+                taken.setdefault(name, []).append(f"`{parameter}`")
+        doors = "; ".join(f"`{name}`: {', '.join(own)}" for name, own in taken.items())
+        yield f"| {what} | {forms} | {doors} |"
+
+
+def _parameters() -> Iterator[tuple[str, str, str]]:
+    """Each parameter of a public method: the method, its name and its annotation."""
+    for of in (kgbias.Study, kgbias.Run):
+        for method, value in getmembers_static(of, isfunction):
+            if method.startswith("_"):
+                continue
+            for parameter in signature(value).parameters.values():
+                yield f"{of.__name__.lower()}.{method}", parameter.name, str(parameter.annotation)
+
+
 def written(page: str) -> str:
     """The page with the table as it is now."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n" + "\n".join(rows()) + f"\n\n{END}{after}"
+    page = f"{before}{BEGIN}\n" + "\n".join(rows()) + f"\n\n{END}{after}"
+    before, _, rest = page.partition(IN_PYTHON)
+    _, _, after = rest.partition(END_IN_PYTHON)
+    return f"{before}{IN_PYTHON}\n" + "\n".join(in_python()) + f"\n\n{END_IN_PYTHON}{after}"
 
 
 if __name__ == "__main__":

@@ -98,6 +98,7 @@ class AssociationTest:
         return content_id("association-test", canonical_json(words))
 
 
+FORMS = "the name of a published one, a kgbias.AssociationTest, or a dict of four lists of words"
 Tests = (
     str | AssociationTest | Mapping[str, Any] | Iterable[str | AssociationTest | Mapping[str, Any]]
 )
@@ -122,10 +123,7 @@ def tests_of(given: Tests) -> list[str | AssociationTest]:
     found: list[str | AssociationTest] = []
     for each in given:
         if not isinstance(each, str | AssociationTest | Mapping):
-            raise DataError(
-                f"{str(each)[:40]!r} is no test: give the name of a published one, a "
-                "kgbias.AssociationTest, or a dict of four lists of words"
-            )
+            raise DataError(f"{str(each)[:40]!r} is no test: give {FORMS}")
         found += tests_of(each)
     return found
 

@@ -193,6 +193,10 @@ def _of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 
 _SEEGULL = "seegull"
+FORMS = (  # of groups in memory
+    "a table with these columns, a list of names, a dict of names to their other names, or a dict "
+    "of categories to such dicts"
+)
 DOOR = Door(
     "groups: `--groups`",
     (("group", "name"),),

@@ -8,7 +8,7 @@ that was steered, pruned or hooked is another one, and no answer passes between 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kgbias.errors import ModelError, UsageError, first_line
 from kgbias.io.text import name_of_type
@@ -39,11 +39,24 @@ if TYPE_CHECKING:
     from kgbias.models.predict import CausalPredictor, MaskedPredictor
     from kgbias.models.score.base import TextScorer
 
-_KNOWN = (
+FORMS = (
     "a transformers model with its tokenizer (a pair), a pipeline, a function from a list of "
     "prompts to a list of texts, or an OpenAI client"
 )
 Answers = Callable[[list[str]], Sequence[str]]
+
+
+class Client(Protocol):
+    """An OpenAI client."""
+
+    @property
+    def base_url(self) -> Any: ...
+    @property
+    def chat(self) -> Any: ...
+
+
+InMemory = Callable[..., Any] | tuple[Any, Any] | Client
+"""A model that a program holds, as `in_memory` takes it."""
 
 
 @untraced()
@@ -81,7 +94,7 @@ def check_is_model(model: Any) -> None:
     """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
     model, _ = _parted(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
-        raise UsageError(f"{name_of_type(model)} is no model that kgbias knows: hand over {_KNOWN}")
+        raise UsageError(f"{name_of_type(model)} is no model that kgbias knows: hand over {FORMS}")
 
 
 def _parted(model: Any, tokenizer: Any) -> tuple[Any, Any]:

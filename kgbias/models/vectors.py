@@ -67,6 +67,10 @@ class StaticVectors:
         return forms
 
 
+FORMS = (
+    "a file, a dict of words to vectors, words and a matrix, a frame with words as its index, or "
+    "gensim's KeyedVectors"
+)
 Given = Any
 """Word vectors in memory: a dict of words to vectors, words and a matrix, a frame with words as its
 index, or gensim's KeyedVectors."""
@@ -134,10 +138,7 @@ def _table(words: list[Any], rows: Any) -> _Table:
 
 
 def _no_vectors(what: str) -> DataError:
-    return DataError(
-        f"{what} holds no word vectors: give a file, a dict of words to vectors, words and a "
-        "matrix, a frame with words as its index, or gensim's KeyedVectors"
-    )
+    return DataError(f"{what} holds no word vectors: give {FORMS}")
 
 
 def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:

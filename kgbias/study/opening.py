@@ -41,9 +41,9 @@ class ScorerOptions(TypedDict, total=False):
 
 
 if TYPE_CHECKING:
-    from kgbias.models.held import HeldModel
+    from kgbias.models.held import HeldModel, InMemory
 
-    Model = str | TextScorer | HeldModel | Completer | tuple[Any, Any]
+    Model = str | TextScorer | HeldModel | Completer | InMemory
     Models = Model | Sequence[Model]
 
 OPENING = tuple(ScorerOptions.__annotations__)
@@ -209,7 +209,7 @@ def opened_reader(
 
 
 def spread_scorer(
-    model: "str | Scoring | Completer",
+    model: "Model | Scoring",
     options: ScorerOptions,
     progress: Progress,
     executor: Executor | None,

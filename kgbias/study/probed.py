@@ -42,12 +42,11 @@ if TYPE_CHECKING:
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
     from kgbias.evidence.known import Known
     from kgbias.evidence.recorded import Stereotype
-    from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
     from kgbias.probe import RunProbes
     from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
     from kgbias.probe.choice.ask import Part
-    from kgbias.study.opening import Models
+    from kgbias.study.opening import Model, Models
 
 
 class ChoiceOptions(Selecting, ModelOptions, total=False):
@@ -96,7 +95,7 @@ class Probed(OfRun):
 
     def probe(
         self,
-        model: "str | Scoring",
+        model: "Model | Scoring",
         *,
         category: Names = (),
         by: Literal["conditional", "sofa", "whole"] | None = None,
@@ -153,7 +152,7 @@ class Probed(OfRun):
 
     def probe_models(
         self,
-        models: "str | TextScorer | Sequence[str | TextScorer]",
+        models: "Models",
         *,
         output: PathLike | None = None,
         executor: str = LOCAL,
@@ -279,7 +278,7 @@ class Probed(OfRun):
 
     def evidence(
         self,
-        model: "str | TextScorer | Completer | None" = None,
+        model: "Model | None" = None,
         *,
         encoder: str | None = None,
         indicators: PathLike | None = None,
@@ -626,7 +625,7 @@ def _beliefs(run: StoredRun, model: str | None) -> dict[str, Any]:
 def _joint(
     context: Context,
     run: StoredRun,
-    model: "str | TextScorer | Completer | None" = None,
+    model: "Model | None" = None,
     *,
     encoder: str | None = None,
     indicators: PathLike | None = None,

@@ -53,6 +53,7 @@ from kgbias.study.tested import Tested
 if TYPE_CHECKING:
     from kgbias.compare.paired import Asked
     from kgbias.crawl.plans import Price
+    from kgbias.models.held import InMemory
     from kgbias.pairs.write import PairsPrice
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
@@ -306,7 +307,7 @@ class Study(Compared, Tested, Checked):
     @overload
     def crawl(
         self,
-        model: str | Completer,
+        model: "str | Completer | InMemory",
         *,
         name: str | None = None,
         repeat: None = None,
@@ -317,7 +318,7 @@ class Study(Compared, Tested, Checked):
     @overload
     def crawl(
         self,
-        model: str | Completer,
+        model: "str | Completer | InMemory",
         *,
         name: str | None = None,
         repeat: int,
@@ -327,7 +328,7 @@ class Study(Compared, Tested, Checked):
 
     def crawl(
         self,
-        model: Any,
+        model: "str | Completer | InMemory",
         *,
         name: str | None = None,
         repeat: int | None = None,

@@ -38,13 +38,12 @@ if TYPE_CHECKING:
     from kgbias.associate.grid import GridCost, GridResult
     from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.models.score.base import TextScorer
     from kgbias.models.score.spread import Scoring
     from kgbias.probe import ApxFlags, SetProbes
     from kgbias.probe.build import Judge, SofaSet, Stereotypes
     from kgbias.probe.sets import Descriptor
     from kgbias.probe.stream import Sets
-    from kgbias.study.opening import Models
+    from kgbias.study.opening import Model, Models
 
 
 class GridOptions(TypedDict, total=False):
@@ -71,7 +70,7 @@ class Tested(OfStudy):
 
     def probe_sets(
         self,
-        models: "str | TextScorer | Sequence[str | TextScorer]",
+        models: "Models",
         sets: "Sets",
         *,
         name: str = "probes",
@@ -259,7 +258,7 @@ class Tested(OfStudy):
 
     def probe_apx(
         self,
-        model: "str | Scoring",
+        model: "Model | Scoring",
         names: "Table | Sequence[tuple[str, str]]" = "globalbias",
         descriptors: "Table | Sequence[Descriptor]" = "globalbias",
         *,
