@@ -14,5 +14,5 @@ WITH n.group_uid AS uid, n.arm AS arm, n.strategy AS strategy, n.template_hash A
      CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END AS prompt, avg(CASE n.outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS share
 WITH uid, count(*) AS prompts, avg(share) AS share
 MATCH (g:SocialGroup {uid: uid})
-RETURN g.name AS group, prompts, 100 * share AS refused_percent
+RETURN g.name AS group, prompts, round(1000 * share) / 10 AS refused_percent
 ORDER BY group

@@ -265,7 +265,9 @@ def _content(data: RunData, explorer: str) -> Kind | None:
         for one in test.found if p <= LEVEL else ():
             if said_of[one.group] >= FEWEST:
                 own.setdefault(one.group, []).append(one)
-        findings += [_said_more(data, arm, test, found, float(p)) for found in own.values()]
+        findings += [
+            _said_more(data, arm, test, found, float(p), len(tests)) for found in own.values()
+        ]
     tried = sum((Counter(t.features) for t in tests), Counter[str]())
     what = f"what it says of one group more often than of the others ({_tried(tried)})"
     return Kind(float(min(together)), findings, what, looked_at="what it says of them")
@@ -289,7 +291,12 @@ def _tried(features: Mapping[str, int]) -> str:
 
 
 def _said_more(
-    data: RunData, arm: ArmData, test: ContentTest, found: Sequence[SaidMore], p: float
+    data: RunData,
+    arm: ArmData,
+    test: ContentTest,
+    found: Sequence[SaidMore],
+    p: float,
+    categories: int,
 ) -> Finding:
     """What is said more of one group, the largest first; what rests on the same statements once."""
     told = _apart(found)[:OF_A_KIND]
@@ -314,8 +321,9 @@ def _said_more(
     tested = (
         f"By dealing whole {unit} anew, exact: {in_words(first.q)}, corrected (Benjamini and "
         f"Hochberg) for the {_tried(test.features)} tried about each group. Whether any group of "
-        f"{test.category} differs in any of them: {in_words(p)}. By chance, {chance} would be "
-        "found on average. What the prompt gave and names of groups do not count."
+        f"{test.category} differs in any of them: {in_words(p)}, "
+        f"{of_all(categories, 'such question')}. By chance, {chance} would be found on average. "
+        "What the prompt gave and names of groups do not count."
     )
     sentences = {t.id: t.sentence for t in arm.triples}
     shown = [sentences[id] for id in first.triples if id in sentences][:OF_A_KIND]
@@ -520,7 +528,7 @@ def _declined(data: RunData, explorer: str) -> Kind | None:
         return None
     together = holm([t.p for t in tests])
     findings = [
-        _declines(one, test, float(p))
+        _declines(one, test, float(p), len(tests))
         for test, p in zip(tests, together, strict=True)
         for one in test.groups
         if p <= LEVEL and one.q <= LEVEL
@@ -549,7 +557,7 @@ def _share(one: GroupRefusals) -> str:
     return f"{one.group} {100 * one.share.value:.0f}%"
 
 
-def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
+def _declines(one: GroupRefusals, test: CategoryRefusals, p: float, categories: int) -> Finding:
     more = "more" if one.difference.value > 0 else "less"
     said = Markup(
         "About <b>{}</b> it declines {} often to answer than about the other groups{}: {}% of "
@@ -562,7 +570,7 @@ def _declines(one: GroupRefusals, test: CategoryRefusals, p: float) -> Finding:
     tested = (
         f"By dealing whole prompts anew, by their first attempts: {in_words(one.q)}, corrected "
         f"(Holm) for {len(test.groups)} groups. Whether any group of {test.category} differs: "
-        f"{in_words(p)}."
+        f"{in_words(p)}, {of_all(categories, 'such question')}."
     )
     return Finding(
         "About whom it declines", said, tested, f"{one.share.n:,} prompts about {one.group}.",

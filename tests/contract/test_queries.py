@@ -373,7 +373,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     (
         "refused_prompts",
         {},
-        [("Dwarves", 1, 0.0), ("Elves", 2, 0.0), ("Ents", 2, 0.0), ("Orcs", 3, 33.3333)],
+        [("Dwarves", 1, 0.0), ("Elves", 2, 0.0), ("Ents", 2, 0.0), ("Orcs", 3, 33.3)],
     ),
     ("figures", {}, [("overall_regard", "Elves", 2.0, -1.0, 4.0, 4, "")]),
     (

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Score
 from kgbias.models.base import Request
+from kgbias.report.findings import _declined, in_words
 from tests.scripted import ScriptedModel
 
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
@@ -69,6 +71,25 @@ def test_twice_as_often_about_one_group_is_found(store: SQLiteStore) -> None:
     assert found.p < 0.01 and nurses.q < 0.01
     assert nurses.share.low <= 0.6 <= nurses.share.high
     assert nurses.difference.low <= 0.4 <= nurses.difference.high
+
+
+def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> None:
+    """The p-value of a category stands beside it in the summary, as it is."""
+    shares = {"Nurses": 0.8, "Cooks": 0.1, "Elves": 0.3, "Orcs": 0.3}
+    groups = [Group(name, "jobs" if n < 2 else "peoples") for n, name in enumerate(shares)]
+    by_id = {g.id: shares[g.name] for g in groups}
+    found = refusals(groups, planted(np.random.default_rng(1), by_id))
+    data: Any = SimpleNamespace(refusals=found)
+    kind = _declined(data, "")
+    assert kind is not None and kind.findings
+    p = in_words(2 * min(category.p for category in found))
+    for finding in kind.findings:
+        assert f"{p}, corrected (Holm) for 2 such questions." in finding.tested
+    data.refusals = found[:1]
+    alone = _declined(data, "")
+    assert alone is not None and alone.findings
+    for finding in alone.findings:
+        assert f"{in_words(found[0].p)}, the only such question." in finding.tested
 
 
 def planted(rng: np.random.Generator, shares: dict[str, float]) -> list[Generation]:
