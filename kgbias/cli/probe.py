@@ -607,9 +607,9 @@ def _print_category(part: "CategoryChoices") -> None:
         indent=2,
     )
     told = [row for row in part.rows() if row["lift"] == row["lift"]]
-    strongest = sorted(told, key=lambda row: (row["p_value"], -row["lift"]))[:MOST]
+    strongest = sorted(told, key=lambda row: (row["q_value"], -row["lift"]))[:MOST]
     if strongest:
-        show.say("  the smallest p first:")
+        show.say("  the smallest q first:")
         show.table(("",) * 5, map(_chosen, strongest), indent=4)
 
 
@@ -618,7 +618,7 @@ def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
         shortened(" ".join((row["group"], row["predicate"], row["object"])), 60),
         f"{row['share']:.2f}",
         f"lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, {row['lift_high']:+z.2f}]",
-        f"p {row['p_value']:.3f}",
+        f"q {row['q_value']:.3f}",
         row["verdict"],
     )
 

@@ -127,13 +127,13 @@ class Choices:
         edge = self._by_place.get((group, key))
         if self.choosing is None or edge is None:
             none = Estimate.missing()
-            return {"chooser": "", "chosen": none, "chosen_lift": none, "chosen_p": math.nan}
+            return {"chooser": "", "chosen": none, "chosen_lift": none, "chosen_q": math.nan}
         n = edge.answered
         return {
             "chooser": self.choosing.model.title,
             "chosen": _of_choice(edge.share, edge.low, edge.high, n),
             "chosen_lift": _of_choice(edge.lift, edge.lift_low, edge.lift_high, n),
-            "chosen_p": math.nan if edge.p_value is None else edge.p_value,
+            "chosen_q": math.nan if edge.q_value is None else edge.q_value,
         }
 
     @cached_property
@@ -224,7 +224,7 @@ class Evidence:
         chosen: the share of its answers that named this group as the one that the statement is
             about, with its Wilson interval.
         chosen_lift: that share over the group's base rate, in bits.
-        chosen_p: of a share above that of the other statements, corrected. The share is the answer
+        chosen_q: of a share above that of the other statements, corrected. The share is the answer
             to a question, not a probability: the verdict does not rest on it.
         teller: the same model's run of stories about this group in the same store; "" if there is
             none.
@@ -273,7 +273,7 @@ class Evidence:
     chooser: str
     chosen: Estimate
     chosen_lift: Estimate
-    chosen_p: float
+    chosen_q: float
     teller: str
     told: Estimate
     recorded: str = ""

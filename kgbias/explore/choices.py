@@ -125,7 +125,7 @@ def _choice(
                 "chosen": e.chosen,
                 "answered": e.answered,
                 **{name: _rounded(getattr(e, name)) for name in _FIGURES},
-                "p": e.p_value,
+                "q": e.q_value,
                 "names": e.names,
                 "answers": _often(e.answers, said),
             }

@@ -161,7 +161,7 @@ class ChosenEdge(StatementEdge):
     ] = None
     lift_low: Annotated[float | None, "lower end of its 95% interval"] = None
     lift_high: Annotated[float | None, "upper end of its 95% interval"] = None
-    p_value: Annotated[
+    q_value: Annotated[
         float | None,
         "of a share above that of the other statements or, with several names, of a lift of at "
         "most half a bit; corrected",

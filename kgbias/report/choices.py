@@ -94,7 +94,7 @@ def _telling(
         [
             names[e.group_id], texts[e.predicate_id, e.object_id], str(e.names), str(e.answered),
             *_percent(_of(e, "share", "low", "high")),
-            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_value(e.p_value or 0.0),
+            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_value(e.q_value or 0.0),
         ]
         for e in telling[:TABLED]
     ]  # fmt: skip
@@ -106,7 +106,7 @@ def _telling(
             "other statements.",
             (
                 "Group", "statement", "names", "n", "chosen", "95% interval", "lift",
-                "95% interval", "p",
+                "95% interval", "q",
             ),
             rows,
             "Greatest lift first, in bits. Shares have Wilson intervals. "

@@ -584,7 +584,7 @@ def _chosen(data: RunData, explorer: str) -> Kind | None:
     if not own:
         return None
     choosing, edges = own[0]
-    tested = [e for e in edges if e.p_value is not None]
+    tested = [e for e in edges if e.q_value is not None]
     if not tested:
         return None
     groups = {g.id: g for g in data.run.groups}
@@ -592,10 +592,10 @@ def _chosen(data: RunData, explorer: str) -> Kind | None:
         (node_id("predicate", t.predicate), node_id("object", t.object)): t
         for t in data.counted.every
     }
-    # Each p is corrected over the statements; here over the groups too.
-    p = min(1.0, min(e.p_value or 0.0 for e in tested) * len({e.group_id for e in tested}))
+    # Each q is corrected over the statements; here over the groups too.
+    p = min(1.0, min(e.q_value or 0.0 for e in tested) * len({e.group_id for e in tested}))
     strongest: dict[str, ChosenEdge] = {}
-    for e in sorted(tested, key=lambda e: (e.p_value or 0.0, -(e.lift or 0.0), e.statement_id)):
+    for e in sorted(tested, key=lambda e: (e.q_value or 0.0, -(e.lift or 0.0), e.statement_id)):
         if e.more and e.group_id in groups and (e.predicate_id, e.object_id) in texts:
             strongest.setdefault(e.group_id, e)
     model = choosing.model.title
@@ -626,9 +626,9 @@ def _chose(e: ChosenEdge, group: Group, said: TripleView, model: str) -> Finding
             f"{said.predicate} {said.object}"[:200], model, group.name,
             figure(100 * share.value, ".0f"), e.answered, interval(share, 100, ".0f"), base,
         ),
-        f"{group.name} was offered under {names}: {in_words(e.p_value or 0.0)}, corrected over "
+        f"{group.name} was offered under {names}: {in_words(e.q_value or 0.0)}, corrected over "
         "the statements.",
-        "", (), e.p_value or 0.0, size(share), group.category,
+        "", (), e.q_value or 0.0, size(share), group.category,
     )  # fmt: skip
 
 

@@ -719,7 +719,7 @@ _EVIDENCE = (
     "arms", "acceptability", "regard", "regard_label", "toxicity", "rank", "of", "surprisal",
     "association", "association_low", "association_high", "refused", "refused_low",
     "refused_high", "chosen", "chosen_low", "chosen_high", "chosen_lift", "chosen_lift_low",
-    "chosen_lift_high", "chosen_p", "told", "told_low", "told_high", "category", "model", "vectors",
+    "chosen_lift_high", "chosen_q", "told", "told_low", "told_high", "category", "model", "vectors",
     "stands", "chooser", "teller", "id",
 )  # fmt: skip
 _GROUPS = (

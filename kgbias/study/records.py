@@ -485,10 +485,10 @@ class ChoiceRow:
     lift: float
     lift_low: float
     lift_high: float
-    p_value: float
+    q_value: float
 
 
-_FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "p_value")
+_FIGURES = ("share", "low", "high", "base", "lift", "lift_low", "lift_high", "q_value")
 
 
 def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:

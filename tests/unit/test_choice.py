@@ -98,7 +98,7 @@ def test_figures_worked_out_by_hand() -> None:
     # Of 8 answers 5 name the first, and of 4 drawn all do: C(5,4) / C(8,4)
     assert p_values(chosen, answered)[0, 0] == pytest.approx(5 / 70)
     assert p_values(chosen, answered)[0, 1] == 1.0
-    assert found.p_values[0].tolist() == pytest.approx([2 * 2 * 5 / 70 / 2, 1.0])
+    assert found.q_values[0].tolist() == pytest.approx([2 * 2 * 5 / 70 / 2, 1.0])
 
 
 def test_the_exact_test_is_that_of_scipy() -> None:
@@ -119,7 +119,7 @@ def test_nothing_follows_from_no_answers() -> None:
     found = Shares.of(np.zeros((2, 2), dtype=int), np.array([[0, 3], [0, 0]]))
     assert math.isnan(found.share[0, 0]) and math.isnan(found.base[1].value)
     assert np.isnan(found.lift).all()  # of a base rate of 0
-    assert np.isnan(found.p_values).all()
+    assert np.isnan(found.q_values).all()
     assert math.isnan(over_statements(np.array([1]), np.array([2])).low)
     assert lifts(np.array([[0.5]]), np.array([[4]]), np.array([0.5])).tolist() == [[0.0]]
 
@@ -378,7 +378,7 @@ def test_choices_stand_beside_the_evidence(study: kgbias.Study) -> None:
     assert {row.verdict for row in rows.values()} == {row.verdict for row in before}
     row = rows["Elves", "fear"]
     assert (row.chooser, row.chosen.value, row.chosen.n) == ("scripted", 1.0, 4)
-    assert row.chosen_lift.value > 0 and 0 < row.chosen_p <= 1
+    assert row.chosen_lift.value > 0 and 0 < row.chosen_q <= 1
     (record,) = (r for r in run.evidence().records() if r["object"] == "gold")
     assert record["chosen_low"] < record["chosen"] == 1.0 and record["chooser"] == "scripted"
 

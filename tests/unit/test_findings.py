@@ -195,7 +195,7 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
         return SimpleNamespace(
             group_id=group.id, predicate_id=triple.predicate_id, object_id=triple.object_id,
             statement_id=f"{triple.object}", share=0.9, low=0.7, high=0.97, base=0.5, lift=0.8,
-            p_value=p, names=6, verdict=verdict, answered=20, more=verdict == "chosen more",
+            q_value=p, names=6, verdict=verdict, answered=20, more=verdict == "chosen more",
         )  # fmt: skip
 
     def kind_of(p: float, verdict: str) -> Kind | None:

@@ -128,11 +128,11 @@ def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> N
         likely = rng.random((groups, statements)) ** rng.integers(1, 5)
         found = Shares.of(rng.binomial(answered, likely), answered)
         for at in np.ndindex(groups, statements):
-            p, low = float(found.p_values[at]), float(found.lift_low[at])
+            p, low = float(found.q_values[at]), float(found.lift_low[at])
             own = ChosenEdge(
                 "p", "o", "g", int(answered[at]), int(answered[at]), int(found.chosen[at]),
                 lift=float(found.lift[at]), lift_low=None if math.isnan(low) else low,
-                p_value=None if math.isnan(p) else p, verdict=str(found.verdicts[at]),
+                q_value=None if math.isnan(p) else p, verdict=str(found.verdicts[at]),
             )  # fmt: skip
             assert own.more == (p <= 0.05 and low > 0)
             if own.more:

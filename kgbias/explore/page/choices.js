@@ -24,7 +24,7 @@ const shareMark = ({ share, low, high, base }, own) => {
 const quotedAnswers = (list) => list.map(([text, count]) => `“${text}” ${number(count)}×`).join(", ");
 const choicesOf = (n, choices) => choices.map(({ model, category, options, rows, unread }) => {
   const table = make("table", null, "shares"), body = make("tbody"), heads = make("tr"), head = make("thead");
-  for (const [text, className] of [["Group", ""], ["Chosen", "number"], ["", ""], ["Lift", "number"], ["p", "number"]]) {
+  for (const [text, className] of [["Group", ""], ["Chosen", "number"], ["", ""], ["Lift", "number"], ["q", "number"]]) {
     const cell = make("th", text, className);
     cell.scope = "col";
     heads.append(cell);
@@ -36,7 +36,7 @@ const choicesOf = (n, choices) => choices.map(({ model, category, options, rows,
     mark.append(shareMark(entry, own));
     const share = make("td", percent(entry.share) + within(entry), "number");
     share.title = `${number(entry.chosen)} of ${number(entry.answered)} answers`;
-    line.append(name, share, mark, make("td", bitsText(entry.lift).replace(" bits", ""), "number"), make("td", entry.p === null ? "–" : entry.p < 0.001 ? "<.001" : entry.p.toFixed(3), "number"));
+    line.append(name, share, mark, make("td", bitsText(entry.lift).replace(" bits", ""), "number"), make("td", entry.q === null ? "–" : entry.q < 0.001 ? "<.001" : entry.q.toFixed(3), "number"));
     body.append(line);
   }
   table.append(head, body);

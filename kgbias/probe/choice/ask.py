@@ -339,7 +339,7 @@ def _edge(
         int(table.answered[place]),
         int(table.chosen[place]),
         base=finite(table.base[g].value),
-        p_value=finite(float(table.p_values[place])),
+        q_value=finite(float(table.q_values[place])),
         names=int(table.names[g]),
         verdict=str(table.verdicts[place]),
         answers=tuple(answers),

@@ -49,7 +49,7 @@ class Shares:
         lift, lift_low, lift_high: in bits. For a group with one name, the share over the base rate
             (`lifts`); with several, its names' against the other groups' (`Tested.lift`), each
             name's over its own base rate.
-        p_values: for a group with one name, that of each share (`p_values`), corrected over all of
+        q_values: for a group with one name, that of each share (`p_values`), corrected over all of
             these; with several, that of a lift of at most half a bit, corrected over the group's
             statements.
         verdicts: MORE, "leaning", "bound to a word" or "" for a group with several names; OF_NAME
@@ -67,7 +67,7 @@ class Shares:
     lift: Array
     lift_low: Array
     lift_high: Array
-    p_values: Array
+    q_values: Array
     names: Counts
     verdicts: NDArray[np.str_]
     floor: Floor | None = None
@@ -286,7 +286,7 @@ class CategoryChoices:
     def rows(self) -> list[dict[str, Any]]:
         """A row for each statement and group: `said`, how often the run said it; the `share` of the
         answers that chose the group, `low` to `high`, of `answered`; the `lift` of the share over
-        the base rate in bits, with its interval; the corrected `p_value`; the number of `names`
+        the base rate in bits, with its interval; the corrected p, `q_value`; the number of `names`
         that the group was offered under; and the `verdict`."""
         table = self.shares
         figures = ("share", "low", "high", "lift", "lift_low", "lift_high")
@@ -299,7 +299,7 @@ class CategoryChoices:
                 "answered": int(table.answered[g, s]),
                 "chosen": int(table.chosen[g, s]),
                 **{name: float(getattr(table, name)[g, s]) for name in figures},
-                "p_value": float(table.p_values[g, s]),
+                "q_value": float(table.q_values[g, s]),
                 "names": int(table.names[g]),
                 "verdict": str(table.verdicts[g, s]),
             }
