@@ -2,7 +2,7 @@
 
 A record says itself what it is made of (`kgbias.graph.record`); this module says which label or
 edge type it becomes, and what is kept beside it. Neo4j's constraints, indexes and writes, the view
-of a SQLite store that Cypher reads, the exports for Neo4j and the shape section of docs/neo4j.md
+of a SQLite store that Cypher reads, the exports for Neo4j and docs/graph-shape.md
 are made from this table or held to it by a test.
 """
 
@@ -634,25 +634,29 @@ def constraint(node: Node) -> str:
 
 
 def described() -> str:
-    """The shape as two Markdown tables, as docs/neo4j.md shows it."""
+    """The shape as Markdown, as docs/graph-shape.md shows it: a section for each label and type.
 
-    def properties(thing: Node | Edge) -> str:
-        return ", ".join(f"`{p.name}` ({p.meaning})" for p in thing.properties)
+    Edges with the properties of an earlier type refer to it."""
+    lines = ["## Nodes"]
+    for node in NODES:
+        lines += ["", f"### {node.label}", "", _sentence(node.meaning), ""]
+        lines += _listed(node.properties)
+    lines += ["", "## Edges"]
+    with_these: dict[tuple[Property, ...], str] = {}
+    for edge in EDGES:
+        ends = ", ".join(f"`{start}` to `{end}`" for start, end in edge.ends)
+        lines += ["", f"### {edge.type}", "", f"{_sentence(edge.meaning)} {ends}."]
+        if edge.properties in with_these:
+            lines += ["", f"Properties as those of {with_these[edge.properties]}."]
+        elif edge.properties:
+            lines += ["", *_listed(edge.properties)]
+            with_these[edge.properties] = edge.type
+    return "\n".join(lines)
 
-    nodes = [f"| `{n.label}` | {n.meaning} | {properties(n)} |" for n in NODES]
-    edges = [
-        f"| `{e.type}` | {e.meaning} "
-        f"| {', '.join(f'{start} to {end}' for start, end in e.ends)} | {properties(e)} |"
-        for e in EDGES
-    ]
-    return "\n".join(
-        [
-            "| node | what it is | properties |",
-            "|---|---|---|",
-            *nodes,
-            "",
-            "| edge | what it is | from, to | properties |",
-            "|---|---|---|---|",
-            *edges,
-        ]
-    )
+
+def _sentence(meaning: str) -> str:
+    return f"{meaning[0].upper()}{meaning[1:]}."
+
+
+def _listed(properties: tuple[Property, ...]) -> list[str]:
+    return [f"- `{p.name}`: {p.meaning}" for p in properties]

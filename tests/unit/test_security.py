@@ -1,4 +1,4 @@
-"""The list of places that read a stranger's bytes (docs/security.md), held to the code."""
+"""The list of places that read a stranger's bytes (tests/attack/README.md), held to the code."""
 
 import ast
 import re
@@ -46,7 +46,7 @@ def found() -> set[str]:
 
 
 def test_every_place_that_reads_what_others_wrote_is_in_the_list() -> None:
-    text = (ROOT / "docs" / "security.md").read_text("utf-8")
+    text = (ROOT / "tests" / "attack" / "README.md").read_text("utf-8")
     section = text.split("## Every place that reads what others wrote")[1].split("\n## ")[0]
     rows = [re.findall(r"`([a-z_0-9/]+\.py)`", row) for row in section.splitlines()]
     assert all(len(row) == len(set(row)) for row in rows), "a place is listed twice"

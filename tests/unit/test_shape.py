@@ -66,8 +66,8 @@ def test_the_library_asks_for_what_there_is() -> None:
 
 
 def test_the_page_names_what_there_is() -> None:
-    """docs/neo4j.md lists each label with its properties and each edge with its ends, as here."""
-    page = (ROOT / "docs" / "neo4j.md").read_text(encoding="utf-8")
+    """docs/graph-shape.md lists each label and edge type with its properties, as here."""
+    page = (ROOT / "docs" / "graph-shape.md").read_text(encoding="utf-8")
     assert shape.described() in page, shape.described()
 
 
