@@ -1,7 +1,7 @@
 """Models as they are served: one server for each kind of behaviour that users of other tools have
 reported, and what a crawl makes of it.
 
-    python -m tests.served        the table of docs/how-to/servers.md, as it comes out now
+    python -m tests.served        the table of docs/server-answers.md, as it comes out now
 
 A kind is what a server does (`answer`: the body of a request and how often it was asked, to what
 comes back), and how the command should end: with statements, or with an error that says why.

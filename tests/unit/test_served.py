@@ -7,7 +7,7 @@ import pytest
 from tests.conftest import one_in
 from tests.served import KINDS, Kind, check, crawled
 
-DOCS = Path(__file__).parents[2] / "docs" / "how-to" / "servers.md"
+DOCS = Path(__file__).parents[2] / "docs" / "server-answers.md"
 
 
 @pytest.mark.parametrize(
