@@ -24,7 +24,8 @@ from tests.waiting import until
 pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(
-        not find_spec("vllm"), reason="vLLM needs an environment of its own (docs/how-to/servers.md)"
+        not find_spec("vllm"),
+        reason="vLLM needs an environment of its own (docs/how-to/servers.md)",
     ),
 ]
 SPEC = f"vllm:{path('causal')}"
