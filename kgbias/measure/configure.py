@@ -152,6 +152,29 @@ def configure(
     return config, selection, _said(preset, own, given) if preset else ""
 
 
+def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall, str]:
+    """The options for a run in a language, and a line that says what was chosen. If no scorer is
+    named and the language is another than English, those that read it take the place of the offline
+    ones, and what reads only English is left out. Without one that reads it, nothing changes."""
+    from kgbias.measure.scorers import ENGLISH
+    from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC
+
+    able = [measure for measure, languages in LANGUAGES.items() if language in languages]
+    if language == ENGLISH or given.get("scorers") or not able:
+        return given, ""
+    scorers: dict[str, Any] = {
+        measure.name: None for measure in MEASURES.own.values() if not measure.in_vectors
+    }
+    scorers.update({measure: f"{SPEC}:{language}" for measure in able})
+    left_out = [name for name, scorer in scorers.items() if scorer is None]
+    chosen: MeasureCall = {**given, "scorers": scorers, "axes": given.get("axes", False)}
+    line = (
+        f"the run is in the language {language!r}: {SPEC}:{language} scores {', '.join(able)}; "
+        f"left out: {', '.join(left_out)}"
+    )
+    return chosen, line
+
+
 def _said(preset: str, own: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """What the preset sets, and what was given instead."""
 

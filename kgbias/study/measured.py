@@ -22,7 +22,7 @@ from kgbias.graph.types import SAME, Attribution, Metric, NodePlace, Topic
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
-from kgbias.measure.configure import MeasureCall, configure
+from kgbias.measure.configure import MeasureCall, configure, options_for_language
 from kgbias.parallel import opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
@@ -82,7 +82,8 @@ class Measured(OfRun):
         its group; the store keeps these vectors, by which statements are found by what they mean.
 
         Scores by the same version of the same scorer are reused, so this may be stopped and
-        repeated. Scorers that read only English, and topics, refuse a run in another language.
+        repeated. A run in another language is scored by `multilingual:LANGUAGE` unless you name
+        scorers. Scorers that read only English, and topics, refuse a run in another language.
 
         Frame columns: as of `groups`.
 
@@ -99,18 +100,21 @@ class Measured(OfRun):
             Orunthi people 16 2.0
         """
         from kgbias.measure.meaning import keep_vectors
-        from kgbias.measure.scorers import require_english
+        from kgbias.measure.scorers import language_of, require_english
         from kgbias.measure.scorers._together import joins
         from kgbias.measure.scoring import measure as measure_run
         from kgbias.measure.topics import measure_topics, unfit, verdict
 
         run = self.stored
         need_statements(self.stored)
+        in_language = ""
+        if preset is None:
+            options, in_language = options_for_language(language_of(run), options)
         config, selection, said = configure(preset, **options)
         if config.topics:
             require_english(run, "the lemmas and stop words of `topics`")
         with self._context.working() as progress:
-            self._context.remark(said)
+            self._context.remark(said or in_language)
             try:
                 scorers = measuring_scorers(
                     run, config.wanted, progress, device=config.device, labels=config.labels
@@ -162,7 +166,10 @@ class Measured(OfRun):
             options: as for `measure`.
         """
         from kgbias.measure.price import Scoring, price
+        from kgbias.measure.scorers import language_of
 
+        if preset is None:
+            options, _ = options_for_language(language_of(self.stored), options)
         config, selection, _ = configure(preset, **options)
         found = price(self.stored, config.wanted)
         if config.topics:

@@ -29,19 +29,13 @@ def test_english_regard_is_the_mean_of_two() -> None:
 
 
 def test_a_german_run_is_measured_by_a_scorer_of_german(tmp_path: Path) -> None:
-    """English scorers are refused, with the scorer that reads German in the line."""
+    """By default, and by name; an English one is refused with what reads German in the line."""
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.crawl("reference", prompts="german", group=["Frauen"], samples=1)
         with pytest.raises(UsageError, match="multilingual:de for regard, toxicity"):
-            run.measure()
-        run.measure(
-            scorers={
-                "regard": "multilingual:de",
-                "toxicity": "multilingual:de",
-                "identity_attack": None,
-                "acceptability": None,
-            },
-            axes=False,
-        )
-        metrics = {(one.measure, one.scorer) for one in run.stored.scorers()}
-        assert ("regard", "multilingual:de") in metrics
+            run.measure(scorers={"regard": "offline"})
+        assert {row.scorer for row in run.price_measure()} == {"multilingual:de"}
+        run.measure()
+        assert {(one.measure, one.scorer) for one in run.stored.scorers()} == {
+            (measure, "multilingual:de") for measure in ("regard", "toxicity", "identity_attack")
+        }
