@@ -102,5 +102,8 @@ def nearest(name: str, there: Iterable[str], least: float = 0.6) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error, or its type if it has no text."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    """The first line of an error, with the next one if it only leads up to it; the error's type if
+    it has no text."""
+    lines = [line for line in map(str.strip, str(error).splitlines()) if line]
+    first = (lines or [type(error).__name__])[0]
+    return f"{first} {lines[1]}" if first.endswith(":") and len(lines) > 1 else first

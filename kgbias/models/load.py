@@ -1,8 +1,9 @@
 """Load models through transformers: one function, one cache, one-line errors."""
 
 import gc
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -272,14 +273,25 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
         bits = dtype in QUANTISED
         kept = loading(dtype, device) if bits else {"dtype": getattr(torch, dtype)}
         model, found = pretrained(
-            _CLASSES[as_], location, revision=files.commit, output_loading_info=True, **kept
-        )
+            _CLASSES[as_], location, revision=files.commit, output_loading_info=True,
+            ignore_mismatched_sizes=True, **kept,
+        )  # fmt: skip
+        if other := sorted(key for key, *_ in found["mismatched_keys"]):
+            raise ModelError(
+                f"{info.name} is no model: by its config.json, {other[0]} has another size than in "
+                "the file of its weights"
+            )
         # What a checkpoint lacks, transformers fills with random numbers and goes on; no figure of
         # such a model would mean anything. (The pooler of an encoder is never read.)
         lost = {key for key in found["missing_keys"] if as_ != "encoder" or "pooler" not in key}
         if lost:
             what = _CALLED["seq2seq" if as_ == "decoder" else as_]
             raise ModelError(f"{info.name} lacks weights of {what}: {min(lost)}")
+        if unused := _unused_layers(model, found["unexpected_keys"]):
+            notify(
+                f"{info.name} has weights of layers that its config.json does not count, which are "
+                f"not used: {', '.join(unused)}"
+            )
         if as_ == "decoder":
             model = _decoder_of(model)
         if as_ == "causal" and not model.can_generate():
@@ -290,15 +302,28 @@ def _load(files: Files, as_: str, dtype: str, device: str, notify: Notify) -> Lo
             except torch.OutOfMemoryError:
                 unload()
                 model = model.to(device)
-    return Loaded(info, tokenizer, model.eval(), trained, location, sample_state(model))
+        state = sample_state(model)
+        if not any(total for *_, total in state[1]):  # as a file is that a crash cut off
+            raise ModelError(f"{info.name} is no model: all its weights are zero")
+    return Loaded(info, tokenizer, model.eval(), trained, location, state)
 
 
 _MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000
 
 
+_LAYER = re.compile(r"(.*?\.)(\d+)\.")
+
+
+def _unused_layers(model: Any, unexpected: Iterable[str]) -> list[str]:
+    """The layers, by name, that a checkpoint has beyond those of the model."""
+    there = {found[1] for key in model.state_dict() if (found := _LAYER.match(key))}
+    beyond = {found[0] for key in unexpected if (found := _LAYER.match(key)) and found[1] in there}
+    return sorted(layer.rstrip(".") for layer in beyond)[:3]
+
+
 def _check_size(info: ModelInfo, config: Any) -> None:
     """Raise ModelError for a configuration of a size that no model has: transformers would allocate
-    it before it reads the weights."""
+    it before it reads the weights, or make a model without layers of it."""
     of_text = config.get_text_config()
     for name, most in (
         ("num_hidden_layers", _MAX_LAYERS),
@@ -306,7 +331,7 @@ def _check_size(info: ModelInfo, config: Any) -> None:
         ("vocab_size", _MAX_VOCABULARY),
     ):
         size = getattr(of_text, name, None)
-        if isinstance(size, int) and size > most:
+        if isinstance(size, int) and not 1 <= size <= most:
             raise ModelError(f"{info.name} is no model: its config.json says {name} {size:,}")
 
 

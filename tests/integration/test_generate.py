@@ -344,6 +344,45 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
 
 
+def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
+    model = tiny.model()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.zero_()
+    model.save_pretrained(tmp_path)
+    tiny.tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="all its weights are zero"):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"n_embd": 64}, r"by its config.json, .*h\.0\..* has another size than in the file"),
+        ({"n_layer": 0}, "config.json says num_hidden_layers 0"),
+        ({"n_head": 5}, r"divisible by num_heads"),  # what the system said, to its end
+    ],
+)
+def test_a_configuration_of_other_weights_is_refused(
+    said: dict[str, Any], told: str, tmp_path: Path
+) -> None:
+    tiny.saved(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | said))
+    with pytest.raises(ModelError, match=told):
+        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+
+
+def test_layers_that_are_not_used_are_said(tmp_path: Path) -> None:
+    tiny.saved(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 1}))
+    notes: list[str] = []
+    list(open_model(f"hf:{tmp_path}", notify=notes.append).complete([Request("men", seed=1)]))
+    (note,) = notes
+    assert "does not count, which are not used: transformer.h.1" in note
+
+
 def test_a_size_that_no_model_has_is_refused(tmp_path: Path) -> None:
     tiny.saved(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
