@@ -164,7 +164,7 @@ class Runs(Neo4jSession):
                 )
             if row["name"] != run.name:
                 raise RunConflict(
-                    f"the store has the same crawl as run {row['name']!r}: leave out the name, or "
+                    f"the store has this already, as run {row['name']!r}: leave out the name, or "
                     "give that one"
                 )
         if not known:

@@ -108,7 +108,7 @@ class Crawls(Database):
             known = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
             if known and known[0] != run.name:
                 raise RunConflict(
-                    f"the store has the same crawl as run {known[0]!r}: leave out the name, or "
+                    f"the store has this already, as run {known[0]!r}: leave out the name, or "
                     "give that one"
                 )
             if not known:
