@@ -67,3 +67,13 @@ def test_a_misspelt_option_is_refused_with_the_nearest() -> None:
         assert "\n" not in str(error.value)
         refused.append(name)
     assert len(refused) > 60
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [("Study.crawl", "max_cost"), ("Study.associate", "vectors"), ("Run.measure", "scorers")],
+)
+def test_help_and_completion_know_every_option(name: str, option: str) -> None:
+    shown = inspect.signature(FUNCTIONS[name])
+    assert shown.parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
+    assert "**" not in str(shown)
