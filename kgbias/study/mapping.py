@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 PAGES = 45.0  # seconds for the figures and the two pages
 AGAIN = 1.4  # requests an answer that is kept takes, and scoring it
 FEWEST_PROBES = 500
+MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
 _CARRIERS = ("", "The people:\n")
 _NAMES = ("Anna", "Peter", "Maria", "John")
 _VERBS = ("are known for", "love", "should", "are seen as")
@@ -193,12 +194,16 @@ def sizes(
         minutes: the time in all.
         seconds: how much of it is gone.
         answer: seconds an answer takes.
-        probe: seconds a probe takes; None if the model gives no probabilities.
+        probe: seconds a probe takes; None if the model gives no probabilities: then it is made to
+            choose, where a question is taken to last as long as an answer.
+
+    Half of the time is for what follows the answers; choices can be left out if the smallest crawl
+    takes longer.
 
     Raises UsageError, with the number of minutes needed, if the smallest crawl takes longer.
     """
     left = 60 * minutes - seconds - PAGES
-    share = left if probe is None else left / 2
+    share = left / 2
 
     def takes(samples: int, rounds: int) -> float:
         return replace(config, samples=samples, iterations=rounds).places * answer * AGAIN
@@ -206,10 +211,12 @@ def sizes(
     tried = [(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
     tried += [(samples, 0) for samples in range(config.samples - 1, 0, -1)]
     fit = next(((s, i) for s, i in tried if takes(s, i) <= share), None)
-    probes = 0
-    if fit is not None and probe is not None:
-        probes = int((left - takes(*fit)) / max(probe, 1e-9))
-    if fit is None or (probe is not None and probes < FEWEST_PROBES):
+    if fit is None and probe is None and takes(1, 0) <= left:
+        fit = (1, 0)
+    asked = 0
+    if fit is not None:
+        asked = int((left - takes(*fit)) / max(answer if probe is None else probe, 1e-9))
+    if fit is None or (probe is not None and asked < FEWEST_PROBES):
         least = takes(1, 0)
         if probe is not None:
             least = max(2 * least, least + FEWEST_PROBES * probe)
@@ -219,7 +226,8 @@ def sizes(
             f"{needed} minutes, or fewer groups"
         )
     samples, rounds = fit
-    sized = {"minutes": minutes} | ({} if probe is None else {"probes": probes})
+    then = {"choices": min(asked, MAX_CHOICES)} if probe is None else {"probes": asked}
+    sized = {"minutes": minutes} | then
     return {"samples": samples, "iterations": rounds, "sized": sized}
 
 
@@ -291,9 +299,6 @@ def believed(
     )
 
 
-MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
-
-
 def _chosen(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     """Have a model that gives no probabilities choose between groups, about as many statements as
     `MAX_CHOICES` questions allow; a line that says why it did not, "" if it did."""
@@ -304,7 +309,10 @@ def _chosen(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     try:
         how_asked: Any = parted(limits)[0] | {"form": limits.get("form")}
         each = run.price_choices(model, sample=1).requests
-        run.choose(model, sample=max(1, MAX_CHOICES // max(1, each)), **how_asked)
+        most = limits.get("sized", {}).get("choices", MAX_CHOICES)
+        if "sized" in limits and most < each:
+            return f"{how} (for which these minutes are too few)"
+        run.choose(model, sample=max(1, most // max(1, each)), **how_asked)
     except (DataError, ModelError, UsageError) as error:
         return f"{left_out} ({error})"
     return ""

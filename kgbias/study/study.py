@@ -532,10 +532,11 @@ class Study(Compared, Tested, Checked):
                 own: Any = {k: v for k, v in opening.items() if k in OPENING}
                 probe = seconds_per_probe(opened_scorer(model, own, progress))
             found: Any = sizes(config, minutes, monotonic() - began, answer, probe)
+            sized: dict[str, int] = found["sized"]
             progress.note(
                 f"sizes for {minutes} minutes: {found['samples']} prompts per group and initial "
                 f"predicate, {found['iterations']} rounds of expansion"
-                + ("" if probe is None else f", {found['sized'].get('probes')} probes")
+                + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
         return name, {**found, "form": config.form}
 

@@ -19,7 +19,7 @@ from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.io.wording import in_commands
 from kgbias.study import mapping
-from kgbias.study.mapping import instead, sizes
+from kgbias.study.mapping import MAX_CHOICES, instead, sizes
 from tests.fault_server import FaultServer
 
 ASKED: Any = {"category": "faiths", "samples": 1, "iterations": 1, "asking": {"probes": 2000}}
@@ -150,7 +150,10 @@ def test_sizes() -> None:
     assert (full["samples"], full["iterations"]) == (config.samples, config.rounds)
     some = sizes(config, 3, 0.0, 0.1, 0.001)
     assert some["iterations"] < config.rounds and some["sized"]["probes"] < full["sized"]["probes"]
-    assert sizes(config, 3, 0.0, 0.1, None)["sized"] == {"minutes": 3}
+    chooses = sizes(config, 3, 0.0, 0.1, None)  # as many answers, and questions for the rest
+    assert (chooses["samples"], chooses["iterations"]) == (some["samples"], some["iterations"])
+    assert 0 < chooses["sized"]["choices"] < 3 * 60 / 0.1 / 2 + 100
+    assert sizes(config, 1000, 0.0, 0.1, None)["sized"]["choices"] == MAX_CHOICES
     with pytest.raises(UsageError, match=r"1 minutes are too few for \d groups: give about"):
         sizes(config, 1, 30.0, 1.0, 0.01)
 
@@ -176,6 +179,32 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (choosing,) = study.run(found.run.name).stored.choosings()
         assert choosing.model.title == "openai:m"
     assert "made to choose" in found.report.read_text("utf-8")
+
+
+@pytest.mark.slow
+def test_choices_are_among_what_the_minutes_are_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setattr(
+        "kgbias.study.mapping.sizes",
+        lambda *_: {"samples": 1, "iterations": 0, "sized": {"minutes": 2, "choices": most}},
+    )
+
+    def reply(body: dict[str, Any], _: int) -> str:
+        if "Which group" in str(body.get("messages")):
+            return "A"
+        return f"love {'cake tea work sport'.split()[body['seed'] % 4]}"
+
+    asked: dict[int, int] = {}
+    for most in (1, 100):
+        with FaultServer(reply) as server, kgbias.open(tmp_path / f"{most}.db") as study:
+            found = study.map(
+                "openai:m", base_url=server.url, folder=tmp_path, category="gender", minutes=2
+            )
+            asked[most] = sum("Which group" in str(body) for body in server.bodies)
+        assert ("these minutes are too few" in found.left_out) == (most == 1)
+    assert asked[1] == 0 < asked[100] <= 100
 
 
 @pytest.mark.slow
