@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from kgbias.errors import DataError, UsageError
 from kgbias.io.wording import how
@@ -22,13 +22,14 @@ from kgbias.io.wording import how
 _MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
 _TRIED = 20  # brackets that may begin an object in a text
 LARGEST = 1 << 30  # bytes of a file that is read whole
+_PART = 1 << 20  # bytes at once
 
 
 def read_bytes(path: Path) -> bytes:
     """The content of a file of at most a gigabyte."""
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+            data = _read_parts(file)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:  # a name with a NUL
@@ -36,6 +37,17 @@ def read_bytes(path: Path) -> bytes:
     if len(data) > LARGEST:
         raise DataError(f"{path} is larger than {LARGEST >> 30} GB")
     return data
+
+
+def _read_parts(file: IO[bytes]) -> bytes:
+    """All of it, or one byte more than is read. Asked for all at once, Python sets a gigabyte aside
+    for a file of any size, which fails where a process may not have so much."""
+    parts: list[bytes] = []
+    left = LARGEST + 1
+    while part := file.read(min(left, _PART)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def first_bytes(path: Path, most: int) -> bytes:
@@ -76,7 +88,7 @@ def unpacked(data: bytes, path: Path) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = file.read(LARGEST + 1)
+            found = _read_parts(file)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be unpacked: {error}") from error
     if len(found) > LARGEST:

@@ -1,8 +1,11 @@
 """Outputs are whole or not there at all, and replace nothing but files."""
 
+import gzip
 import os
 import sqlite3
 import stat
+import tracemalloc
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +13,7 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.io.files import whole_file, whole_folder, write_text
+from kgbias.io.reading import read_text
 
 
 def names(folder: Path) -> list[str]:
@@ -121,3 +125,16 @@ def test_two_that_fill_a_folder_at_once(tmp_path: Path) -> None:
             (partial / "of both").write_text(str(number))
     assert names(folder) == ["of 0", "of 1", "of both"]
     assert (folder / "of both").read_text() == "0"  # the outer one ends last
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_small_file_takes_little_memory(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    path = tmp_path / "groups.txt"
+    path.write_bytes(pack(b"Bakers\n" * 200_000))  # several parts
+    tracemalloc.start()
+    try:
+        assert read_text(path) == "Bakers\n" * 200_000
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 50_000_000
