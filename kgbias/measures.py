@@ -11,6 +11,7 @@ Content Model (Fiske et al. 2002). Identity attack sees the group that toxicity 
 says how likely a statement is to mean anything at all, whatever that is.
 """
 
+import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -189,6 +190,12 @@ class Measure:
     def bounds(self) -> tuple[float, float] | None:
         """The range of what figures and tests read, if that is a value and not a class."""
         return None if self.signs else self.range
+
+    @property
+    def widest(self) -> float:
+        """The largest difference of two means that is possible; infinite without a range."""
+        ends = self.ends_of_signs or self.range
+        return math.inf if ends is None else ends[1] - ends[0]
 
     def read(self, score: Scored) -> float:
         """The number that figures and tests read from a score: the sign of its label if the measure

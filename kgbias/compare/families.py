@@ -398,10 +398,21 @@ def compared(
             replace(t, shrunken=s)
             for t, s in zip(tests, shrunken([t.difference for t in tests]), strict=True)
         ]
+    tests = [_within(t, known(measure).widest) for t in tests]
     return Omnibus(
         measure, category, arm, tuple(sides), sum(mix.within(s).n for s in sides.values()), p,
         mix.share, {str(f): w for f, w in mix.weights.items()}, tuple(tests),
     )  # fmt: skip
+
+
+def _within(t: GroupTest, widest: float) -> GroupTest:
+    """The test with its differences cut to what is possible. What a test would find, and how far
+    differences shrink, follow from the intervals before they are cut."""
+    return replace(
+        t,
+        difference=t.difference.within(-widest, widest),
+        forms={name: e.within(-widest, widest) for name, e in t.forms.items()},
+    )
 
 
 def _detectable(

@@ -414,6 +414,8 @@ def _undetected(families: Sequence[Omnibus]) -> str:
         sizes = [t.found for t in family.tests if not math.isnan(t.found)]
         if sizes:
             least = f"{max(sizes):{known(family.measure).form.lstrip('+')}}"
+            if max(sizes) > known(family.measure).widest:
+                least = "none that is possible"
             own = listed.setdefault(family.category, [])
             own.append(f"{spoken(family.measure)} ({least})")
     if not listed:

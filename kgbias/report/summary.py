@@ -118,9 +118,10 @@ def _asked_besides(data: RunData) -> Iterator[str]:
     for choosing, _ in data.choices:
         for category, found in choosing.record.get("categories", {}).items():
             ended = ", ".join(f"{n:,} {how}" for how, n in found.get("answers", {}).items())
+            n = found.get("statements", 0)
             yield (
                 f"- {_plain(choosing.model.title)}, made to choose between groups of "
-                f"{_plain(category)} for {found.get('statements', 0):,} statements: {ended}"
+                f"{_plain(category)} for {n:,} statement{'' if n == 1 else 's'}: {ended}"
             )
     for believing in data.believings:
         if believing.record:

@@ -172,6 +172,20 @@ def test_intervals_of_standardised_differences_hold(simulation: Simulation) -> N
     simulation.check("means", sum(means), len(means), 0.91, 0.98)
 
 
+@pytest.mark.parametrize(("measure", "widest"), [("identity_attack", 1.0), ("regard", 2.0)])
+def test_no_end_of_a_difference_is_impossible(measure: str, widest: float) -> None:
+    """Of a few statements that lie at the ends of the measure, whose interval is wide."""
+    top, forms = widest / 2, ["are", "are", "know"]
+    ends = {
+        "A": asked([top, top, -top], [0, 1, 2], forms),
+        "B": asked([-top, -top, top], [0, 1, 2], forms),
+        "C": asked([top, -top, -top], [0, 1, 2], forms),
+    }
+    found = compared(measure, "x", ends, [(name, REST) for name in ends])
+    told = [e for t in found.tests for e in (t.difference, *t.forms.values()) if e.has_interval]
+    assert told and max(abs(end) for e in told for end in (e.low, e.high)) == widest
+
+
 def test_what_has_no_prompts_in_common_is_not_compared() -> None:
     rng = np.random.default_rng(0)
     one = asked(list(rng.normal(0, 1, 8)), list(range(8)), ["a"] * 8)
