@@ -233,7 +233,8 @@ def _groups(
         ]
         if own:
             figures = [e for e in own if e.draw is not None]
-            yield cards.group(category, figures, [e.table for e in own if e.tabled])
+            heading = cards.heading_of(category, data.categories)
+            yield cards.group(heading, figures, [e.table for e in own if e.tabled])
 
 
 def _telling(data: RunData, category: str) -> set[int]:

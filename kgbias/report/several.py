@@ -572,7 +572,8 @@ def render(data: SeveralData, explorer: str = "") -> str:
             ]
             if own:
                 tables = [e.table for e in own if e.tabled]
-                groups.append(cards.group(category, own, tables, linked=False))
+                heading = cards.heading_of(category, data.categories)
+                groups.append(cards.group(heading, own, tables, linked=False))
         if groups:
             in_sight = anchor in _OPEN
             sections.append((anchor, title, about, cards.render(groups, folded=in_sight), in_sight))

@@ -34,7 +34,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.topics.run import ENTROPIES, entropy_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report import save
-from kgbias.report.cards import Figure
+from kgbias.report.cards import Figure, heading_of
 from kgbias.report.exhibits import exhibits
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
@@ -150,6 +150,15 @@ def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteSt
     assert f"Left out {low[0].count} of {of_two} statements" in drawn.table.note
     assert Figure(drawn, Markup()).category == drawn.category != CUSTOM
     assert Figure(replace(drawn, category=CUSTOM), Markup()).category == ""
+
+
+def test_groups_without_a_category_have_no_heading_but_beside_others(store: SQLiteStore) -> None:
+    of_own = tuple(replace(group, category=CUSTOM) for group in THREE)
+    run = measured_run(store, of_own, ["food", "rain", "work"])
+    sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
+    assert "<b>custom:</b>" not in sections["figures"] and "<h3>custom" not in sections["figures"]
+    assert heading_of(CUSTOM, [CUSTOM, "religion"]) == CUSTOM
+    assert heading_of("religion", ["religion"]) == "religion"
 
 
 def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -> None:
