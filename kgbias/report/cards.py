@@ -82,7 +82,7 @@ class Group:
         return self.figures[0] if self.figures else None
 
 
-def heading_of(category: str, categories: Sequence[str]) -> str:
+def heading_of(category: str, categories: Iterable[str]) -> str:
     """What stands over the exhibits of a category of a run: nothing if its groups were given
     without one, and there is no other to tell them from."""
     return "" if [*categories] == [CUSTOM] else category

@@ -36,7 +36,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.report import save
 from kgbias.report.cards import Figure, heading_of
 from kgbias.report.exhibits import exhibits
-from kgbias.report.page import standard_sections
+from kgbias.report.page import render, standard_sections
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from kgbias.report.several import overlap_matrix
@@ -159,6 +159,16 @@ def test_groups_without_a_category_have_no_heading_but_beside_others(store: SQLi
     assert "<b>custom:</b>" not in sections["figures"] and "<h3>custom" not in sections["figures"]
     assert heading_of(CUSTOM, [CUSTOM, "religion"]) == CUSTOM
     assert heading_of("religion", ["religion"]) == "religion"
+
+
+def test_one_statement_is_one(store: SQLiteStore) -> None:
+    run = measured_run(store, THREE[:1], ["food"])
+    low = [Score(t.id, 0.1) for t in store.triples(run.id)[1:]]
+    high = [Score(t.id, 0.9) for t in store.triples(run.id)[:1]]
+    store.save_scores(run.id, Metric("acceptability", "rule", "1"), high + low)
+    page = render(RunData(StoredRun(store, run)))
+    told = page.partition("<summary>")[2].partition("</summary>")[0]
+    assert told == "1 distinct statement about 1 group, from 20 answers"
 
 
 def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -> None:
