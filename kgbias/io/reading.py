@@ -39,7 +39,7 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def _read_parts(file: IO[bytes]) -> bytes:
+def _read_parts(file: IO[bytes] | gzip.GzipFile) -> bytes:
     """All of it, or one byte more than is read. Asked for all at once, Python sets a gigabyte aside
     for a file of any size, which fails where a process may not have so much."""
     parts: list[bytes] = []
