@@ -22,7 +22,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence import VERDICTS, Again, Evidence, GroupAgreement, Replication, telling
-from kgbias.evidence.asked import FLOORS
+from kgbias.evidence.asked import FLOORS, EvidencePrice
 from kgbias.evidence.joint import NOT_PROBED, ORDERS, sentences
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
@@ -146,7 +146,7 @@ def evidence(
     _print_agreements(agreement)
 
 
-def _price(price: dict[str, Any], as_json: bool) -> None:
+def _price(price: EvidencePrice, as_json: bool) -> None:
     if as_json:
         return show.data(price)
     show.say(

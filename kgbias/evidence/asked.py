@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
-from typing import Any
+from typing import TypedDict
 
 from kgbias.associate.indicators import Indicators, shipped
 from kgbias.errors import DataError, KgbiasError, UsageError
@@ -295,7 +295,35 @@ def _statement(text: str) -> Statement:
     return Statement(predicate, object)
 
 
-def price(plans: Sequence[Asked], carriers: Sequence[str]) -> dict[str, Any]:
+class CategoryPrice(TypedDict):
+    """What would be asked about the groups of one category."""
+
+    category: str
+    statements: int
+    not_probed: int
+    floor_statements: int
+    nonce_names: int
+    names: dict[str, list[str]]
+    too_few_names: list[str]
+
+
+class ProbesPrice(TypedDict):
+    """How much probing by names would ask."""
+
+    probes: int
+    texts: int
+    carriers: list[str]
+    categories: list[CategoryPrice]
+
+
+class EvidencePrice(ProbesPrice):
+    """The same, with what is scored and embedded beside; see `Run.evidence_price`."""
+
+    texts_of_groups: int
+    embedded: int
+
+
+def price(plans: Sequence[Asked], carriers: Sequence[str]) -> ProbesPrice:
     """The cost of asking, and the groups about which nothing can be said: the probes, and all texts
     that are scored for them (`texts`)."""
     return {

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from kgbias.associate import Associations
     from kgbias.associate.sets import Tests
     from kgbias.evidence import Asking, Evidence, GroupAgreement, Joint, Replication
+    from kgbias.evidence.asked import EvidencePrice
     from kgbias.evidence.known import Known
     from kgbias.evidence.recorded import Stereotype
     from kgbias.models.score.spread import Scoring
@@ -539,7 +540,7 @@ class Probed(OfRun):
         indicators: PathLike | None = None,
         asking: BelievingOptions | None = None,
         **selection: Unpack[Selecting],
-    ) -> dict[str, Any]:
+    ) -> "EvidencePrice":
         """What `evidence` with a model would ask, without asking, if the store held nothing of it
         yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
         groups' own names (`texts_of_groups`) and, of a model with vectors, how many statements are
@@ -559,7 +560,8 @@ class Probed(OfRun):
             self.stored, given, indicators=_declared(indicators), selection=Selection(**selection)
         )
         of_groups, embedded = texts_of_run(self.stored)
-        return price(plans, carriers) | {"texts_of_groups": of_groups, "embedded": embedded}
+        found = price(plans, carriers)
+        return {**found, "texts_of_groups": of_groups, "embedded": embedded}
 
 
 def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Part], ChoiceConfig]":
