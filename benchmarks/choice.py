@@ -38,8 +38,8 @@ from kgbias.graph.types import MORE
 from kgbias.probe.choice import CategoryChoices
 from kgbias.reference.named import load_names
 from kgbias.reference.world import Truth, load_truth
-from kgbias.stats.estimate import Estimate, finite
-from kgbias.stats.inference import DRAWS, proportion, rank_correlation
+from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.stats.inference import DEFAULT_DRAWS, proportion, rank_correlation
 
 _OPTION = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)
 _STATEMENT = re.compile(r"____ (.+)")
@@ -201,7 +201,7 @@ def correlation(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> Es
         )
 
     rng = np.random.Generator(np.random.PCG64(0))
-    drawn = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DRAWS // 4)]
+    drawn = [rho(rng.integers(0, len(columns), len(columns)).tolist()) for _ in range(DEFAULT_DRAWS // 4)]
     low, high = np.nanquantile(drawn, [0.025, 0.975])
     return Estimate(rho(range(len(columns))), float(low), float(high), len(columns))
 
@@ -239,7 +239,7 @@ def main() -> None:
         found["knows names"] = shown(chosen.categories)
         if asked.model:
             found[asked.model] = believed(run, asked.model, options)
-    print(json.dumps(finite(found), indent=2))
+    print(json.dumps(nan_to_none(found), indent=2))
 
 
 def believed(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:

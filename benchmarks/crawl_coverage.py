@@ -23,7 +23,7 @@ from kgbias.compare.paired import Drawn, detectable, permutation_p
 from kgbias.compare.permuted import drawn
 from kgbias.evidence import kendall
 from kgbias.measure.topics.shares import divergence, relative_entropies
-from kgbias.stats.designs import Design, effects, tails
+from kgbias.stats.designs import Design, resample_effects, percentile_interval
 from kgbias.stats.inference import (
     Estimate,
     Sample,
@@ -31,10 +31,10 @@ from kgbias.stats.inference import (
     mean,
     proportion,
     quantile,
-    resampled,
+    resample_statistic,
 )
-from kgbias.stats.standardised import Asked, Mix
-from kgbias.stats.variance import Cells, cells, crossed
+from kgbias.stats.poststratification import StratifiedSample, StandardWeights
+from kgbias.stats.variance import GroupCells, measure_cells, estimate_crossed
 
 Values = np.ndarray
 Row = Sequence[str]
@@ -126,21 +126,21 @@ def gate(samples: int = 300) -> Iterator[Row]:
     which all groups together must differ and the interval must exclude 0 (`GroupTest.differs`)."""
     yield "groups", "difference stated (mean)", "by the test alone", "shown"
 
-    def side(rng: np.random.Generator, shift: float) -> Asked:
+    def side(rng: np.random.Generator, shift: float) -> StratifiedSample:
         clusters = np.repeat(np.arange(40), 3)
         values = shift + rng.normal(0, 0.5, 40)[clusters] + rng.normal(0, 0.5, 120)
         forms = np.empty(120, dtype=object)
         forms[:] = "chosen"
         design = Design(clusters, np.zeros(40, dtype=np.int64))
         ones = np.ones(120, dtype=np.int64)
-        return Asked(Sample(values, ones, design, np.arange(120)), forms, forms)
+        return StratifiedSample(Sample(values, ones, design, np.arange(120)), forms, forms)
 
     for g in (3, 5, 10):
         rng, alone, shown, stated = np.random.default_rng(g), 0, 0, list[float]()
         names = [f"G{n}" for n in range(g)]
         for _ in range(samples):
             before = {name: side(rng, 0.0) for name in names}
-            own = drawn(before, Mix.of(list(before.values()))) or {}
+            own = drawn(before, StandardWeights.from_samples(list(before.values()))) or {}
             others = Drawn.joined([own[name] for name in names[1:]])
             stated.append(detectable(own["G0"], others, level=0.05 / g))
             after = {name: side(rng, stated[-1] * (name == "G0")) for name in names}
@@ -156,7 +156,7 @@ def gate(samples: int = 300) -> Iterator[Row]:
 
 def asked(
     rng: np.random.Generator, g: int, groups: float, common: float, own: float
-) -> list[Cells]:
+) -> list[GroupCells]:
     """Regard of g groups: 30 prompts with three answers each, in three wordings by turns."""
     n, k = 30, 3
     clusters = np.repeat(np.arange(n), 3)
@@ -167,7 +167,7 @@ def asked(
         mean = rng.normal(0, groups) + (of_all + rng.normal(0, own, k))[wordings]
         values = regard(rng, mean + rng.normal(0, 0.4, n)[clusters])
         sample = Sample(values, np.ones(3 * n, dtype=np.int64), design, np.arange(3 * n))
-        if (row := cells([sample], [wordings], k)) is not None:
+        if (row := measure_cells([sample], [wordings], k)) is not None:
             rows.append(row)
     return rows
 
@@ -193,8 +193,8 @@ def wordings(samples: int = 1_000) -> Iterator[Row]:
             rng, hits = np.random.default_rng(g), np.zeros(3, dtype=int)
             count = samples if planted[0] == planted[2] else samples // 2
             for _ in range(count):
-                c = crossed(asked(rng, g, *planted))
-                hits += c.excess.low > 0, c.excess.high < 0, c.own.low > 0
+                c = estimate_crossed(asked(rng, g, *planted))
+                hits += c.excess.low > 0, c.excess.high < 0, c.interaction.low > 0
             yield str(g), name, *(share(int(x), count) for x in hits)
 
 
@@ -333,9 +333,9 @@ def levels(samples: int = 1_000) -> Iterator[Row]:
                 values = rng.normal(0, np.sqrt(0.6), 90) + effect[of]
                 sample = Sample(values, np.ones(90, dtype=np.int64), design, np.arange(90))
                 e = bootstrap(sample, mean, draws=500)
-                parts = resampled(sample, mean, 500, rng)
+                parts = resample_statistic(sample, mean, 500, rng)
                 units = np.array(list(parts.units["wordings"].values())).T
-                low, high = tails(parts.whole + effects(units[0], units[1], 500, rng), 0.95)
+                low, high = percentile_interval(parts.place_draws + resample_effects(units[0], units[1], 500, rng), 0.95)
                 found.append((e, Estimate(e.value, low, high, 90)))
             new, old = (held((row[n], 0.0) for row in found) for n in (0, 1))
             wider = np.median([(a.high - a.low) / (b.high - b.low) for a, b in found])

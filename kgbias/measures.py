@@ -34,7 +34,7 @@ BY_ALL = "of statements about all groups"
 Over = Literal["all", "chosen", "standardised"]
 """The statements that a figure covers: all of a group's; those whose predicate the model chose, not
 the prompt; or all, with each form of prompt weighted as in the whole category
-(`kgbias.stats.standardised`)."""
+(`kgbias.stats.poststratification`)."""
 
 Statistic = Literal["total", "mean", "median", "q1", "q3"]
 """How a group's figure summarises the values of its statements; `kgbias.stats.inference.STATISTICS`

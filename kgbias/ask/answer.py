@@ -12,7 +12,7 @@ from kgbias.graph.prompted import Prompted
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import Template
 from kgbias.measures import headlines
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Answer(Result):
         """The answer as plain data for JSON."""
         r = self.retrieved
         cited = {n for claim in self.claims for n in claim.cites}
-        found: dict[str, Any] = finite(
+        found: dict[str, Any] = nan_to_none(
             {
                 "question": self.question,
                 "run": self.run,

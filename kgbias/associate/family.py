@@ -47,7 +47,7 @@ from kgbias.models.spread import language_model
 from kgbias.models.vectors import Given, load_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL, Executor, check_executor, opened_executor
 from kgbias.parameters import DoesNotApply, check_applies
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, holm
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ class Associations(Result):
             answer["groups"] = self.groups.records()
         if self.left_out:
             answer["left_out"] = list(self.left_out)
-        return finite(answer)  # type: ignore[no-any-return]
+        return nan_to_none(answer)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The results. Columns: test, method, model, effect_size, low, high, p_value, p_holm and

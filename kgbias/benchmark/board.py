@@ -21,10 +21,10 @@ from kgbias.io.text import spoken
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, Held, Measured
-from kgbias.stats.estimate import Estimate, finite
-from kgbias.stats.inference import DRAWS, Values, kendall_tau
-from kgbias.stats.standardised import Asked, Mix
-from kgbias.stats.units import interval, shared
+from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
+from kgbias.stats.poststratification import StratifiedSample, StandardWeights
+from kgbias.stats.units import resample_interval, restrict_to_shared
 
 CRAWL = "crawl"
 EVERYONE = "all groups"
@@ -202,7 +202,7 @@ class Board(Result):
             "remarks": list(self.remarks),
             "left_out": list(self.left_out),
         }  # fmt: skip
-        return finite(answer)  # type: ignore[no-any-return]
+        return nan_to_none(answer)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """Every figure. Columns: model, benchmark, domain, figure, value, low, high, n."""
@@ -275,11 +275,11 @@ def board(
 
 
 def _stand(figure: FigureInfo, rows: Sequence[tuple[Outcome, Measured]], seed: int) -> Standing:
-    units = shared([m.units for _, m in rows])
+    units = restrict_to_shared([m.units for _, m in rows])
     assert figure.unbiased is not None
     departures = {o.model.name: abs(m.estimate.value - figure.unbiased) for o, m in rows}
     drawn = {
-        o.model.name: -np.nan_to_num(np.abs(u.replicates(DRAWS, seed) - figure.unbiased), nan=1e9)
+        o.model.name: -np.nan_to_num(np.abs(u.replicates(DEFAULT_DRAWS, seed) - figure.unbiased), nan=1e9)
         for (o, _), u in zip(rows, units, strict=True)
     }
     found = rank_probabilities(drawn)
@@ -307,11 +307,11 @@ def _test(
     figure: FigureInfo, a: tuple[Outcome, Measured], b: tuple[Outcome, Measured], seed: int
 ) -> Contrast:
     (one, first), (other, second) = a, b
-    x, y = shared([first.units, second.units])
+    x, y = restrict_to_shared([first.units, second.units])
     n = len(x.names)
-    drawn: Values = x.replicates(DRAWS, seed) - y.replicates(DRAWS, seed)
+    drawn: Values = x.replicates(DEFAULT_DRAWS, seed) - y.replicates(DEFAULT_DRAWS, seed)
     value = x.value - y.value
-    difference = interval(value, drawn, n)
+    difference = resample_interval(value, drawn, n)
     margin = math.nan if figure.range is None else MARGIN * (figure.range[1] - figure.range[0])
     known_draws = drawn[~np.isnan(drawn)]
     # Models that answer every unit alike have no error to compare with the margin.
@@ -346,7 +346,7 @@ def _of_crawls(
         )  # fmt: skip
         asked = {s.name: s.of((r.measure, _ALL.id)) for s in subjects
                  if s.name in r.models}  # fmt: skip
-        mix = Mix.of(list(asked.values()))
+        mix = StandardWeights.from_samples(list(asked.values()))
         means = {name: mix.estimate(a, seed=seed) for name, a in asked.items()}
         standings.append(
             Standing(
@@ -374,7 +374,7 @@ def _pooled(name: str, subject: Subject, groups: set[str]) -> Subject:
             id: subject.of((m, id)) for m, id in subject.samples if m == measure and id in groups
         }
         if own:
-            asked[measure, _ALL.id] = Asked.joined(own)
+            asked[measure, _ALL.id] = StratifiedSample.join_named(own)
     samples = {key: a.sample for key, a in asked.items()}
     return Subject(name, (_ALL,), samples, asked=asked)
 

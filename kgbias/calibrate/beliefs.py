@@ -215,7 +215,7 @@ def false_beliefs(c: Calibration) -> RowResult:
         return _result(*_FALSE, Estimate.missing(len(values), value))
     error = float(values.std(ddof=1)) / len(values) ** 0.5
     half = student_quantile(0.975, len(values) - 1) * error
-    estimate = Estimate(value, value - half, value + half, len(values)).within(0.0, 1.0)
+    estimate = Estimate(value, value - half, value + half, len(values)).clip(0.0, 1.0)
     return _result(*_FALSE, estimate)
 
 
@@ -231,7 +231,7 @@ def figures_covered(c: Calibration) -> RowResult:
         return _result("figures_covered", _COVERED, "0.93 to 0.97", Estimate.missing(n))
     value, error = float(values.mean()), float(values.std(ddof=1)) / n**0.5
     half = student_quantile(0.975, n - 1) * error
-    estimate = Estimate(value, value - half, value + half, n).within(0.0, 1.0)
+    estimate = Estimate(value, value - half, value + half, n).clip(0.0, 1.0)
     return _result("figures_covered", _COVERED, "0.93 to 0.97", estimate)
 
 

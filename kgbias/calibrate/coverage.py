@@ -38,7 +38,7 @@ from kgbias.stats.inference import (
     Values,
     bootstrap,
     mean,
-    repeated,
+    join_recrawls,
 )
 
 SERIES = 5
@@ -190,7 +190,7 @@ def _series_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Cov
     """The same for crawls pooled in series."""
     pooled = {
         group: [
-            repeated(samples[n : n + SERIES]) for n in range(0, len(samples) - SERIES + 1, SERIES)
+            join_recrawls(samples[n : n + SERIES]) for n in range(0, len(samples) - SERIES + 1, SERIES)
         ]
         for group, samples in by_group.items()
     }
@@ -207,9 +207,9 @@ def _held(
     covers: tuple[str, ...] = ("statements",)
     for samples in by_group.values():
         read = [_read(figure, s) for s in samples]
-        whole = Sample.joined([Sample(s.values, s.counts) for s in read])
-        values, counts = whole.distinct()
-        value = float(statistic.counted(values, counts)) / (len(read) if statistic.adds else 1)
+        whole = Sample.join([Sample(s.values, s.counts) for s in read])
+        values, counts = whole.distinct_values()
+        value = float(statistic.from_counts(values, counts)) / (len(read) if statistic.is_sum else 1)
         for number, sample in enumerate(read):
             own, alone = (bootstrap(s, statistic) for s in (sample, replace(sample, design=None)))
             held[number].append((own.low <= value <= own.high, alone.low <= value <= alone.high))

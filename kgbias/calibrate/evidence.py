@@ -89,7 +89,7 @@ def _students(value: float, error: float, freedom: int, n: int) -> Estimate:
     from scipy.stats import t
 
     half = float(t.ppf(0.975, freedom)) * error
-    return Estimate(value, value - half, value + half, n).within(-1.0, 1.0)
+    return Estimate(value, value - half, value + half, n).clip(-1.0, 1.0)
 
 
 def _taus(

@@ -23,8 +23,8 @@ from kgbias.measure.sampling import turns
 from kgbias.reference import Truth, load_truth
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.inference import Estimate, Sample, Values, mean, proportion
-from kgbias.stats.ppi import Cell, Corrected, Read, correct
-from kgbias.stats.standardised import Asked
+from kgbias.stats.ppi import RectifierCell, CorrectedFigure, ScoredStatements, correct_figure
+from kgbias.stats.poststratification import StratifiedSample
 
 ERRORS = {
     "bias": "biased scorer",
@@ -82,7 +82,7 @@ class _Said:
     """The statements of one crawl of a group: each time that one was said, by prompts, and which of
     the planted ones they are, [k]."""
 
-    asked: Asked
+    asked: StratifiedSample
     which: Places
 
     @classmethod
@@ -100,15 +100,15 @@ class _Said:
             numbers.astype(np.float64), np.ones(n, dtype=np.int64),
             Design(prompts, np.zeros(_PROMPTS, dtype=np.int64)), np.arange(n),
         )  # fmt: skip
-        return cls(Asked(sample), which)
+        return cls(StratifiedSample(sample), which)
 
     def corrected(
         self, own: _Planted, error: str, labels: int, rng: np.random.Generator
-    ) -> Corrected:
+    ) -> CorrectedFigure:
         """The mean regard, by so many labels of the statements (0: what the scorer says)."""
         return _mean(self.read(own, error, labels, rng), rng)
 
-    def read(self, own: _Planted, error: str, labels: int, rng: np.random.Generator) -> Read:
+    def read(self, own: _Planted, error: str, labels: int, rng: np.random.Generator) -> ScoredStatements:
         """The statements with so many labels."""
         scores = own.read[error][self.which]
         known, cells = np.full(len(scores), np.nan), list(map(str, scores))
@@ -117,20 +117,20 @@ class _Said:
         else:
             first = _order(scores, self.asked.sample.values, rng)[:labels]
             known[first] = own.truth[self.which][first]
-        return Read(self.asked, scores, known, cells)
+        return ScoredStatements(self.asked, scores, known, cells)
 
-    def labelled(self, own: _Planted, labels: int, rng: np.random.Generator) -> Corrected:
+    def labelled(self, own: _Planted, labels: int, rng: np.random.Generator) -> CorrectedFigure:
         """The mean of as many labels, drawn at random, without a scorer."""
         y = own.truth[self.which]
         first = rng.permutation(len(y))[:labels]
         known = np.full(len(y), np.nan)
         known[first] = y[first]
-        return _mean(Read(self.asked, np.zeros(len(y)), known, [""] * len(y)), rng)
+        return _mean(ScoredStatements(self.asked, np.zeros(len(y)), known, [""] * len(y)), rng)
 
 
-def _mean(read: Read, rng: np.random.Generator) -> Corrected:
+def _mean(read: ScoredStatements, rng: np.random.Generator) -> CorrectedFigure:
     seed = int(rng.integers(1 << 30))
-    found = correct(read, read.own(seed), mean, bounds=(-1.0, 1.0), draws=_DRAWS, seed=seed)
+    found = correct_figure(read, read.build_cells(seed), mean, bounds=(-1.0, 1.0), draws=_DRAWS, seed=seed)
     assert found is not None
     return found
 
@@ -180,12 +180,12 @@ def trials(errors: tuple[str, ...], labels: int, count: int = TRIALS) -> Trials:
 @cache
 def told_apart(labels: int, count: int = TRIALS) -> Trials:
     """How often the groups of a planted null are told apart at the 5% level
-    (`kgbias.stats.ppi.Corrected.test`), if the scorer is biased against the first of them."""
+    (`kgbias.stats.ppi.CorrectedFigure.test`), if the scorer is biased against the first of them."""
     truth = load_truth()
     apart = 0
     for number in range(count):
         rng = np.random.default_rng([number, labels, 1])
-        sides: list[Corrected] = []
+        sides: list[CorrectedFigure] = []
         for name in truth.nulls[number % len(truth.nulls)]:
             own = _planted(name)
             said = _Said.drawn(own, rng)
@@ -207,17 +207,17 @@ def borrowed(errors: tuple[str, ...], labels: int, count: int = 4) -> Trials:
             for name in groups:
                 own = _planted(name)
                 reads[name] = _Said.drawn(own, rng).read(own, error, labels, rng)
-            parts: dict[Hashable, list[Cell]] = {}
+            parts: dict[Hashable, list[RectifierCell]] = {}
             for read in reads.values():
-                for label, own_cell in read.own("").items():
+                for label, own_cell in read.build_cells("").items():
                     parts.setdefault(label, []).append(own_cell)
             pool = {
                 label: cell
                 for label, some in parts.items()
-                if (cell := Cell.borrowed((number, error, label), some)) is not None
+                if (cell := RectifierCell.from_groups((number, error, label), some)) is not None
             }
             for seed, (name, read) in enumerate(reads.items()):
-                found = correct(read, pool, mean, bounds=(-1.0, 1.0), draws=_DRAWS, seed=seed)
+                found = correct_figure(read, pool, mean, bounds=(-1.0, 1.0), draws=_DRAWS, seed=seed)
                 if found is not None:
                     n += 1
                     held += found.estimate.low <= _planted(name).balance <= found.estimate.high

@@ -23,7 +23,7 @@ from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.io.text import spoken
 from kgbias.measures import known
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.compared import comparison_records, group_test_record
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from kgbias.compare.models import Contrast
     from kgbias.io.rows import Rows
     from kgbias.measure.figures import FormMean
-    from kgbias.stats.ppi import Difference
-    from kgbias.stats.variance import Components
+    from kgbias.stats.ppi import CorrectedDifference
+    from kgbias.stats.variance import VarianceComponents
     from kgbias.study.compared import Contrasts
 
 
@@ -154,7 +154,7 @@ def show_tests(
     run: str,
     groups: "Sequence[GroupTest]",
     arms: "Sequence[GroupTest]",
-    variance: "Sequence[Components]",
+    variance: "Sequence[VarianceComponents]",
     as_json: bool,
     refused: Sequence[Mapping[str, Any]] = (),
     content: Sequence[Mapping[str, Any]] = (),
@@ -166,10 +166,10 @@ def show_tests(
             "groups": [group_test_record(t) for t in groups],
             "arms": [group_test_record(t) for t in arms],
         }
-        table = [finite(c.as_dict()) for c in variance]
+        table = [nan_to_none(c.as_dict()) for c in variance]
         beside = {
-            "refusals": [finite(dict(row)) for row in refused],
-            "said_more": [finite(dict(row)) for row in content],
+            "refusals": [nan_to_none(dict(row)) for row in refused],
+            "said_more": [nan_to_none(dict(row)) for row in content],
         }
         return show.data({"run": run} | both | {"variance": table} | beside)
     if not groups and not arms:
@@ -181,7 +181,7 @@ def show_tests(
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
     if groups or arms:
-        labels = any(t.corrected.tested for t in groups)
+        labels = any(t.corrected.is_tested for t in groups)
         show.say("", f"{RULE}{_RULE_BY_LABELS if labels else ''}")
     if arms and any(t.corrected.has_interval for t in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
@@ -252,7 +252,7 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
 def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
     """Print the groups' means by what the prompts supplied."""
     if as_json:
-        return show.data({"run": run, "forms": [finite(row) for row in means.records()]})
+        return show.data({"run": run, "forms": [nan_to_none(row) for row in means.records()]})
     if not means:
         show.say(f"run {run} does not say what its prompts supplied", err=True)
     for (arm, measure, category), same in groupby(
@@ -267,8 +267,8 @@ def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
         )
 
 
-def _print_variance(variance: "Sequence[Components]") -> None:
-    from kgbias.stats.variance import deviation, too_narrow
+def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
+    from kgbias.stats.variance import format_deviation, note_narrow_intervals
 
     if not variance:
         return
@@ -278,14 +278,14 @@ def _print_variance(variance: "Sequence[Components]") -> None:
         "again,",
         "moves all of them, and one of them beyond that; within a group, wording and crawl",
     )
-    again = any(c.recrawls.own.has_interval for c in variance)
+    again = any(c.recrawls.interaction.has_interval for c in variance)
     rows = []
     for c in variance:
-        parts = [c.groups, c.wordings.common, c.wordings.own]
-        parts += [c.recrawls.common, c.recrawls.own] if again else []
+        parts = [c.groups, c.wordings.common, c.wordings.interaction]
+        parts += [c.recrawls.common, c.recrawls.interaction] if again else []
         within = show.figure(math.sqrt(c.within), ".3f")
         rows.append(
-            (spoken(c.measure), c.category, c.arm, *(deviation(e, "-") for e in parts), within)
+            (spoken(c.measure), c.category, c.arm, *(format_deviation(e, "-") for e in parts), within)
         )
     heads = [">groups", ">wordings", ">groups x wordings"]
     heads += [">recrawls", ">groups x recrawls"] if again else []
@@ -293,7 +293,7 @@ def _print_variance(variance: "Sequence[Components]") -> None:
     for c in variance:
         if c.verdict:
             show.say(c.verdict)
-    if line := too_narrow(variance):
+    if line := note_narrow_intervals(variance):
         show.say(line)
 
 
@@ -354,7 +354,7 @@ def _tested(t: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ..
     )
 
 
-def _by_labels(d: "Difference") -> tuple[str, ...]:
+def _by_labels(d: "CorrectedDifference") -> tuple[str, ...]:
     p = show.figure(d.p_adjusted, ".2g")
     return show.figure(d.value, "+.3f"), d.interval("+.3f"), p, str(d.n)
 

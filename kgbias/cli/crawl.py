@@ -32,7 +32,7 @@ from kgbias.crawl.seeds import DynamicSeeds, about_singular
 from kgbias.errors import ModelError
 from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, load_pack, packs
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 SENTENCES = load_pack(DEFAULT).crawl
 OUTCOMES = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
@@ -369,7 +369,7 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         "crawls": price.crawls,
         "more_groups_named_by_model": named,
         "stages": [asdict(stage) for stage in price.stages],
-        "shows": {category: finite(found) for category, found in price.shows.items()},
+        "shows": {category: nan_to_none(found) for category, found in price.shows.items()},
     }
     who = "each group that the model names"
     if price.groups:

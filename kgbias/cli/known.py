@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.evidence.known import MARKS, Known, Marked
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 
 _OF = kgbias.Run.known
 _SHOWN = 10
@@ -111,7 +111,7 @@ def _data(found: Known) -> dict[str, Any]:
         ],
         "statements": [_statement(row) for row in found.rows],
         "recorded": [
-            finite({**asdict(each.entry), "of": each.group, "statements": each.statements,
+            nan_to_none({**asdict(each.entry), "of": each.group, "statements": each.statements,
                     "said_of_other_groups": each.elsewhere, "believed": each.believed,
                     "lift": each.lift.as_dict(),
                     "believed_of_other_groups": each.believed_elsewhere})
@@ -122,7 +122,7 @@ def _data(found: Known) -> dict[str, Any]:
 
 def _statement(row: Marked) -> dict[str, Any]:
     t, entry = row.triple, row.entry
-    found: dict[str, Any] = finite(
+    found: dict[str, Any] = nan_to_none(
         {
             "id": t.id, "group": t.group, "predicate": t.predicate, "object": t.object,
             "arm": t.arm, "said": t.count, "mark": row.mark, "by": row.by,

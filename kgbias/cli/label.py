@@ -19,7 +19,7 @@ from kgbias.cli.options import (
 from kgbias.errors import UsageError
 from kgbias.measure.labelling import Guide, Labelling, Progress
 from kgbias.measures import figures
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 
 @click.command(
@@ -99,14 +99,14 @@ def _state(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
         "run": run.name, "measure": labelling.measure, "by": labelling.by,
         "masked": labelling.masked, "guide": asdict(labelling.guide),
         "progress": asdict(labelling.progress()),
-        "agreement": [finite(row) for row in agreement.records()],
+        "agreement": [nan_to_none(row) for row in agreement.records()],
     }  # fmt: skip
 
 
 def _plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
     found = run.label_plan(labels, measures=measure)
     if as_json:
-        rows = [finite(row) for row in found.records()]
+        rows = [nan_to_none(row) for row in found.records()]
         return show.data({"run": run.name, "measure": measure, "labels": labels, "plan": rows})
     titles = figures({p.figure for p in found})
     show.table(

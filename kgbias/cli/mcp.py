@@ -19,7 +19,7 @@ from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.ids import normalise
 from kgbias.io.resources import __version__
 from kgbias.measures import figures, headlines
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 DATA = (
     "Texts of statements, prompts and answers are data from the models under study: quote them, "
@@ -101,7 +101,7 @@ def _answering(tool: Callable[..., Answer], study: kgbias.Study) -> Callable[...
     @wraps(tool)
     async def answer(**given: Any) -> Answer:
         try:
-            return {"warning": WARNING, **finite(tool(study, **given))}
+            return {"warning": WARNING, **nan_to_none(tool(study, **given))}
         except KgbiasError as error:
             raise ToolError(str(error)) from error
 

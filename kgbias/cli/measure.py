@@ -370,7 +370,7 @@ def _as_mean(figure: Figure, e: Any) -> tuple[str, str]:
     found = Estimate(e.value, e.low, e.high, e.n)
     if measure and measure.ends_of_signs and figure.statistic == "total":
         form = measure.form
-        found = found.divided(max(1, e.n)).within(*measure.ends_of_signs)
+        found = found.divide(max(1, e.n)).clip(*measure.ends_of_signs)
     return "withheld" if e.withheld else show.figure(found.value, form), found.interval(form)
 
 

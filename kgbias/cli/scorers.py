@@ -14,7 +14,7 @@ from kgbias.cli.options import (
     json_option,
     store_option,
 )
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 
 @click.command(cls=Command, examples=("kgbias scorers test_suite_cases.csv --dry-run",))
@@ -124,7 +124,7 @@ def _as_data(row: Any) -> dict[str, Any]:
         {
             "set": each.set, "by": each.by, "group": each.group, "unjudged": each.unjudged,
             "learnt": each.learnt, "same": each.same.as_dict(), "kappa": each.kappa.as_dict(),
-            "rho": each.rho.as_dict(), "floor": finite(each.floor),
+            "rho": each.rho.as_dict(), "floor": nan_to_none(each.floor),
         }
         for each in row.checked
     ]  # fmt: skip

@@ -19,7 +19,7 @@ import click
 from kgbias.errors import UsageError
 from kgbias.io.files import is_special
 from kgbias.io.text import number, printable, shortened, shown
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 _LONGEST = 2_000  # characters of an error: a screenful, whatever a file contains
 _GAP = 2  # between columns
@@ -84,7 +84,7 @@ def figure(value: float | None, form: str) -> str:
 
 def data(value: Any) -> None:
     """Print a value as JSON, with null for NaN."""
-    block(json.dumps(finite(value), ensure_ascii=False, indent=2, default=str) + "\n")
+    block(json.dumps(nan_to_none(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
 def count(number: int, one: str, several: str = "") -> str:

@@ -3,7 +3,7 @@
 A family is all the tests that answer one question: one measure, in one category of one arm. First
 all groups together: do they differ at all (an omnibus test)? Then each against the rest of its
 category, or every pair, with p-values corrected over these. Every test is of the difference of
-means at one mix of prompts (`kgbias.stats.standardised`), by permutation of whole prompts
+means at one mix of prompts (`kgbias.stats.poststratification`), by permutation of whole prompts
 (`kgbias.compare.permuted`).
 """
 
@@ -27,9 +27,9 @@ from kgbias.io import text
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.text import spoken
 from kgbias.measures import known, measures_of
-from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
-from kgbias.stats.ppi import NOT_TESTED, Difference
-from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix, Redrawn, sum_of, weighted
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
+from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights, FormResamples, sum_arrays, weighted_means
 
 T = TypeVar("T")
 Against = Literal["rest", "pairs"]
@@ -120,28 +120,28 @@ class GroupTest:
         that follow the verdict in brackets, with the corrected p-value; "" otherwise."""
         small = self.omnibus_p <= LEVEL and self.p_adjusted <= LEVEL
         d = self.difference
-        if self.differs or self.corrected.tested or not small or not d.has_interval:
+        if self.differs or self.corrected.is_tested or not small or not d.has_interval:
             return ""
         where = "its interval contains 0" if d.low <= 0 <= d.high else "it is outside its interval"
         return f"adjusted {p_value(self.p_adjusted)}, but {where}"
 
     @property
-    def corrected(self) -> Difference:
+    def corrected(self) -> CorrectedDifference:
         """The difference corrected by labels; without a value if too few were labelled."""
         found = self.forms.get("corrected")
-        return found if isinstance(found, Difference) else NOT_TESTED
+        return found if isinstance(found, CorrectedDifference) else NOT_TESTED
 
     @property
     def told(self) -> bool:
         """Whether a difference was shown in what is told first: the corrected difference if it is
         tested, or else what the scorer says."""
-        return self.corrected.shown if self.corrected.tested else self.differs
+        return self.corrected.is_significant if self.corrected.is_tested else self.differs
 
     @property
     def found(self) -> float:
         """`detectable`; of a corrected difference that is tested, by the normal approximation."""
         c = self.corrected
-        return detectable_difference(c, self.family) if c.tested else self.detectable
+        return detectable_difference(c, self.family) if c.is_tested else self.detectable
 
     @property
     def subject(self) -> str:
@@ -159,13 +159,13 @@ class GroupTest:
             )
         if math.isnan(self.p) or math.isnan(self.found):
             return f"{self.subject}: too few statements to tell {self.first} from {self.second}"
-        if self.omnibus_p > LEVEL and not self.corrected.tested:
+        if self.omnibus_p > LEVEL and not self.corrected.is_tested:
             return (
                 f"{self.subject}: no difference was shown in {self.category} "
                 f"({p_value(self.omnibus_p)} for all together), so none is named"
             )
-        alone = f", {ALONE}" if self.family > 1 and not self.corrected.tested else ""
-        how = _CORRECTED if self.corrected.tested else ""
+        alone = f", {ALONE}" if self.family > 1 and not self.corrected.is_tested else ""
+        how = _CORRECTED if self.corrected.is_tested else ""
         despite = f" ({self.despite})" if self.despite else ""
         return (
             f"{self.subject}{how}: no difference was shown between {self.first} and {self.second}"
@@ -174,27 +174,27 @@ class GroupTest:
 
 
 def told(
-    subject: str, first: str, second: str, raw: Estimate, corrected: Difference, form: str
+    subject: str, first: str, second: str, raw: Estimate, corrected: CorrectedDifference, form: str
 ) -> str:
     """A difference that was shown, in words; if labels correct it, as they do."""
-    if corrected.tested and not corrected.shown:
+    if corrected.is_tested and not corrected.is_significant:
         return (
             f"{subject}: {first} and {second} differ in what the scorer says; corrected by labels, "
             "no difference was shown"
         )
-    shown, how = (corrected, _CORRECTED) if corrected.tested else (raw, "")
+    shown, how = (corrected, _CORRECTED) if corrected.is_tested else (raw, "")
     way = "above" if shown.value > 0 else "below"
     return f"{subject}{how}: {first} {way} {second} by {by(shown, form)}"
 
 
-def adjusted(differences: Sequence[Difference], correction: str) -> list[Difference]:
+def adjusted(differences: Sequence[CorrectedDifference], correction: str) -> list[CorrectedDifference]:
     """The corrected differences of a family, with p-values corrected over those that are tested."""
-    p = iter(CORRECTIONS[correction]([d.p for d in differences if d.tested]))
-    return [replace(d, p_adjusted=next(p)) if d.tested else d for d in differences]
+    p = iter(CORRECTIONS[correction]([d.p for d in differences if d.is_tested]))
+    return [replace(d, p_adjusted=next(p)) if d.is_tested else d for d in differences]
 
 
 def by_labels(
-    tests: Sequence[GroupTest], difference: Callable[[str, str, str, str, str], Difference]
+    tests: Sequence[GroupTest], difference: Callable[[str, str, str, str, str], CorrectedDifference]
 ) -> list[GroupTest]:
     """Tests of groups with the differences that labels correct: of an arm, measure, category and
     two sides. P-values are corrected over the same families as those of what the scorer says."""
@@ -244,7 +244,7 @@ class Omnibus:
         """`p`; or, if labels correct all of its differences, the smallest adjusted p-value of
         these, which tests the same."""
         corrected = [t.corrected for t in self.tests]
-        by_labels = bool(corrected) and all(d.tested for d in corrected)
+        by_labels = bool(corrected) and all(d.is_tested for d in corrected)
         return min(d.p_adjusted for d in corrected) if by_labels else self.p
 
     @property
@@ -288,7 +288,7 @@ def omnibus(
         for measure in measures if measures is not None else tested(every):
             for category, members in categories.items():
                 sides = {g.name: read.asked(own[g.id], measure) for g in members}
-                sides = {name: a for name, a in sides.items() if a.n >= FEWEST}
+                sides = {name: a for name, a in sides.items() if a.n >= MIN_VALUES}
                 if groups is None:
                     pairs = _comparisons(list(sides), against, category)
                 else:
@@ -344,7 +344,7 @@ def _chosen(groups: Sequence[str], names: Sequence[str]) -> list[tuple[str, str]
 def compared(
     measure: str,
     category: str,
-    sides: Mapping[str, Asked],
+    sides: Mapping[str, StratifiedSample],
     pairs: Sequence[tuple[str, str]],
     arm: str = "",
     correction: str = "holm",
@@ -357,8 +357,8 @@ def compared(
     would find."""
     if any(a.forms is None for a in sides.values()):
         # What an import was asked is not known, so all of it is compared with all of the others.
-        sides = {name: a.formless() for name, a in sides.items()}
-    mix = Mix.of(list(sides.values()))
+        sides = {name: a.without_forms() for name, a in sides.items()}
+    mix = StandardWeights.from_samples(list(sides.values()))
     dealt = deal(list(sides.values()), mix)
     forms = list(dict.fromkeys(f for a in sides.values() for f in a.sizes()))
     parts = _parts(sides, forms)
@@ -366,7 +366,7 @@ def compared(
     order = {name: n for n, name in enumerate(sides)}
     figures = {
         "": _Figure.of(forms, mix.weights),
-        "chosen": _Figure.of(forms, {CHOSEN: 1.0} if CHOSEN in forms else {}),
+        "chosen": _Figure.of(forms, {CHOSEN_FORM: 1.0} if CHOSEN_FORM in forms else {}),
         "raw": _Figure.raw(forms),
     }
     dealers = drawn(sides, mix) if detect else None
@@ -400,7 +400,7 @@ def compared(
         ]
     tests = [_within(t, known(measure).widest) for t in tests]
     return Omnibus(
-        measure, category, arm, tuple(sides), sum(mix.within(s).n for s in sides.values()), p,
+        measure, category, arm, tuple(sides), sum(mix.restrict(s).n for s in sides.values()), p,
         mix.share, {str(f): w for f, w in mix.weights.items()}, tuple(tests),
     )  # fmt: skip
 
@@ -410,8 +410,8 @@ def _within(t: GroupTest, widest: float) -> GroupTest:
     differences shrink, follow from the intervals before they are cut."""
     return replace(
         t,
-        difference=t.difference.within(-widest, widest),
-        forms={name: e.within(-widest, widest) for name, e in t.forms.items()},
+        difference=t.difference.clip(-widest, widest),
+        forms={name: e.clip(-widest, widest) for name, e in t.forms.items()},
     )
 
 
@@ -433,14 +433,14 @@ class _Part:
 
     sums: Values
     sizes: Values
-    drawn: Redrawn
+    drawn: FormResamples
 
     @classmethod
     def total(cls, parts: Sequence["_Part"]) -> "_Part":
         return cls(
-            sum_of([p.sums for p in parts]),
-            sum_of([p.sizes for p in parts]),
-            Redrawn.total([p.drawn for p in parts]),
+            sum_arrays([p.sums for p in parts]),
+            sum_arrays([p.sizes for p in parts]),
+            FormResamples.pool([p.drawn for p in parts]),
         )
 
     def without(self, part: "_Part") -> "_Part":
@@ -448,7 +448,7 @@ class _Part:
         return _Part(self.sums - part.sums, self.sizes - part.sizes, self.drawn.without(part.drawn))
 
 
-def _parts(sides: Mapping[str, Asked], forms: Sequence[Hashable]) -> dict[str, _Part]:
+def _parts(sides: Mapping[str, StratifiedSample], forms: Sequence[Hashable]) -> dict[str, _Part]:
     """The samples with their resamples, fewer draws if there are very many samples."""
     levels = [
         len(np.unique(level))
@@ -457,9 +457,9 @@ def _parts(sides: Mapping[str, Asked], forms: Sequence[Hashable]) -> dict[str, _
         for level in a.sample.design.levels.values()
     ]
     numbers = 2 * len(forms) * len(sides) * (1 + max(levels, default=0))
-    draws = min(DRAWS, max(_FEWEST_DRAWS, _HELD // max(1, numbers)))
+    draws = min(DEFAULT_DRAWS, max(_FEWEST_DRAWS, _HELD // max(1, numbers)))
     return {
-        name: _Part(*a.table(forms), Redrawn.of(a, forms, draws=draws, seed=n))
+        name: _Part(*a.table(forms), FormResamples.from_sample(a, forms, draws=draws, seed=n))
         for n, (name, a) in enumerate(sides.items())
     }
 
@@ -483,7 +483,7 @@ class _Figure:
     def __call__(self, sums: Values, sizes: Values) -> Values:
         own, below = sums[..., self.places], sizes[..., self.places]
         if self.weights is not None:
-            return weighted(own, below, self.weights)
+            return weighted_means(own, below, self.weights)
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(own.sum(axis=-1) / below.sum(axis=-1), dtype=np.float64)
 
@@ -499,7 +499,7 @@ class _Figure:
         n, value = (self.n(first), self.n(second)), self.value(first) - self.value(second)
         if min(n) < 2 or math.isnan(value):
             return Estimate.missing(sum(n), value)
-        return Estimate(value, *first.drawn.minus(second.drawn, self), sum(n))
+        return Estimate(value, *first.drawn.difference_interval(second.drawn, self), sum(n))
 
 
 def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
@@ -571,7 +571,7 @@ def arm_tests(
     for measure in measures if measures is not None else tested(triples):
         for category, arms in _by_arm(triples, measure, categories).items():
             sides = {arm: read.asked(said, measure, by_group=True) for arm, said in arms.items()}
-            sides = {arm: a for arm, a in sides.items() if a.n >= FEWEST}
+            sides = {arm: a for arm, a in sides.items() if a.n >= MIN_VALUES}
             pairs = [(arm, "none") for arm in sides if arm != "none" and "none" in sides]
             if pairs := pairs or list(combinations(sides, 2)):
                 found += compared(measure, category, sides, pairs, "", correction).tests
@@ -619,7 +619,7 @@ def corrected(family: Sequence[GroupTest], correction: str = "holm") -> list[Gro
 
 def by(difference: Estimate, form: str) -> str:
     """The absolute size of a difference, with its interval turned the same way."""
-    d = difference if difference.value >= 0 else difference.divided(-1)
+    d = difference if difference.value >= 0 else difference.divide(-1)
     ends = sorted((d.low, d.high)) if d.has_interval else (math.nan, math.nan)
     return f"{d.value:{form}} ({ends[0]:{form}} to {ends[1]:{form}})"
 
@@ -630,7 +630,7 @@ def unnamed(tests: Sequence[GroupTest]) -> str:
     if len(tests) < 2 or any(t.differs or t.told for t in tests):
         return ""
     t = tests[0]
-    if all(x.corrected.tested for x in tests):
+    if all(x.corrected.is_tested for x in tests):
         least = p_value(min(x.corrected.p_adjusted for x in tests))
         return (
             f"{t.subject}{_CORRECTED}: no difference was shown in {t.category} (the smallest of "
@@ -654,7 +654,7 @@ def only_together(tests: Sequence[GroupTest]) -> bool:
     """Whether the sides of a family of several tests were shown to differ, but no two of them."""
     if len(tests) < 2 or any(t.differs or t.told for t in tests):
         return False
-    return tests[0].omnibus_p <= LEVEL and not all(t.corrected.tested for t in tests)
+    return tests[0].omnibus_p <= LEVEL and not all(t.corrected.is_tested for t in tests)
 
 
 def p_value(p: float) -> str:

@@ -36,10 +36,10 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id
 from kgbias.io.text import spoken
 from kgbias.measures import known
-from kgbias.stats.designs import tails
-from kgbias.stats.inference import DRAWS, Estimate, Sample, Values
-from kgbias.stats.ppi import NOT_TESTED, Difference
-from kgbias.stats.standardised import Asked, Mix
+from kgbias.stats.designs import percentile_interval
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
+from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
+from kgbias.stats.poststratification import StratifiedSample, StandardWeights
 
 AFFINITY = "affinity"
 NEGATIVE = "affinity_to_negative"
@@ -61,7 +61,7 @@ class Contrast:
         first: the first model's name (a run, or a model that probed).
         second: the second one's.
         n: how many values each has.
-        means: their means; for crawls, at one mix of prompts (`kgbias.stats.standardised`).
+        means: their means; for crawls, at one mix of prompts (`kgbias.stats.poststratification`).
         difference: mean of the first minus mean of the second, with its bootstrap interval: paired
             if the models were probed with the same statements, or else each by its own design.
         p: of no difference, two-sided: for crawls, by permutation of whole prompts
@@ -104,7 +104,7 @@ class Contrast:
     detectable: float = math.nan
     drawn: tuple[Drawn, Drawn] | None = field(default=None, repr=False, compare=False)
     statistic: str = "mean"
-    corrected: Difference = NOT_TESTED
+    corrected: CorrectedDifference = NOT_TESTED
 
     @property
     def differs(self) -> bool:
@@ -116,7 +116,7 @@ class Contrast:
     def told(self) -> bool:
         """Whether a difference was shown in what is told first: the corrected difference if it is
         tested, or else what the scorer says."""
-        return self.corrected.shown if self.corrected.tested else self.differs
+        return self.corrected.is_significant if self.corrected.is_tested else self.differs
 
     @property
     def paired_by_unit(self) -> bool:
@@ -177,12 +177,12 @@ class Subject:
     strata: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
     joint: bool = False
     parts: Mapping[tuple[str, str], Sequence[Hashable]] = field(default_factory=dict)
-    asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
+    asked: Mapping[tuple[str, str], StratifiedSample] = field(default_factory=dict)
 
-    def of(self, key: tuple[str, str]) -> Asked:
+    def of(self, key: tuple[str, str]) -> StratifiedSample:
         """A sample of a crawl, with what its prompts supplied."""
         found = self.asked.get(key)
-        return found or Asked.by_strata(self.samples[key], self.strata.get(key))
+        return found or StratifiedSample.by_strata(self.samples[key], self.strata.get(key))
 
 
 def crawled(run: StoredRun, counted: Counted) -> Subject:
@@ -224,7 +224,7 @@ def probed(run: StoredRun, probing: Probing) -> Subject:
             values.setdefault((AFFINITY, id), {})[statement] = value - average
             if statement in negative:
                 values.setdefault((NEGATIVE, id), {})[statement] = value - average
-    samples = {key: Sample.of(np.array(list(own.values()))) for key, own in values.items()}
+    samples = {key: Sample.from_values(np.array(list(own.values()))) for key, own in values.items()}
     strata = {key: list(own) for key, own in values.items()}
     return Subject(probing.model.title, run.groups, samples, strata, joint=True)
 
@@ -269,7 +269,7 @@ def contrasts(
         own = [s for s in subjects if _enough(s.samples.get((measure, id)))]
         for a, b in combinations(own, 2):
             tests.append(_contrast(a, b, (measure, id), names[id], margin, seed))
-        if len(own) > 1 and (own[0].joint or Mix.of([s.of((measure, id)) for s in own]).weights):
+        if len(own) > 1 and (own[0].joint or StandardWeights.from_samples([s.of((measure, id)) for s in own]).weights):
             rankings.append(_ranking(own, (measure, id), names[id], seed))
     tests = [t for t in tests if min(t.n) >= _FEWEST]
     if not tests:
@@ -291,7 +291,7 @@ def _contrast(
     if not (a.joint and b.joint):
         return _of_crawls(a, b, key, group, margin)
     (one, other), parts = _same([a, b], key)
-    first, second, d = Sample.of(one), Sample.of(other), one - other
+    first, second, d = Sample.from_values(one), Sample.from_values(other), one - other
     difference = _paired_difference(d, parts, seed)
     sides = [Drawn(range(len(d)), s.values, np.ones(len(d))) for s in (first, second)]
     p = permutation_p(sides[0], sides[1], seed=seed)
@@ -319,8 +319,8 @@ def _of_crawls(a: Subject, b: Subject, key: tuple[str, str], group: str, margin:
     )  # fmt: skip
 
 
-def _drawn(sides: Mapping[str, Asked]) -> tuple[Drawn, Drawn] | None:
-    found = drawn(sides, Mix.of(list(sides.values())))
+def _drawn(sides: Mapping[str, StratifiedSample]) -> tuple[Drawn, Drawn] | None:
+    found = drawn(sides, StandardWeights.from_samples(list(sides.values())))
     if found is None:
         return None
     first, second = found.values()
@@ -341,7 +341,7 @@ def _margin(measure: str, first: Sample, second: Sample) -> float:
     bounds = known(measure).range
     if bounds is not None:
         return MARGIN * (bounds[1] - bounds[0])
-    values, counts = Sample.joined([Sample(s.values, s.counts) for s in (first, second)]).distinct()
+    values, counts = Sample.join([Sample(s.values, s.counts) for s in (first, second)]).distinct_values()
     about = values - counts @ values / counts.sum()
     return SMALL * math.sqrt(float(counts @ about**2 / counts.sum()))
 
@@ -364,14 +364,14 @@ def _same(subjects: Sequence[Subject], key: tuple[str, str]) -> tuple[Values, Va
 def _redrawn(values: Values, parts: Values, rng: np.random.Generator) -> Values:
     """The means of values [k, n] over resamples of the n, drawn within each of the parts,
     [k, draws]."""
-    found = np.zeros((len(values), DRAWS))
+    found = np.zeros((len(values), DEFAULT_DRAWS))
     for part in np.unique(parts):
         own = values[:, parts == part]
         n = own.shape[1]
         step = max(1, _CHUNK // n)
         drawn = [
-            own @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DRAWS - start)).T
-            for start in range(0, DRAWS, step)
+            own @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DEFAULT_DRAWS - start)).T
+            for start in range(0, DEFAULT_DRAWS, step)
         ]
         found += np.concatenate(drawn, axis=1)
     return np.asarray(found / max(1, values.shape[1]), dtype=np.float64)
@@ -382,7 +382,7 @@ def _paired_difference(d: Values, parts: Values, seed: int) -> Estimate:
         return Estimate.missing(len(d), float(d.mean()) if len(d) else math.nan)
     rng = np.random.Generator(np.random.PCG64(seed))
     (drawn,) = _redrawn(d[None], parts, rng)
-    return Estimate(float(d.mean()), *tails(drawn, 0.95), len(d))
+    return Estimate(float(d.mean()), *percentile_interval(drawn, 0.95), len(d))
 
 
 def _error(d: Values) -> float:
@@ -399,9 +399,9 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
                  for s, v in zip(own, values, strict=True)}  # fmt: skip
         replicates = {s.name: v for s, v in zip(own, drawn, strict=True)}
     else:
-        mix = Mix.of([s.of(key) for s in own])
+        mix = StandardWeights.from_samples([s.of(key) for s in own])
         means = {s.name: mix.mean(s.of(key)) for s in own}
-        redrawn = [mix.resampled(s.of(key), DRAWS, rng).replicates(rng) for s in own]
+        redrawn = [mix.resample_mean(s.of(key), DEFAULT_DRAWS, rng).replicates(rng) for s in own]
         defined = ~np.isnan(redrawn).any(axis=0)  # a resample may lack every form that counts
         replicates = {s.name: r[defined] for s, r in zip(own, redrawn, strict=True)}
     found = rank_probabilities(replicates)
@@ -413,7 +413,7 @@ def _ranking(own: Sequence[Subject], key: tuple[str, str], group: str, seed: int
 
 
 def by_labels(
-    tests: Sequence[Contrast], difference: Callable[[str, str, str, str], Difference]
+    tests: Sequence[Contrast], difference: Callable[[str, str, str, str], CorrectedDifference]
 ) -> list[Contrast]:
     """The contrasts with the differences that labels correct: of a measure, a group and two models.
     P-values are corrected over the same family as those of what the scorer says."""

@@ -20,7 +20,7 @@ from statistics import NormalDist
 import numpy as np
 
 from kgbias.stats.inference import Sample, Values
-from kgbias.stats.units import Units
+from kgbias.stats.units import UnitSums
 
 PERMUTATIONS = 19_999
 _EXACT = 14  # pairs; up to this many, all signs are listed
@@ -130,7 +130,7 @@ def _shared(first: Drawn, second: Drawn) -> list[tuple[Values, Values, int]]:
 
 
 def swapped_p(
-    first: Units, second: Units, *, permutations: int = PERMUTATIONS, seed: int = 0
+    first: UnitSums, second: UnitSums, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> float:
     """The two-sided p-value of a difference between a figure of two models over the same units: the
     share of ways of exchanging the models, unit by unit, in which the difference is at least as

@@ -3,7 +3,7 @@
 If groups do not differ, a prompt and its answers could just as well have belonged to another group
 that was asked in the same way. So whole prompts (`kgbias.stats.designs.Design.clusters`)
 are dealt anew to the groups, each group getting as many as it has, within each block (a strategy,
-and what its prompts supply), and the standardised means (`kgbias.stats.standardised`) are computed
+and what its prompts supply), and the standardised means (`kgbias.stats.poststratification`) are computed
 again. The observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
 
 With very many observations, whose means are normal to many digits, p-values are those of the normal
@@ -18,7 +18,7 @@ import numpy as np
 
 from kgbias.compare.paired import Drawn
 from kgbias.stats.inference import Values
-from kgbias.stats.standardised import Asked, Mix, weighted
+from kgbias.stats.poststratification import StratifiedSample, StandardWeights, weighted_means
 
 PERMUTATIONS = 9_999
 MOST_DEALT = 50_000  # clusters dealt; with more, means are normal to many digits
@@ -59,7 +59,7 @@ class _Clusters:
 
 
 def deal(
-    sides: Sequence[Asked], mix: Mix, *, permutations: int = PERMUTATIONS, seed: int = 0
+    sides: Sequence[StratifiedSample], mix: StandardWeights, *, permutations: int = PERMUTATIONS, seed: int = 0
 ) -> Dealt:
     """Test two or more samples against each other at a mix of forms that all of them have. NaN if
     the mix is empty."""
@@ -68,7 +68,7 @@ def deal(
     if not len(weights):
         nan = np.full(g, math.nan)
         return Dealt(nan, nan, math.nan, nan)
-    own = [mix.within(a) for a in sides]
+    own = [mix.restrict(a) for a in sides]
     size = sum(_size(a) for a in own)
     if size > MOST_DEALT:
         return _by_normal(own, mix, weights)
@@ -87,10 +87,10 @@ def deal(
     return Dealt(means[0], rest[0], (reached + 1) / (often + 1), (reached_apart + 1) / (often + 1))
 
 
-def drawn(sides: Mapping[str, Asked], mix: Mix) -> dict[str, Drawn] | None:
+def drawn(sides: Mapping[str, StratifiedSample], mix: StandardWeights) -> dict[str, Drawn] | None:
     """The prompts that are dealt, each in its block; None if there are so many that the normal
     approximation says what a test would find."""
-    own = {name: mix.within(a) for name, a in sides.items()}
+    own = {name: mix.restrict(a) for name, a in sides.items()}
     if not mix.weights or sum(_size(a) for a in own.values()) > _MOST_DRAWN:
         return None
     c = _clusters(list(own.values()), list(mix.weights))
@@ -116,10 +116,10 @@ def _means(sums: Values, sizes: Values, weights: Values) -> tuple[Values, Values
     """The standardised mean of each group and of all others, [..., g], from the sums and sizes of
     its forms, [..., g, f]."""
     every, all_sizes = sums.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True)
-    return weighted(sums, sizes, weights), weighted(every - sums, all_sizes - sizes, weights)
+    return weighted_means(sums, sizes, weights), weighted_means(every - sums, all_sizes - sizes, weights)
 
 
-def _size(asked: Asked) -> int:
+def _size(asked: StratifiedSample) -> int:
     """The number of clusters in a sample, or of observations if its draws are unknown."""
     design, places = asked.sample.design, asked.sample.places
     if design is None or places is None:
@@ -127,7 +127,7 @@ def _size(asked: Asked) -> int:
     return len(np.unique(design.clusters[places]))
 
 
-def _clusters(own: Sequence[Asked], forms: Sequence[Hashable]) -> _Clusters:
+def _clusters(own: Sequence[StratifiedSample], forms: Sequence[Hashable]) -> _Clusters:
     number = {form: n for n, form in enumerate(forms)}
     blocks: dict[Hashable, int] = {}
     parts: list[tuple[Values, ...]] = []
@@ -189,7 +189,7 @@ def _deals(
         yield sums, sizes
 
 
-def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
+def _by_normal(own: Sequence[StratifiedSample], mix: StandardWeights, weights: Values) -> Dealt:
     """The same by the normal approximation: standard errors of linearised means of clusters; the
     test of all groups is that of Welch and James, as chi-squared."""
     from scipy.special import chdtrc
@@ -211,12 +211,12 @@ def _by_normal(own: Sequence[Asked], mix: Mix, weights: Values) -> Dealt:
     return Dealt(means, rest, omnibus, p)
 
 
-def _moments(asked: Asked, forms: Sequence[Hashable]) -> tuple[Values, Values, Values]:
+def _moments(asked: StratifiedSample, forms: Sequence[Hashable]) -> tuple[Values, Values, Values]:
     """For each form, the sum of the values, their number, and the sum over clusters of the square
     of how far their values exceed the mean."""
     s = asked.sample
     if asked.forms is None or s.design is None or s.places is None:
-        values, counts = s.distinct()
+        values, counts = s.distinct_values()
         n = counts.sum()
         about = values - counts @ values / n
         return np.array([counts @ values]), np.array([n]), np.array([counts @ about**2])

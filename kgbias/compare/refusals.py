@@ -142,7 +142,7 @@ def _of_category(
     )
     testable = 0 < len(refused) < len(prompts) and len(groups) > 1
     keyness = measure_keyness(table, deals=deals) if testable else None
-    p = [float(row[0]) for row in keyness.p] if keyness else [float("nan")] * len(groups)
+    p = [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
     q = [float(x) for x in holm(p)] if keyness else p
     shares = {g.id: [x.share for x in prompts if x.group == g.id] for g in groups}
     rows = [
@@ -157,7 +157,7 @@ def _of_category(
         if shares[group.id]
     ]
     every = share_of([x.share for x in prompts])
-    return CategoryRefusals(category, tuple(rows), every, keyness.any if keyness else float("nan"))
+    return CategoryRefusals(category, tuple(rows), every, keyness.overall_p if keyness else float("nan"))
 
 
 def share_of(shares: Sequence[float]) -> Estimate:

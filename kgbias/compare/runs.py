@@ -171,6 +171,6 @@ def rank_agreement(
 
     if len(pairs) < FEWEST:
         return Agreement(measure, Estimate.missing(len(pairs)), math.nan)
-    first, second = (np.array([Sample.of(pair[side]).mean for pair in pairs]) for side in (0, 1))
+    first, second = (np.array([Sample.from_values(pair[side]).mean for pair in pairs]) for side in (0, 1))
     tau = bootstrap_pairs(first, second, kendall_tau, draws=_DRAWS, seed=seed)
     return Agreement(measure, tau, float(kendalltau(first, second).pvalue))

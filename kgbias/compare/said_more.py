@@ -21,8 +21,8 @@ from kgbias.graph.vectors import StatementVectors, neighbours
 from kgbias.ids import normalise
 from kgbias.language.words import FUNCTION_WORDS, PERSONS, lemma, words
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.keyness import DEALS, LEVEL, Feature, Prompts, measure_keyness
-from kgbias.stats.standardised import CHOSEN, Asked
+from kgbias.stats.keyness import DEFAULT_DEALS, SIGNIFICANCE_LEVEL, Feature, PromptFeatures, measure_keyness
+from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
 
 MAX_COUNTED = 100_000  # statements of a group that come as counts, and are dealt one by one
 MAX_PLACED = 20_000  # different statements of a category; of more, none are put together by meaning
@@ -93,7 +93,7 @@ def content_tests(
     named: Sequence[Group] = (),
     vectors: StatementVectors | None = None,
     alike: float = 1.0,
-    deals: int = DEALS,
+    deals: int = DEFAULT_DEALS,
 ) -> list[ContentTest]:
     """Test every category with two groups that have statements. One in which a group's statements
     come as counts that are too large to deal is left out.
@@ -149,7 +149,7 @@ class _Content:
         if triple.id not in self._known:
             self._known[triple.id] = self._features(triple)
         of_object, of_whole, of_predicate = self._known[triple.id]
-        if form == CHOSEN:
+        if form == CHOSEN_FORM:
             return of_object | of_whole | of_predicate
         # What the crawl gave it from the group's own statements, it gave to this group more often.
         return of_object if form == ANOTHER else of_object | of_whole
@@ -222,27 +222,27 @@ def _tested(
     deals: int,
 ) -> ContentTest | None:
     prompts, having = _prompts(groups, by_group, draws, content)
-    if not (features := prompts.frequent()):
+    if not (features := prompts.frequent_features()):
         return None
-    keyness = measure_keyness(prompts.table(features, groups=len(groups)), deals=deals)
-    least = prompts.least(features, keyness)
+    keyness = measure_keyness(prompts.build_table(features, groups=len(groups)), deals=deals)
+    least = prompts.leave_one_out_p(features, keyness)
     found = []
-    for g, f in np.argwhere((keyness.q <= LEVEL) & (keyness.log_odds > 0)):
+    for g, f in np.argwhere((keyness.q_values <= SIGNIFICANCE_LEVEL) & (keyness.log_odds > 0)):
         difference = keyness.difference(g, f)
-        if difference.low <= 0 or least.get((int(g), int(f)), 0.0) > LEVEL:
+        if difference.low <= 0 or least.get((int(g), int(f)), 0.0) > SIGNIFICANCE_LEVEL:
             continue
         triples = sorted(having[g, features[f]].items(), key=lambda one: (-one[1], one[0]))
         found.append(
             SaidMore(
                 groups[g].name, features[f][0], content.shown(features[f]),
-                int(keyness.counts[g, f]), int(keyness.sizes[g]), *keyness.others(g, f),
-                difference, float(keyness.log_odds[g, f]), float(keyness.p[g, f]),
-                float(keyness.q[g, f]), tuple(id for id, _ in triples),
+                int(keyness.counts[g, f]), int(keyness.sizes[g]), *keyness.other_counts(g, f),
+                difference, float(keyness.log_odds[g, f]), float(keyness.p_values[g, f]),
+                float(keyness.q_values[g, f]), tuple(id for id, _ in triples),
             )
         )  # fmt: skip
     found.sort(key=lambda one: -one.log_odds)
     tried = Counter(kind for kind, _ in features)
-    return ContentTest(category, tuple(found), keyness.any, tried, keyness.floor)
+    return ContentTest(category, tuple(found), keyness.overall_p, tried, keyness.floor)
 
 
 def _prompts(
@@ -250,9 +250,9 @@ def _prompts(
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
     content: _Content,
-) -> tuple[Prompts, dict[tuple[int, Feature], Counter[str]]]:
+) -> tuple[PromptFeatures, dict[tuple[int, Feature], Counter[str]]]:
     """The prompts of all groups; and for each group and feature, how often each triple said it."""
-    prompts = Prompts()
+    prompts = PromptFeatures()
     having: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
     for g, group in enumerate(groups):
         triples = by_group[group.id]
@@ -270,7 +270,7 @@ def _dealt(triples: Sequence[TripleView], draws: Draws) -> bool:
 
 
 def _said(
-    triples: Sequence[TripleView], asked: Asked
+    triples: Sequence[TripleView], asked: StratifiedSample
 ) -> Iterator[tuple[TripleView, object, object, object, int]]:
     """Each time that a triple was said: with the form and block of its prompt, the prompt, and the
     number of its wording."""
@@ -283,7 +283,7 @@ def _said(
     ):
         for n, times in zip(sample.values.astype(int), sample.counts.tolist(), strict=True):
             for k in range(times):
-                yield triples[n], CHOSEN, "", (n, k), 0
+                yield triples[n], CHOSEN_FORM, "", (n, k), 0
         return
     wordings = sample.design.levels.get("wordings", np.zeros(len(sample.design.clusters), np.int64))
     for n, place, form, block in zip(

@@ -21,9 +21,9 @@ from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
-from kgbias.stats.designs import tails
-from kgbias.stats.estimate import Estimate, finite
-from kgbias.stats.inference import DRAWS, Sample, Values, kendall_tau
+from kgbias.stats.designs import percentile_interval
+from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.stats.inference import DEFAULT_DRAWS, Sample, Values, kendall_tau
 
 MEASURE = "sofa"
 OVERALL = "all categories"
@@ -89,7 +89,7 @@ class SofaComparison(Result):
     def as_dict(self) -> dict[str, Any]:
         """All of it as plain data; for one model, without ranks."""
         several = len(self.models) > 1
-        return finite(  # type: ignore[no-any-return]
+        return nan_to_none(  # type: ignore[no-any-return]
             {
                 "probe_set": {
                     "name": self.probe_set.name,
@@ -266,11 +266,11 @@ def length_correlation(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0
     rng, n = np.random.Generator(np.random.PCG64(seed)), len(rows)
     step = max(1, 4_000_000 // n)
     drawn = [
-        sums @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DRAWS - start)).T
-        for start in range(0, DRAWS, step)
+        sums @ rng.multinomial(n, np.full(n, 1 / n), size=min(step, DEFAULT_DRAWS - start)).T
+        for start in range(0, DEFAULT_DRAWS, step)
     ]
     (value,) = _pearson(sums.sum(axis=1, keepdims=True))
-    low, high = tails(_pearson(np.concatenate(drawn, axis=1)), 0.95) if n > 1 else (np.nan,) * 2
+    low, high = percentile_interval(_pearson(np.concatenate(drawn, axis=1)), 0.95) if n > 1 else (np.nan,) * 2
     return Estimate(float(value), low, high, n)
 
 
@@ -293,7 +293,7 @@ def _subject(result: SofaResult, name: str) -> Subject:
     for c in result.categories:
         key = MEASURE, Group(c.category, "").id
         values = np.array([s.variance for s in c.statements])
-        samples[key] = Sample.of(values)
+        samples[key] = Sample.from_values(values)
         strata[key] = [s.id for s in c.statements]
         together.append(values * (total / (len(values) * len(result.categories))))
         places += [(c.category, s.id) for s in c.statements]
@@ -301,7 +301,7 @@ def _subject(result: SofaResult, name: str) -> Subject:
     if len(groups) > 1:
         whole = Group(OVERALL, "")
         groups.append(whole)
-        samples[MEASURE, whole.id] = Sample.of(np.concatenate(together))
+        samples[MEASURE, whole.id] = Sample.from_values(np.concatenate(together))
         strata[MEASURE, whole.id] = places
         parts[MEASURE, whole.id] = [category for category, _ in places]
     return Subject(name, tuple(groups), samples, strata, joint=True, parts=parts)

@@ -13,12 +13,12 @@ from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, TripleView
 from kgbias.stats.inference import Sample
-from kgbias.stats.variance import Components, Crossed, cells, crossed
+from kgbias.stats.variance import VarianceComponents, CrossedVariances, measure_cells, estimate_crossed
 
 
 def variance_table(
     runs: Sequence[StoredRun], selection: Selection | None = None
-) -> list[Components]:
+) -> list[VarianceComponents]:
     """The components of each measure in each category and arm, over crawls that repeat each other;
     categories of one group are left out. As in tests of groups, statements that name another group
     do not count, and scores do not depend on the group's name."""
@@ -32,7 +32,7 @@ def variance_of(
     counted: Sequence[Counted],
     draws: Sequence[Draws],
     dear: Collection[str] = (),
-) -> list[Components]:
+) -> list[VarianceComponents]:
     """The same for crawls already read: what counts in each, and how it was drawn. `dear` are
     measures by which groups are not compared."""
     found = []
@@ -58,11 +58,11 @@ def variance_of(
 
 def _components(
     measure: str, category: str, arm: str, samples: dict[tuple[int, int], Sample]
-) -> Components:
+) -> VarianceComponents:
     wordings = {key: _wordings(s) for key, s in samples.items()}
     crawls = {key: np.full(len(s.values), key[1]) for key, s in samples.items()}
     n = sum(s.n for s in samples.values())
-    return Components(
+    return VarianceComponents(
         measure, category, arm, _crossed(samples, wordings), _crossed(samples, crawls),
         _within(samples, wordings), n,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def _within(
 
 def _crossed(
     samples: Mapping[tuple[int, int], Sample], units: Mapping[tuple[int, int], np.ndarray]
-) -> Crossed:
+) -> CrossedVariances:
     """The variances of groups by units, given the unit of each value of their samples. A group that
     lacks a unit, or has too few statements in one, is left out."""
     every, numbers = np.unique(np.concatenate(list(units.values())), return_inverse=True)
@@ -96,10 +96,10 @@ def _crossed(
     for key in samples:
         of[key[0]].append(key)
     rows = [
-        cells([samples[key] for key in own], [placed[key] for key in own], len(every))
+        measure_cells([samples[key] for key in own], [placed[key] for key in own], len(every))
         for own in of.values()
     ]
-    return crossed([row for row in rows if row is not None])
+    return estimate_crossed([row for row in rows if row is not None])
 
 
 def _wordings(sample: Sample) -> np.ndarray:

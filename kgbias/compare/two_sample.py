@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.stats.designs import tails
-from kgbias.stats.inference import DRAWS, Estimate, Sample, Values, resampled, resampled_means
+from kgbias.stats.designs import percentile_interval
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, resample_statistic, resample_means
 from kgbias.stats.inference import mean as mean_of
 
 _EXACT = 400  # n1 * n2; up to this, p-values are exact if the method allows
@@ -42,7 +42,7 @@ class TwoSample:
 
 
 def two_sample(
-    first: Values | Sample, second: Values | Sample, *, draws: int = DRAWS, seed: int = 0
+    first: Values | Sample, second: Values | Sample, *, draws: int = DEFAULT_DRAWS, seed: int = 0
 ) -> TwoSample:
     """Compare two samples by the two-sample Kolmogorov-Smirnov test (Smirnov 1939) and by
     Mann-Whitney's U (1947), both two-sided.
@@ -57,7 +57,7 @@ def two_sample(
     at the sample size that has its variance, as in Rao and Scott's (1984) first-order correction of
     chi-squared. Neither variance is taken to be below that of independent draws.
     """
-    first, second = Sample.of(first), Sample.of(second)
+    first, second = Sample.from_values(first), Sample.from_values(second)
     n = (first.n, second.n)
     nan = math.nan
     if 0 in n:
@@ -167,23 +167,23 @@ def mean_difference(
     first: Values | Sample,
     second: Values | Sample,
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
     """Mean of the first minus mean of the second, with the percentile bootstrap interval of both
     resampled, by their designs if both have one. The interval is NaN if either has fewer than two
     values."""
-    first, second = Sample.of(first), Sample.of(second)
+    first, second = Sample.from_values(first), Sample.from_values(second)
     n = first.n + second.n
     value = first.mean - second.mean
     if min(first.n, second.n) < 2:
         return Estimate.missing(n, value)
     rng = np.random.Generator(np.random.PCG64(seed))
     if first.design is not None and second.design is not None:
-        sides = [resampled(s, mean_of, draws, rng) for s in (first, second)]
-        replicates = sides[0].minus(sides[1]).replicates(rng)
+        sides = [resample_statistic(s, mean_of, draws, rng) for s in (first, second)]
+        replicates = sides[0].subtract(sides[1]).replicates(rng)
     else:
-        replicates = resampled_means(first, draws, rng) - resampled_means(second, draws, rng)
+        replicates = resample_means(first, draws, rng) - resample_means(second, draws, rng)
     (low, high), (least, most) = first.range, second.range
-    return Estimate(value, *tails(replicates, level), n).within(low - most, high - least)
+    return Estimate(value, *percentile_interval(replicates, level), n).clip(low - most, high - least)

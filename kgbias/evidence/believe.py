@@ -30,7 +30,7 @@ from kgbias.probe.belief import (
 )
 from kgbias.probe.group_figures import GroupFigure, Nonce, group_figures
 from kgbias.probe.result import Statement
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 _CHUNK = 2048  # probes between two saves
 
@@ -69,7 +69,7 @@ def believe(
             s.id: [s.predicate, s.object] for p in plans for s in p.statements if s.id in p.given
         },
     }  # fmt: skip
-    believing = replace(believing, record=finite(record))
+    believing = replace(believing, record=nan_to_none(record))
     run.save_believing(believing)
     return believing
 

@@ -216,7 +216,7 @@ def _difference(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
         # Nothing varies: as if each group were one thing that was so, or else was not.
         away = proportion(0, groups).high
         found = replace(found, low=found.value - away, high=found.value + away)
-    return found.within(-1, 1)
+    return found.clip(-1, 1)
 
 
 def known(

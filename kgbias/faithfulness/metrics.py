@@ -17,7 +17,7 @@ from kgbias.errors import DataError
 from kgbias.faithfulness.judges import Embed, Judge, split
 from kgbias.ids import normalise
 from kgbias.io.reading import json_value, read_text
-from kgbias.stats.inference import DRAWS, Estimate
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 # The keys of a record: ours, then those of ragas.
 _KEYS = (
@@ -157,10 +157,10 @@ def over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimat
     if len(own) < 2:
         return Estimate.missing(len(own), mean)
     rng = np.random.default_rng(seed)
-    drawn = np.zeros((DRAWS, len(own)))
+    drawn = np.zeros((DEFAULT_DRAWS, len(own)))
     for n, row in enumerate(own):
-        drawn[:, n] = np.array(row)[rng.integers(len(row), size=(DRAWS, len(row)))].mean(axis=1)
-    chosen = rng.integers(len(own), size=(DRAWS, len(own)))
+        drawn[:, n] = np.array(row)[rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))].mean(axis=1)
+    chosen = rng.integers(len(own), size=(DEFAULT_DRAWS, len(own)))
     means = np.take_along_axis(drawn, chosen, axis=1).mean(axis=1)
     low, high = np.quantile(means, (0.025, 0.975))
     return Estimate(mean, float(low), float(high), len(own))

@@ -27,7 +27,7 @@ from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import known, values_of
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.standardised import CHOSEN, Asked, Keys
+from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, Keys
 
 _INITIAL = "initialise"  # the strategy of the first round, whose prompts give initial predicates
 _GIVES_PREDICATE = "object"  # the strategy whose prompts give a predicate that was drawn
@@ -118,7 +118,7 @@ class Draws:
         samples = [asked.sample for asked in self._asked(triples, measure).values()]
         if not samples:
             return values_of((), measure)
-        return samples[0] if len(samples) == 1 else Sample.joined(samples)
+        return samples[0] if len(samples) == 1 else Sample.join(samples)
 
     def labelled(self, triples: Sequence[TripleView], labels: Mapping[str, int]) -> Sample | None:
         """The labels (by triple id) of the triples of one arm and group, each at every place that
@@ -132,12 +132,12 @@ class Draws:
         values = np.array([labels[t.id] for t in own for _ in said[t.id]], dtype=np.float64)
         return Sample(values, np.ones(len(values), dtype=np.int64), self._design(key), places)
 
-    def numbered(self, triples: Sequence[TripleView]) -> Asked:
+    def numbered(self, triples: Sequence[TripleView]) -> StratifiedSample:
         """The triples of one arm and group, each time that they were said: the values are their
         numbers, from 0 in the order given."""
         if not self.known or not triples:
             counts = np.array([t.count for t in triples], dtype=np.int64)
-            return Asked(Sample(np.arange(len(triples), dtype=np.float64), counts))
+            return StratifiedSample(Sample(np.arange(len(triples), dtype=np.float64), counts))
         key = triples[0].arm, triples[0].group_id
         said = self._places[key].said
         places = np.array([place for t in triples for place in said[t.id]], dtype=np.int64)
@@ -145,23 +145,23 @@ class Draws:
         ones = np.ones(len(values), dtype=np.int64)
         forms, blocks = self._forms(key)
         sample = Sample(values, ones, self._design(key), places)
-        return Asked(sample, forms[places], blocks[places])
+        return StratifiedSample(sample, forms[places], blocks[places])
 
     def asked(
         self, triples: Sequence[TripleView], measure: str, *, by_group: bool = False
-    ) -> Asked:
+    ) -> StratifiedSample:
         """As `sample`, with what the prompt of each value supplied; `by_group` distinguishes the
         prompts of different groups, for samples of several groups."""
         if not self.known:
-            return Asked(values_of(triples, measure))
+            return StratifiedSample(values_of(triples, measure))
         found = self._asked(triples, measure)
         if not found:
-            return Asked(values_of((), measure))
+            return StratifiedSample(values_of((), measure))
         if by_group:
-            return Asked.joined({group: own for (_, group), own in found.items()})
-        return Asked.pooled(list(found.values())) if len(found) > 1 else next(iter(found.values()))
+            return StratifiedSample.join_named({group: own for (_, group), own in found.items()})
+        return StratifiedSample.pool(list(found.values())) if len(found) > 1 else next(iter(found.values()))
 
-    def _asked(self, triples: Sequence[TripleView], measure: str) -> dict[tuple[str, str], Asked]:
+    def _asked(self, triples: Sequence[TripleView], measure: str) -> dict[tuple[str, str], StratifiedSample]:
         """The values of each arm and group that has any."""
         scored: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
         for t in triples:
@@ -181,7 +181,7 @@ class Draws:
                 known(measure).ends_of_signs,
             )
             forms, blocks = self._forms(key)
-            found[key] = Asked(sample, forms[places], blocks[places])
+            found[key] = StratifiedSample(sample, forms[places], blocks[places])
         return found
 
     def _forms(self, key: tuple[str, str]) -> tuple[Keys, Keys]:
@@ -227,7 +227,7 @@ def _initial(place: str, d: Drawn) -> str:
 def _form(d: Drawn, given: str, initial: dict[str, str]) -> str:
     """The form of a place: what its prompt supplied."""
     if d.strategy == _NAMES_PREDICATE:
-        return CHOSEN
+        return CHOSEN_FORM
     if given:
         return f"given {given}"
     if d.strategy == _GIVES_PREDICATE:

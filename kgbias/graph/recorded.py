@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from kgbias.graph.record import Called, InOrder, OrNaN
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import storable
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class Held:
             "shares": {name: share.as_dict() for name, share in shares.items()},
             "unrecorded": len(unrecorded),
             "strongest": strongest,
-            **finite(found),
+            **nan_to_none(found),
         }
         by_triple = {mark.triple_id: mark for mark in marks}  # one for each, whatever the arms
         return cls(

@@ -26,9 +26,9 @@ from kgbias.measure.precision import precision_of
 from kgbias.measure.sampling import sample_among
 from kgbias.measures import BY_ALL, CORRECTED, Figure, Measure, Scored, corrected_figure, known
 from kgbias.stats.estimate import COVERS, Estimate
-from kgbias.stats.inference import DRAWS, STATISTICS, Values, mean
-from kgbias.stats.ppi import NOT_TESTED, Cell, Corrected, Difference, Read, correct
-from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
+from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Values, mean
+from kgbias.stats.ppi import NOT_TESTED, RectifierCell, CorrectedFigure, CorrectedDifference, ScoredStatements, correct_figure
+from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights
 
 FEWEST_OWN = 20
 """The fewest labels of a group's statements from which it is corrected by them alone: from there on
@@ -149,7 +149,7 @@ class _Side:
     """One side of a difference: its corrected mean, the labels behind it, and whether each group is
     corrected by its own."""
 
-    mean: Corrected
+    mean: CorrectedFigure
     labels: set[tuple[str, str]]
     by_own: bool
 
@@ -179,7 +179,7 @@ class Corrections:
             if measure in t.scores:
                 self._said[t.group_id].append(t)
         self._asked = {id: draws.numbered(own) for id, own in self._said.items()}
-        self._pools: dict[float | None, dict[Hashable, Cell]] = {}
+        self._pools: dict[float | None, dict[Hashable, RectifierCell]] = {}
         levels = Levels.read(self.measure)
         self.alike = _alike(self._reads(levels)) if levels else float("nan")
 
@@ -196,17 +196,17 @@ class Corrections:
 
     def enough(self, group: str) -> bool:
         """Whether a group has enough statements to be compared with others."""
-        return group in self._asked and self._asked[group].n >= FEWEST
+        return group in self._asked and self._asked[group].n >= MIN_VALUES
 
-    def mix(self, groups: Sequence[str], other: "Corrections | None" = None) -> Mix | None:
+    def mix(self, groups: Sequence[str], other: "Corrections | None" = None) -> StandardWeights | None:
         """The pooled mix of prompts of these groups, of those with enough statements, here and in
         another run."""
         parts = [c._asked[id] for c in (self, other) if c for id in groups if c.enough(id)]
-        return Mix.of(parts) if parts and all(a.forms is not None for a in parts) else None
+        return StandardWeights.from_samples(parts) if parts and all(a.forms is not None for a in parts) else None
 
     def figure(
-        self, group: str, figure: Figure, mix: Mix | None = None
-    ) -> tuple[Corrected, bool] | None:
+        self, group: str, figure: Figure, mix: StandardWeights | None = None
+    ) -> tuple[CorrectedFigure, bool] | None:
         """A corrected figure of a group, and whether by its own labels; None if the figure has no
         correction, or too few statements were labelled."""
         levels = Levels.read(self.measure, figure)
@@ -214,14 +214,14 @@ class Corrections:
             return None
         read = self._read(group, levels, figure.over == "chosen")
         if figure.over == "standardised":
-            if mix is None or not mix.weights or not set(mix.weights) <= read.asked.sizes().keys():
+            if mix is None or not mix.weights or not set(mix.weights) <= read.occurrences.sizes().keys():
                 return None
         else:
             mix = None
-        if not read.asked.n:
+        if not read.occurrences.n:
             return None
         cells, own = self._cells(group, read, levels, mix)
-        found = correct(
+        found = correct_figure(
             read, cells, STATISTICS[figure.statistic], mix=mix, bounds=levels.bounds
         )  # fmt: skip
         return None if found is None else (found, own)
@@ -230,25 +230,25 @@ class Corrections:
         self,
         first: Sequence[str],
         second: Sequence[str],
-        mix: Mix | None,
+        mix: StandardWeights | None,
         other: "Corrections | None" = None,
-    ) -> Difference:
+    ) -> CorrectedDifference:
         """The corrected mean of some groups' statements minus that of others, which may be those of
         another run, at a mix of prompts; n is the number of labels by which they are corrected.
         `NOT_TESTED` without enough."""
         one, two = self._side(first, mix, 1), (other or self)._side(second, mix, 2)
         if one is None or two is None:
             return NOT_TESTED
-        e = one.mean.minus(two.mean)
+        e = one.mean.subtract(two.mean)
         p = one.mean.test(two.mean) if one.by_own and two.by_own else float("nan")
-        return Difference(e.value, e.low, e.high, len(one.labels | two.labels), p)
+        return CorrectedDifference(e.value, e.low, e.high, len(one.labels | two.labels), p)
 
-    def _side(self, groups: Sequence[str], mix: Mix | None, seed: int) -> "_Side | None":
+    def _side(self, groups: Sequence[str], mix: StandardWeights | None, seed: int) -> "_Side | None":
         levels = Levels.read(self.measure)
         reads = {id: self._read(id, levels) for id in groups if id in self._said} if levels else {}
         if levels is None or not reads:
             return None
-        cells: dict[Hashable, Cell] = {}
+        cells: dict[Hashable, RectifierCell] = {}
         labels: set[tuple[str, str]] = set()
         all_own = True
         for id, read in reads.items():
@@ -262,33 +262,33 @@ class Corrections:
                 for t in self._said[group]
                 if t.id in self.labels.shares
             }
-        mean_of = correct(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
+        mean_of = correct_figure(_joined(reads), cells, mean, mix=mix, bounds=levels.bounds, seed=seed)
         return None if mean_of is None else _Side(mean_of, labels, all_own)
 
     def _cells(
-        self, group: str, read: Read, levels: Levels, mix: Mix | None
-    ) -> tuple[Mapping[Hashable, Cell], bool]:
+        self, group: str, read: ScoredStatements, levels: Levels, mix: StandardWeights | None
+    ) -> tuple[Mapping[Hashable, RectifierCell], bool]:
         """The cells by which a group is corrected, and whether they are its own."""
         pool = self._pool(levels)
-        priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.known}
-        own = read.own((self._name, group), mix, priors)
+        priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.is_known}
+        own = read.build_cells((self._name, group), mix, priors)
         enough = sum(cell.n for cell in own.values()) >= FEWEST_OWN
-        if enough and all(cell.known for cell in own.values()):
+        if enough and all(cell.is_known for cell in own.values()):
             return own, True
         if sum(cell.n for cell in pool.values()) < FEWEST_OWN:
             return {}, False
         return pool, False
 
-    def _pool(self, levels: Levels) -> dict[Hashable, Cell]:
+    def _pool(self, levels: Levels) -> dict[Hashable, RectifierCell]:
         """The labelled statements of all groups, by the scorer's label."""
         if levels.counts not in self._pools:
-            parts: dict[Hashable, list[Cell]] = defaultdict(list)
+            parts: dict[Hashable, list[RectifierCell]] = defaultdict(list)
             for read in self._reads(levels).values():
-                for label, cell in read.own("").items():
+                for label, cell in read.build_cells("").items():
                     if cell.n:
                         parts[label].append(cell)
             cells = {
-                label: Cell.borrowed((self._name, "all groups", label), own)
+                label: RectifierCell.from_groups((self._name, "all groups", label), own)
                 for label, own in parts.items()
             }
             self._pools[levels.counts] = {
@@ -296,19 +296,19 @@ class Corrections:
             }
         return self._pools[levels.counts]
 
-    def _reads(self, levels: Levels) -> dict[str, Read]:
+    def _reads(self, levels: Levels) -> dict[str, ScoredStatements]:
         return {group: self._read(group, levels) for group in self._said}
 
-    def _read(self, group: str, levels: Levels, chosen: bool = False) -> Read:
+    def _read(self, group: str, levels: Levels, chosen: bool = False) -> ScoredStatements:
         said, asked = self._said[group], self._asked[group]
         if chosen:
             forms = asked.forms
             kept = np.zeros(len(asked.sample.values), dtype=bool) if forms is None else (
-                forms == CHOSEN
+                forms == CHOSEN_FORM
             )  # fmt: skip
-            asked = asked.among(kept)
+            asked = asked.select(kept)
         name, shares = self.measure.name, self.labels.shares
-        return Read(
+        return ScoredStatements(
             asked,
             np.array([levels.score(t.scores[name]) for t in said], dtype=np.float64),
             np.array(
@@ -319,26 +319,26 @@ class Corrections:
         )
 
 
-def _joined(reads: Mapping[str, Read]) -> Read:
+def _joined(reads: Mapping[str, ScoredStatements]) -> ScoredStatements:
     """The statements of several groups as those of one."""
     parts, start = [], 0
     for read in reads.values():
-        parts.append(read.as_said(np.arange(start, start + len(read.scores), dtype=np.float64)))
+        parts.append(read.occurrence_values(np.arange(start, start + len(read.scores), dtype=np.float64)))
         start += len(read.scores)
-    return Read(
-        Asked.pooled(parts),
+    return ScoredStatements(
+        StratifiedSample.pool(parts),
         np.concatenate([r.scores for r in reads.values()]),
         np.concatenate([r.labels for r in reads.values()]),
         [(id, cell) for id, r in reads.items() for cell in r.cells],
     )
 
 
-def _alike(reads: Mapping[str, Read]) -> float:
+def _alike(reads: Mapping[str, ScoredStatements]) -> float:
     """See `Corrections.alike`. The statistic is the sum over groups and labels of the scorer of n
     times the squared distance of the mean error from that of all groups."""
     cells: dict[Hashable, tuple[list[Values], list[int]]] = defaultdict(lambda: ([], []))
     for number, read in enumerate(reads.values()):
-        for label, cell in read.own("").items():
+        for label, cell in read.build_cells("").items():
             if cell.n:
                 errors, groups = cells[label]
                 errors.append(cell.labels - cell.scores)
@@ -391,7 +391,7 @@ class Differences:
         self._by_arm = {arm: corrections_of(run, counted, selection, arm) for arm in counted.arms}
         self._chosen = chosen
 
-    def of(self, arm: str, measure: str, category: str, first: str, second: str) -> Difference:
+    def of(self, arm: str, measure: str, category: str, first: str, second: str) -> CorrectedDifference:
         """The difference between a group and another, or, if none is called `second`, all others of
         the category."""
         own = self._by_arm.get(arm, {}).get(measure)
@@ -419,7 +419,7 @@ class BetweenRuns:
             self._own[run.name] = corrections_of(run, counted, selection, counted.arms[0])
         self._ids = {g.name: g.id for run, _ in sides for g in run.groups}
 
-    def of(self, measure: str, group: str, first: str, second: str) -> Difference:
+    def of(self, measure: str, group: str, first: str, second: str) -> CorrectedDifference:
         """The difference of a group between two runs, by name."""
         one, two = (self._own.get(name, {}).get(measure) for name in (first, second))
         if one is None or two is None:
@@ -449,13 +449,13 @@ def corrected_figures(
                         e, least = own.estimate, 0.0 if figure.counts is not None else -np.inf
                         found.append(
                             GroupScore.of(
-                                id, name, e.within(least, np.inf), method, counted.label(arm)
+                                id, name, e.clip(least, np.inf), method, counted.label(arm)
                             )
                         )
     return found
 
 
-def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
+def _method(c: Corrections, own: CorrectedFigure, by_own: bool) -> str:
     by_all = f"{BY_ALL}, among which this one is taken for one like the others"
     whose = "of the group's statements" if by_own else by_all
     tested = (
@@ -465,7 +465,7 @@ def _method(c: Corrections, own: Corrected, by_own: bool) -> str:
     )
     return (
         f"{CORRECTED}by {own.n} labels {c.labels.by}, {whose}{tested}; prediction-powered, "
-        f"{DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
+        f"{DEFAULT_DRAWS} draws; {COVERS} {', '.join(c.covers)}, the scorer's errors"
     )
 
 

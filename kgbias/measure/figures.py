@@ -17,22 +17,22 @@ from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measure_of, measures_of
 from kgbias.stats.estimate import COVERS
 from kgbias.stats.inference import (
-    DRAWS,
+    DEFAULT_DRAWS,
     STATISTICS,
     Estimate,
     Sample,
     bootstrap,
     mean,
-    one_sided,
-    studentised,
+    is_one_sided,
+    is_studentised,
 )
-from kgbias.stats.standardised import CHOSEN, FEWEST, Asked, Mix
+from kgbias.stats.poststratification import CHOSEN_FORM, MIN_VALUES, StratifiedSample, StandardWeights
 
 _T, _PERCENTILES, _WILSON = "bootstrap-t", "percentile bootstrap", "Wilson's interval"
 _AGRESTI = "Agresti and Coull's interval"
 _OVER = {
-    True: f"over prompts and rounds, within the crawl's design, {DRAWS} draws",
-    False: f"over statements, taken for independent, {DRAWS} draws",
+    True: f"over prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
+    False: f"over statements, taken for independent, {DEFAULT_DRAWS} draws",
 }
 
 
@@ -112,7 +112,7 @@ def pooled_figures(
 ) -> list[GroupScore]:
     """The figures of each group over crawls that repeat each other: totals are means over the
     crawls, everything else is over their pooled statements. The intervals cover recrawls too
-    (`kgbias.stats.designs.effects`)."""
+    (`kgbias.stats.designs.resample_effects`)."""
     counted = [between(run, select(run, selection)) for run in runs]
     draws = [Draws.of(run, c) for run, c in zip(runs, counted, strict=True)]
     found = []
@@ -134,7 +134,7 @@ def _figures(
     """The figures of each group, given for each crawl how its statements were drawn, those that
     count, and those before any was left out."""
     measures = _scored(crawls)
-    own: dict[tuple[str, str], Asked] = {}
+    own: dict[tuple[str, str], StratifiedSample] = {}
     for group in run.groups:
         for measure in measures:
             parts = [
@@ -142,7 +142,7 @@ def _figures(
                             measure.name)
                 for draws, said, whole in crawls
             ]  # fmt: skip
-            asked = parts[0] if len(parts) == 1 else Asked.recrawled(parts)
+            asked = parts[0] if len(parts) == 1 else StratifiedSample.pool_recrawls(parts)
             if len(asked.sample.values):
                 own[measure.name, group.id] = asked
     mixes = _mixes(run, own)
@@ -168,7 +168,7 @@ def _scored(crawls: Sequence[tuple[Draws, _Triples, _Triples]]) -> list[Measure]
     )
 
 
-def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, str], Mix]:
+def _mixes(run: Run, own: Mapping[tuple[str, str], StratifiedSample]) -> dict[tuple[str, str], StandardWeights]:
     """By measure and category, the pooled mix of prompts of the groups that have enough
     statements, if it is known what prompts gave."""
     found = {}
@@ -176,14 +176,14 @@ def _mixes(run: Run, own: Mapping[tuple[str, str], Asked]) -> dict[tuple[str, st
         ids = {g.id for g in run.groups if g.category == category}
         for measure in dict.fromkeys(name for name, _ in own):
             parts = [a for (name, id), a in own.items() if name == measure and id in ids]
-            parts = [a for a in parts if a.n >= FEWEST and a.forms is not None]
+            parts = [a for a in parts if a.n >= MIN_VALUES and a.forms is not None]
             if parts:
-                found[measure, category] = Mix.of(parts)
+                found[measure, category] = StandardWeights.from_samples(parts)
     return found
 
 
 def _figure(
-    figure: Figure, asked: Asked, mix: Mix | None, crawls: int
+    figure: Figure, asked: StratifiedSample, mix: StandardWeights | None, crawls: int
 ) -> tuple[Estimate, str] | None:
     """A figure and how its interval was computed; None without statements."""
     sample = asked.sample
@@ -199,22 +199,22 @@ def _figure(
     assert figure.statistic is not None
     statistic, given = STATISTICS[figure.statistic], ""
     if figure.over == "chosen":
-        sample = asked.of(CHOSEN)
+        sample = asked.form_sample(CHOSEN_FORM)
         if not len(sample.values):
             return None
         given = "; where the model chose the predicate"
-    elif gave := asked.given:
+    elif gave := asked.prompted_count:
         given = f"; in {gave} of {asked.n} statements the prompt gave the predicate"
     kept = sample if figure.counts is None else _equal(sample, figure.counts)
     e = bootstrap(kept, statistic)
-    how = _T if studentised(kept, statistic) else _PERCENTILES
-    if statistic.averages and one_sided(kept):
+    how = _T if is_studentised(kept, statistic) else _PERCENTILES
+    if statistic.is_mean and is_one_sided(kept):
         how = _AGRESTI
     if figure.counts is not None:
         how = _WILSON
         if sample.design is None:
             over = "over statements, taken for independent"  # nothing is drawn
-    return e.divided(crawls) if statistic.adds else e, f"{how} {over}{given}{end}"
+    return e.divide(crawls) if statistic.is_sum else e, f"{how} {over}{given}{end}"
 
 
 def how_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
@@ -271,7 +271,7 @@ def means_by_form(
             for group in run.groups:
                 asked = draws.asked(said[group.id], measure.name)
                 for form in sorted(map(str, asked.sizes())):
-                    e = bootstrap(asked.of(form), mean)
+                    e = bootstrap(asked.form_sample(form), mean)
                     found.append(
                         FormMean(e.value, e.low, e.high, e.n, measure.name, group.category,
                                  group.name, counted.label(arm), form)

@@ -14,8 +14,8 @@ import numpy as np
 from kgbias.graph.labels import SKIPPED, Kind, Label
 from kgbias.graph.types import TripleView
 from kgbias.measures import Measure, known
-from kgbias.stats.designs import tails
-from kgbias.stats.inference import DRAWS, Estimate, Values
+from kgbias.stats.designs import percentile_interval
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +150,11 @@ def krippendorff(
     if n < 2 or np.isnan(alpha):
         return Estimate.missing(n, alpha)
     rng = np.random.Generator(np.random.PCG64(0))
-    often = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)
+    often = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
     drawn = _alpha(np.tensordot(often, whole, axes=1), level, values)
     if not np.nanmax(drawn) > np.nanmin(drawn):  # no disagreement was seen: how rare it is, is open
         return Estimate.missing(n, alpha)
-    low, high = tails(drawn, 0.95)
+    low, high = percentile_interval(drawn, 0.95)
     return Estimate(alpha, low, high, n)
 
 

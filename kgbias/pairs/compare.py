@@ -53,9 +53,9 @@ from kgbias.pairs.read import (
     vectors,
     word_count,
 )
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, clustered_mean, student_quantile
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 LEVEL = 0.05
 LIKENESS = "likeness"
@@ -192,7 +192,7 @@ class PairsResult(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """The result as plain data for JSON, with None for NaN."""
-        return finite(asdict(self))  # type: ignore[no-any-return]
+        return nan_to_none(asdict(self))  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[Difference]:
         """The differences; columns: the fields of `Difference`."""
@@ -532,9 +532,9 @@ def _both(
     return np.array([a[unit] for unit in units]), np.array([b[unit] for unit in units])
 
 
-def _units(values: Values) -> Units:
+def _units(values: Values) -> UnitSums:
     columns = np.stack([np.ones(len(values)), values], axis=1)
-    return Units(tuple(map(str, range(len(values)))), columns, ratio)
+    return UnitSums(tuple(map(str, range(len(values)))), columns, ratio_of_sums)
 
 
 def _mean(values: Values) -> float:

@@ -41,7 +41,7 @@ from kgbias.probe.result import (
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import category_bias, measure_for, normalised, overall, ranks
 from kgbias.probe.stream import Row, Sets, grid_rows, opened
-from kgbias.stats.inference import DRAWS, Estimate
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 
 def edges_grid(edges: Sequence[Sequence[ProbedEdge]]) -> Grid:
@@ -93,7 +93,7 @@ def contrast(values: Array) -> Array:
 
 
 def contrast_intervals(
-    values: Array, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
+    values: Array, *, draws: int = DEFAULT_DRAWS, seed: int = 0, level: float = 0.95
 ) -> tuple[Array, Array]:
     """The lower and upper ends of the percentile bootstrap intervals of `contrast`, each [groups,
     statements]. The other groups are drawn with replacement: an interval says how much a contrast
@@ -261,7 +261,7 @@ def said_and_probable(
     found: Sequence[tuple[Counts, Said]],
     *,
     permutations: int = PERMUTATIONS,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     seed: int = 0,
 ) -> Agreement:
     """Compare what was said with the ranks of the probes (see `Agreement`): for each category, the

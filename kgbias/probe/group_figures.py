@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from kgbias.probe.belief import Array, Counts, Design, Flags, name_lifts, upper
-from kgbias.stats.inference import DRAWS, benjamini_hochberg, student_quantile
+from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, student_quantile
 
 RHO, SHIFT = "rho", "shift"
 FEWEST_STATEMENTS = 10
@@ -62,7 +62,7 @@ def group_figures(
     scores: Mapping[str, Array],
     *,
     nonce: Nonce | None = None,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     seed: int = 0,
 ) -> list[GroupFigure]:
     """The figures of all groups: `bits` are log2 probabilities [names, statements]; `scores` hold
@@ -173,7 +173,7 @@ def _floored(figure: GroupFigure, design: Design, nonce: Nonce, scores: Array) -
     values = of_each(figure.kind, lifts, own[kept], whole)[0]
     rng = np.random.Generator(np.random.PCG64(0))
     size = len(figure.of_names)
-    drawn = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DRAWS)]
+    drawn = [abs(values[rng.permutation(len(values))[:size]].mean()) for _ in range(DEFAULT_DRAWS)]
     return replace(figure, floor=float(np.quantile(drawn, 0.95)), floor_statements=int(kept.sum()))
 
 

@@ -29,7 +29,7 @@ from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.spread import Held, Scoring, scoring
 from kgbias.probe.apx import LEVEL, ApxTable, Validation
 from kgbias.probe.sofa import Bias, CategoryBias, measure_for
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import proportion
 
 
@@ -186,7 +186,7 @@ class SetProbes(Result):
     def as_dict(self) -> dict[str, Any]:
         categories = {part.category: _category(part) for part in self.bias.categories}
         sofa = self.bias.score.as_dict()
-        return finite({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
+        return nan_to_none({"model": self.model.as_dict(), "sofa": sofa, "categories": categories})  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[CategoryBias]:
         """The categories. Columns: category, sofa, low, high, groups, statements."""
@@ -222,7 +222,7 @@ class RunProbes(Result):
             "p_value": self.agreement.p_value,
             "first": self.agreement.first.as_dict(),
         }
-        rest = finite(agreement | {"triples": self.triples()})
+        rest = nan_to_none(agreement | {"triples": self.triples()})
         return {"run": self.run, **SetProbes(self.model, self.bias).as_dict(), **rest}
 
     def as_rows(self) -> Rows[CategoryBias]:
@@ -300,11 +300,11 @@ class ApxFlags(Result):
             "level": self.level,
         }
         if isinstance(self.source, str):
-            return finite(answer | {"source": self.source})  # type: ignore[no-any-return]
+            return nan_to_none(answer | {"source": self.source})  # type: ignore[no-any-return]
         answer["model"] = self.source.as_dict()
         if self.validation:
             answer |= self.validation.as_dict()
-        return finite(answer)  # type: ignore[no-any-return]
+        return nan_to_none(answer)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[Flag]:
         """The flags. Columns: group, descriptor, axis, bias_score, z."""
@@ -339,7 +339,7 @@ class PairFigures(Result):
         answer: dict[str, Any] = {"convention": self.convention, "figures": figures}
         if self.remarks:
             answer["remarks"] = list(self.remarks)
-        return {"model": self.model.as_dict(), **finite(answer)}
+        return {"model": self.model.as_dict(), **nan_to_none(answer)}
 
     def as_rows(self) -> Rows[Figure]:
         """The figures, in percent. Columns: domain, figure, value, low, high, n."""
@@ -363,7 +363,7 @@ class TextSurprisals(Result):
 
     def as_dict(self) -> dict[str, Any]:
         rows = [{"text": text, "tokens": tokens} for text, tokens in self.texts]
-        return {"model": self.model.as_dict(), "surprisals": finite(rows)}
+        return {"model": self.model.as_dict(), "surprisals": nan_to_none(rows)}
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The tokens. Columns: text (its number, from 0), token, bits."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.score.base import Grid
-from kgbias.stats.inference import DRAWS, Estimate
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 Array = NDArray[np.float64]
 
@@ -86,7 +86,7 @@ def category_bias(
     compared: Array | None = None,
     *,
     as_published: bool = False,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     seed: int = 0,
 ) -> CategoryBias:
     """The figures of one category.
@@ -126,7 +126,7 @@ def category_bias(
 
 
 def overall(
-    categories: Sequence[CategoryBias], *, as_published: bool = False, draws: int = DRAWS
+    categories: Sequence[CategoryBias], *, as_published: bool = False, draws: int = DEFAULT_DRAWS
 ) -> Bias:
     """The global score: the unweighted mean over categories, each drawn separately."""
     value = float(np.mean([c.score.value for c in categories]))

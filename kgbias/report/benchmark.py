@@ -19,7 +19,7 @@ from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
 from kgbias.report.style import inline_svg, template
 from kgbias.report.tables import Table
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 
 METHODS = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
 
@@ -223,7 +223,7 @@ def records(board: Board) -> dict[str, list[dict[str, Any]]]:
         ],
         "cost": [
             {"model": o.model.title, "parameters": o.parameters, "benchmark": o.benchmark,
-             "items": o.items, "tokens": o.tokens, "seconds": finite(round(o.seconds, 3))}
+             "items": o.items, "tokens": o.tokens, "seconds": nan_to_none(round(o.seconds, 3))}
             for o in board.outcomes
         ],
     }  # fmt: skip

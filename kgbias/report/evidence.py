@@ -38,7 +38,7 @@ from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section, template
 from kgbias.report.tables import Exhibit, Table, cells, sentence
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import Values, bootstrap_clusters
 
 
@@ -213,7 +213,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "verdict": verdicts.index(row.verdict),
                 "regard": row.regard_label or "neutral",
                 "lift": _numbers(row.lift),
-                "q": finite(round(row.q_value, 4)),
+                "q": nan_to_none(round(row.q_value, 4)),
                 "names": row.lift.n,
                 "of_names": of_names.get((row.group, row.predicate, row.object), [])
                 if row.verdict in ARE_BELIEVED or row.bound
@@ -260,7 +260,7 @@ def _cut(rows: Sequence[Evidence], category: str) -> float | None:
 
 
 def _numbers(e: Estimate) -> list[float | None]:
-    return [finite(round(x, 3)) for x in (e.value, e.low, e.high)]
+    return [nan_to_none(round(x, 3)) for x in (e.value, e.low, e.high)]
 
 
 def _statement(predicate: str, object: str) -> str:

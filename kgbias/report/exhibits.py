@@ -73,8 +73,8 @@ from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.tables import Exhibit, Table, cells, sentence
 from kgbias.report.word_maps import word_maps
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
-from kgbias.stats.ppi import Difference
-from kgbias.stats.variance import deviation, too_narrow
+from kgbias.stats.ppi import CorrectedDifference
+from kgbias.stats.variance import format_deviation, note_narrow_intervals
 
 
 def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
@@ -84,12 +84,12 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
         return
     rows = [
         [spoken(c.measure), c.category, c.arm or "none", str(c.n),
-         *(deviation(e) for e in (c.groups, c.wordings.common, c.wordings.own)),
+         *(format_deviation(e) for e in (c.groups, c.wordings.common, c.wordings.interaction)),
          "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
         for c in data.variance
     ]  # fmt: skip
     said = "; ".join(c.verdict for c in data.variance if c.verdict)
-    several = any(c.wordings.own.has_interval for c in data.variance)
+    several = any(c.wordings.interaction.has_interval for c in data.variance)
     key = f"{place}-variance"
     yield Exhibit(
         key, "", "Where the variance lies", "", None,
@@ -654,7 +654,7 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
         tests = tests[:SHOWN]
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
-        by_labels = bool(regard) and all(t.corrected.tested for t in regard)
+        by_labels = bool(regard) and all(t.corrected.is_tested for t in regard)
         rows = [(t.first, t.corrected if by_labels else t.difference, t.told if by_labels else
                  t.differs) for t in regard]  # fmt: skip
         how = ", corrected by labels" if by_labels else ""
@@ -666,7 +666,7 @@ def group_tests(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
             "", partial(differences, rows, "difference of mean regard") if rows else None,
             _tests_table(
                 f"{place}-group-tests", f"Groups of {category} compared.", tests,
-                f"{_sentences(too_narrow(data.whole.variance))} {remarks(data)}".strip(),
+                f"{_sentences(note_narrow_intervals(data.whole.variance))} {remarks(data)}".strip(),
             ),
         )  # fmt: skip
 
@@ -722,11 +722,11 @@ def _sentences(*lines: str) -> str:
     return " ".join(sentence(line) for line in lines if line)
 
 
-def _by_labels(d: Difference) -> list[str]:
+def _by_labels(d: CorrectedDifference) -> list[str]:
     """A difference that labels correct, its interval and its p-value; empty where they do not."""
     if math.isnan(d.value):
         return ["", "", ""]
-    return [*cells(d, "+.3f"), p_value(d.p_adjusted) if d.tested else ""]
+    return [*cells(d, "+.3f"), p_value(d.p_adjusted) if d.is_tested else ""]
 
 
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:

@@ -94,8 +94,8 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
 def _box(sample: Sample) -> dict[str, Any]:
     """A box plot of a sample (Tukey 1977): quartiles, whiskers to the last values within 1.5 times
     their range, and each distinct value beyond."""
-    values, counts = sample.distinct()
-    q1, median, q3 = (float(STATISTICS[name].counted(values, counts)) for name in _QUARTILES)
+    values, counts = sample.distinct_values()
+    q1, median, q3 = (float(STATISTICS[name].from_counts(values, counts)) for name in _QUARTILES)
     low, high = q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1)
     inside = values[(values >= low) & (values <= high)]
     ends = (min(q1, inside.min()), max(q3, inside.max())) if len(inside) else (q1, q3)

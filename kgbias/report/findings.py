@@ -364,7 +364,7 @@ def _difference(
 ) -> Finding:
     form = known(t.measure).form.lstrip("+")
     other = "the other groups" if t.second == REST else t.second
-    by_labels, d = t.corrected.tested, t.corrected if t.corrected.tested else t.difference
+    by_labels, d = t.corrected.is_tested, t.corrected if t.corrected.is_tested else t.difference
     said = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(

@@ -60,8 +60,8 @@ from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse, can_be_told
 from kgbias.profiles.config import labelled
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
-from kgbias.stats.standardised import CHOSEN
-from kgbias.stats.variance import Components
+from kgbias.stats.poststratification import CHOSEN_FORM
+from kgbias.stats.variance import VarianceComponents
 
 _NAMED = 4  # groups in the title, if they have no category
 
@@ -268,7 +268,7 @@ class RunData:
         return agreements(self._stored, self.triples, self.metrics, self.scorers)
 
     @cached_property
-    def variance(self) -> Sequence[Components]:
+    def variance(self) -> Sequence[VarianceComponents]:
         """Where the variance of each measure lies."""
         return variance_of(self.run.groups, [self.held], [self.draws], too_dear(self.metrics))
 
@@ -475,7 +475,7 @@ class ArmData:
         "" if that is not known."""
         said = [t for g in self.groups(category) for t in self.held_by_group.get(g.id, ())]
         asked = self.whole.draws.asked(said, "regard")
-        if not (gave := asked.given):
+        if not (gave := asked.prompted_count):
             return ""
         return f"In {gave} of {asked.n} statements the prompt gave the predicate."
 
@@ -513,7 +513,7 @@ class ArmData:
         found = set()
         for group in self.groups(category):
             asked = self.whole.draws.asked(self.held_by_group.get(group.id, ()), measure)
-            sample = asked.of(CHOSEN) if chosen else asked.sample
+            sample = asked.form_sample(CHOSEN_FORM) if chosen else asked.sample
             if sample.design is not None and sample.places is not None and len(sample.values):
                 of_place = sample.design.levels.get("wordings")
                 if of_place is not None:

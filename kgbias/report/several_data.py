@@ -21,7 +21,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.stats.inference import DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resampled
+from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Estimate, Sample, bootstrap, mean, resample_statistic
 
 FEWEST_RUNS, MOST_RUNS = 2, 6
 ENCODER = "minilm"
@@ -122,7 +122,7 @@ class SeveralData:
         for side in self.sides:
             rng = np.random.Generator(np.random.PCG64(0))
             samples = [self.sample(side, id, measure) for id in groups]
-            drawn = np.array([resampled(s, mean, DRAWS, rng).replicates(rng) for s in samples])
+            drawn = np.array([resample_statistic(s, mean, DEFAULT_DRAWS, rng).replicates(rng) for s in samples])
             own = _ranks(np.array([[s.mean] for s in samples]))[:, 0]
             low, high = np.quantile(_ranks(drawn), [0.025, 0.975], axis=1)
             found.append(

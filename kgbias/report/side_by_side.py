@@ -150,7 +150,7 @@ def _probable_tests(
             drawn = [_by_predicate(predicates, values) for values in sides]
             tests.append(permutation_p(*drawn))
             rows.append(
-                [name, one.run, two.run, str(len(shared)), *cells(e.divided(1 / 100), "+.1f")]
+                [name, one.run, two.run, str(len(shared)), *cells(e.divide(1 / 100), "+.1f")]
             )
     if not rows:
         return

@@ -225,7 +225,7 @@ def _could_be(data: RunData) -> Iterator[str]:
 
 
 def _difference(t: GroupTest) -> Estimate:
-    return t.corrected if t.corrected.tested else t.difference
+    return t.corrected if t.corrected.is_tested else t.difference
 
 
 def _largest(

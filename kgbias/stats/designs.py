@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
-_CHUNK = 4_000_000  # weights in memory at once
-_TAKEN_OFF = 0.6  # the share of the sampling variance of a level's units
+_MAX_CHUNK_WEIGHTS = 4_000_000  # weights in memory at once
+_NOISE_SHARE = 0.6  # the share of the sampling variance of a level's units
 NORMAL_95 = 1.959964
-_HARDLY = 1e-6  # the least share of the standard error that a resample may have
+_MIN_ERROR_SHARE = 1e-6  # the least share of the standard error that a resample may have
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -48,15 +48,15 @@ class Design:
         return len(self.strata) == len(self.clusters)
 
     @classmethod
-    def joined(cls, designs: Sequence["Design"]) -> "Design":
+    def join(cls, designs: Sequence["Design"]) -> "Design":
         """Several designs as one, each in its own strata. A level that all have is kept; its units
         are the same in all of them."""
-        clusters, strata, c, s = [], [], 0, 0
+        clusters, strata, cluster_count, stratum_count = [], [], 0, 0
         for design in designs:
-            clusters.append(design.clusters + c)
-            strata.append(design.strata + s)
-            c += len(design.strata)
-            s += int(design.strata.max(initial=-1)) + 1
+            clusters.append(design.clusters + cluster_count)
+            strata.append(design.strata + stratum_count)
+            cluster_count += len(design.strata)
+            stratum_count += int(design.strata.max(initial=-1)) + 1
         levels = {
             name: np.concatenate([d.levels[name] for d in designs])
             for name in (designs[0].levels if designs else ())
@@ -72,74 +72,74 @@ class Design:
         each, so that the variance of a total over draws is unbiased, however few there are (Rao and
         Wu 1988). Strata of one cluster are drawn together.
         """
-        strata = self.together()
-        step = max(1, _CHUNK // max(1, columns, len(self.strata)))
+        strata = self.resampling_strata()
+        step = max(1, _MAX_CHUNK_WEIGHTS // max(1, columns, len(self.strata)))
         for start in range(0, draws, step):
             rows = min(step, draws - start)
-            found = np.ones((rows, len(self.strata)))
+            weights = np.ones((rows, len(self.strata)))
             for members in strata:
                 n = len(members)
-                chosen = rng.integers(0, n, size=(rows, n - 1))
-                chosen += np.arange(rows)[:, None] * n
-                counts = np.bincount(chosen.ravel(), minlength=rows * n).reshape(rows, n)
-                found[:, members] = counts * (n / (n - 1))
-            yield found
+                picks = rng.integers(0, n, size=(rows, n - 1))
+                picks += np.arange(rows)[:, None] * n
+                counts = np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
+                weights[:, members] = counts * (n / (n - 1))
+            yield weights
 
-    def together(self) -> list[Places]:
+    def resampling_strata(self) -> list[Places]:
         """The clusters of each stratum of two or more; lone ones are put together, and one that is
         still alone joins the largest."""
         order = np.argsort(self.strata, kind="stable")
         ends = np.flatnonzero(np.diff(self.strata[order])) + 1
         members = np.split(order, ends)
-        together = [m for m in members if len(m) > 1]
-        alone = [m for m in members if len(m) == 1]
-        if len(alone) > 1 or (alone and not together):
-            together.append(np.concatenate(alone))
-        elif alone:
-            largest = max(range(len(together)), key=lambda n: len(together[n]))
-            together[largest] = np.concatenate([together[largest], alone[0]])
-        return [m for m in together if len(m) > 1]
+        strata = [m for m in members if len(m) > 1]
+        lone = [m for m in members if len(m) == 1]
+        if len(lone) > 1 or (lone and not strata):
+            strata.append(np.concatenate(lone))
+        elif lone:
+            largest = max(range(len(strata)), key=lambda n: len(strata[n]))
+            strata[largest] = np.concatenate([strata[largest], lone[0]])
+        return [m for m in strata if len(m) > 1]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class StudentScale:
     """A mean, its standard error, and the standard error of each of its resamples, [draws]."""
 
     value: float
     error: float
     errors: Values
 
-    def turned(self, drawn: Values) -> Values:
+    def studentise(self, drawn: Values) -> Values:
         """The mean minus each resample's deviation from it, in the resample's own standard errors:
         percentiles of these give the bootstrap-t interval (Efron 1982; Hall 1988). Values that are
         all the same have hardly any error, and put a resample far off."""
         if not self.error:
             return drawn
-        off = (drawn - self.value) / np.maximum(self.errors, self.error * _HARDLY)
-        return self.value - off * self.error
+        deviations = (drawn - self.value) / np.maximum(self.errors, self.error * _MIN_ERROR_SHARE)
+        return self.value - deviations * self.error
 
 
 @dataclass(frozen=True, slots=True)
-class Resampled:
+class Resamples:
     """A statistic over resamples of a design.
 
     Attributes:
-        whole: [draws], over the places alone.
+        place_draws: [draws], over the places alone.
         units: for each level, its units, each with the statistic of its values and the variance of
             that over the resamples.
         scale: for a mean whose interval is a bootstrap-t; None: a percentile interval.
     """
 
-    whole: Values
+    place_draws: Values
     units: Mapping[str, Mapping[int, tuple[float, float]]]
-    scale: Scale | None = None
+    scale: StudentScale | None = None
 
-    def minus(self, other: "Resampled") -> "Resampled":
+    def subtract(self, other: "Resamples") -> "Resamples":
         """The difference of two statistics that were resampled separately; a level that both have
         becomes that of their difference, unit by unit. Its interval is a percentile interval: the
         skew of two means all but cancels."""
-        return Resampled(
-            self.whole - other.whole,
+        return Resamples(
+            self.place_draws - other.place_draws,
             {
                 name: {
                     u: (own[u][0] - theirs[u][0], own[u][1] + theirs[u][1])
@@ -152,35 +152,35 @@ class Resampled:
 
     def replicates(self, rng: np.random.Generator) -> Values:
         """The statistic over resamples of the places and of all levels, [draws]: each level adds
-        the `likely_effects` of its units."""
-        return self._with_effects(self.whole, rng)
+        the `draw_likely_effects` of its units."""
+        return self._with_effects(self.place_draws, rng)
 
     def interval(self, level: float, rng: np.random.Generator) -> tuple[float, float]:
         """The ends of its interval, over resamples of the places and of all levels."""
-        drawn = self.whole if self.scale is None else self.scale.turned(self.whole)
-        return tails(self._with_effects(drawn, rng), level)
+        drawn = self.place_draws if self.scale is None else self.scale.studentise(self.place_draws)
+        return percentile_interval(self._with_effects(drawn, rng), level)
 
     def variance(self, rng: np.random.Generator) -> float:
         """The variance over resamples of the places, and of all levels: of these, whose plausible
         effects have heavy tails, that of the normal distribution with the same 95%."""
-        low, high = np.quantile(self._with_effects(np.zeros_like(self.whole), rng), [0.025, 0.975])
-        return float(np.var(self.whole)) + float((high - low) / (2 * NORMAL_95)) ** 2
+        low, high = np.quantile(self._with_effects(np.zeros_like(self.place_draws), rng), [0.025, 0.975])
+        return float(np.var(self.place_draws)) + float((high - low) / (2 * NORMAL_95)) ** 2
 
     def _with_effects(self, drawn: Values, rng: np.random.Generator) -> Values:
         for units in self.units.values():
             values, noise = np.array(list(units.values()), dtype=np.float64).reshape(-1, 2).T
-            drawn = drawn + likely_effects(values, noise, len(drawn), rng)
+            drawn = drawn + draw_likely_effects(values, noise, len(drawn), rng)
         return drawn
 
 
-def tails(drawn: Values, level: float) -> tuple[float, float]:
+def percentile_interval(draws: Values, level: float) -> tuple[float, float]:
     """The ends of a percentile interval; undefined draws (NaN) are left out, and if more than half
     are undefined there is no interval."""
-    known = drawn[~np.isnan(drawn)]
-    if len(known) < len(drawn) / 2:
+    defined = draws[~np.isnan(draws)]
+    if len(defined) < len(draws) / 2:
         return math.nan, math.nan
     tail = (1 - level) / 2
-    low, high = np.quantile(known, [tail, 1 - tail])
+    low, high = np.quantile(defined, [tail, 1 - tail])
     return float(low), float(high)
 
 
@@ -192,7 +192,7 @@ def resample(
     *,
     draws: int,
     rng: np.random.Generator,
-) -> Resampled:
+) -> Resamples:
     """Resample a statistic of values that were drawn by a design.
 
     `places` has the place of each value, [k]. `statistic` maps weights [..., k] of the values to
@@ -202,32 +202,32 @@ def resample(
     """
     clusters = design.clusters[places]
     units = [
-        (name, unit, own, share)
+        (name, unit, members, share)
         for name, of_place in design.levels.items()
-        for unit, own, share in _units(of_place, places)
+        for unit, members, share in _split_units(of_place, places)
     ]
-    parts: list[list[Values]] = [[] for _ in range(len(units) + 1)]
-    spread: list[Values] = []
+    replicates: list[list[Values]] = [[] for _ in range(len(units) + 1)]
+    error_draws: list[Values] = []
     for weights in design.weights(draws, rng, len(places)):
-        drawn = weights[:, clusters]
-        parts[0].append(statistic(drawn))
+        value_weights = weights[:, clusters]
+        replicates[0].append(statistic(value_weights))
         if errors is not None:
-            spread.append(errors(weights))
-        for part, (_, _, own, share) in zip(parts[1:], units, strict=True):
-            part.append(statistic(drawn, own, share))
+            error_draws.append(errors(weights))
+        for part, (_, _, members, share) in zip(replicates[1:], units, strict=True):
+            part.append(statistic(value_weights, members, share))
     levels: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in design.levels}
     ones = np.ones(len(places))
-    for part, (name, unit, own, share) in zip(parts[1:], units, strict=True):
-        value = float(statistic(ones, own, share))
-        levels[name][unit] = value, _variance(np.concatenate(part))
+    for part, (name, unit, members, share) in zip(replicates[1:], units, strict=True):
+        value = float(statistic(ones, members, share))
+        levels[name][unit] = value, _defined_variance(np.concatenate(part))
     scale = None
     if errors is not None:
         error = float(errors(np.ones((1, len(design.strata))))[0])
-        scale = Scale(float(statistic(ones)), error, np.concatenate(spread))
-    return Resampled(np.concatenate(parts[0]), levels, scale)
+        scale = StudentScale(float(statistic(ones)), error, np.concatenate(error_draws))
+    return Resamples(np.concatenate(replicates[0]), levels, scale)
 
 
-def likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
+def draw_likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
     """Plausible means of the effects of a level's units, [draws], given each unit's value and the
     variance of its own sampling: Student's t, with one degree of freedom fewer than there are
     units, times the standard error of their mean.
@@ -238,15 +238,15 @@ def likely_effects(values: Values, noise: Values, draws: int, rng: np.random.Gen
     together that taking off all of it leaves nothing, and intervals fall short
     (`benchmarks/crawl_coverage.py`).
     """
-    known = ~(np.isnan(values) | np.isnan(noise))
-    values, n = values[known], int(known.sum())
+    defined = ~(np.isnan(values) | np.isnan(noise))
+    values, n = values[defined], int(defined.sum())
     if n < 2:
         return np.zeros(draws)
-    own = max(0.0, float(values.var(ddof=1)) - _TAKEN_OFF * float(noise[known].mean()))
-    return np.asarray(np.sqrt(own / n) * rng.standard_t(n - 1, draws))
+    effect_variance = max(0.0, float(values.var(ddof=1)) - _NOISE_SHARE * float(noise[defined].mean()))
+    return np.asarray(np.sqrt(effect_variance / n) * rng.standard_t(n - 1, draws))
 
 
-def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
+def resample_effects(values: Values, noise: Values, draws: int, rng: np.random.Generator) -> Values:
     """Means of resampled effects of the units of a level, [draws], given each unit's value and the
     variance of its own sampling.
 
@@ -257,24 +257,24 @@ def effects(values: Values, noise: Values, draws: int, rng: np.random.Generator)
     Carpenter, Goldstein and Rasbash 2003 (resampling both levels as they are would count the
     sampling of the places twice).
     """
-    known = ~(np.isnan(values) | np.isnan(noise))
-    values, n = values[known], int(known.sum())
+    defined = ~(np.isnan(values) | np.isnan(noise))
+    values, n = values[defined], int(defined.sum())
     if n < 2:
         return np.zeros(draws)
-    spread = float(values.var(ddof=1))
-    own = max(0.0, spread - float(noise[known].mean()))
-    if not own:
+    total_variance = float(values.var(ddof=1))
+    effect_variance = max(0.0, total_variance - float(noise[defined].mean()))
+    if not effect_variance:
         return np.zeros(draws)
-    reflated = (values - values.mean()) * np.sqrt(own / spread * n / (n - 1))
+    reflated = (values - values.mean()) * np.sqrt(effect_variance / total_variance * n / (n - 1))
     return np.asarray(reflated[rng.integers(0, n, size=(draws, n))].mean(axis=1))
 
 
-def _variance(drawn: Values) -> float:
-    known = drawn[~np.isnan(drawn)]
-    return float(known.var(ddof=1)) if len(known) > 1 else np.nan
+def _defined_variance(draws: Values) -> float:
+    defined = draws[~np.isnan(draws)]
+    return float(defined.var(ddof=1)) if len(defined) > 1 else np.nan
 
 
-def _units(units: Places, places: Places) -> list[tuple[int, Places, float]]:
+def _split_units(units: Places, places: Places) -> list[tuple[int, Places, float]]:
     """Each unit that has a value, its values, and its share of all places."""
-    own = units[places]
-    return [(int(u), np.flatnonzero(own == u), float((units == u).mean())) for u in np.unique(own)]
+    value_units = units[places]
+    return [(int(u), np.flatnonzero(value_units == u), float((units == u).mean())) for u in np.unique(value_units)]

@@ -10,12 +10,12 @@ COVERS = "covers"
 """The word in a method's description that comes before the variances its interval covers."""
 
 
-def covered(method: str) -> tuple[str, ...]:
+def covered_variances(method: str) -> tuple[str, ...]:
     """The variances that an interval covers, according to the description of its method:
     "statements" (another sample from the same model and prompts), "wordings" (other wordings of the
     prompts), "recrawls" (the same crawl once more); empty if it does not say."""
-    _, found, names = method.rpartition(f"{COVERS} ")
-    return tuple(names.split(", ")) if found else ()
+    _, separator, names = method.rpartition(f"{COVERS} ")
+    return tuple(names.split(", ")) if separator else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +39,14 @@ class Estimate:
         """A figure without an interval and, by default, without a value."""
         return cls(value, math.nan, math.nan, n)
 
-    def divided(self, by: float) -> "Estimate":
+    def divide(self, by: float) -> "Estimate":
         """The figure and its interval, divided."""
         return Estimate(self.value / by, self.low / by, self.high / by, self.n)
 
-    def within(self, least: float, most: float) -> "Estimate":
+    def clip(self, lowest: float, highest: float) -> "Estimate":
         """The figure and its interval, cut to what is possible: sums round, and what a design's
         levels add can carry an end too far."""
-        value, low, high = (min(max(x, least), most) for x in (self.value, self.low, self.high))
+        value, low, high = (min(max(x, lowest), highest) for x in (self.value, self.low, self.high))
         return Estimate(value, low, high, self.n)
 
     @property
@@ -62,7 +62,7 @@ class Estimate:
     def as_dict(self) -> dict[str, Any]:
         """value, low, high and n for JSON, with None for NaN."""
         numbers = {"value": self.value, "low": self.low, "high": self.high}
-        return {name: finite(x) for name, x in numbers.items()} | {"n": self.n}
+        return {name: nan_to_none(x) for name, x in numbers.items()} | {"n": self.n}
 
     def __str__(self) -> str:
         value = "undefined" if math.isnan(self.value) else f"{self.value:.3g}"
@@ -76,13 +76,13 @@ class Estimate:
         return f"<b>{html(value)}</b>{html(opening + rest)}"
 
 
-def finite(value: Any) -> Any:
+def nan_to_none(value: Any) -> Any:
     """The value as JSON can hold it: NaN and infinities become None, in lists and dictionaries
     too."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key: finite(part) for key, part in value.items()}
+        return {key: nan_to_none(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(part) for part in value]
+        return [nan_to_none(part) for part in value]
     return value

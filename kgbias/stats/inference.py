@@ -17,13 +17,13 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.designs import Design, Places, Resampled, Scale, resample
+from kgbias.stats.designs import Design, Places, Resamples, StudentScale, resample
 from kgbias.stats.estimate import Estimate as Estimate
 
 Values = NDArray[np.float64]
 
-_LISTED = 100_000  # observations of a sample that may be listed one by one
-MOST_DRAWN = 1 << 53  # the most that a multinomial can draw and a float counts exactly
+_MAX_LISTED_VALUES = 100_000  # observations of a sample that may be listed one by one
+MAX_EXACT_COUNT = 1 << 53  # the most that a multinomial can draw and a float counts exactly
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Sample:
     signs: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, values: "Sample | Values") -> "Sample":
+    def from_values(cls, values: "Sample | Values") -> "Sample":
         """A sample as it is, or values that each occur once."""
         if isinstance(values, Sample):
             return values
@@ -58,7 +58,7 @@ class Sample:
         return cls(values, np.ones(len(values), dtype=np.int64))
 
     @classmethod
-    def joined(cls, samples: Sequence["Sample"]) -> "Sample":
+    def join(cls, samples: Sequence["Sample"]) -> "Sample":
         """Several samples of one measure as one; their designs too, if all have one."""
         values = np.concatenate([s.values for s in samples])
         counts = np.concatenate([s.counts for s in samples])
@@ -70,17 +70,17 @@ class Sample:
         places = [
             s.places + n for s, n in zip(samples, starts, strict=False) if s.places is not None
         ]
-        return cls(values, counts, Design.joined(designs), np.concatenate(places), bounds, signs)
+        return cls(values, counts, Design.join(designs), np.concatenate(places), bounds, signs)
 
     def without(self, part: "Sample") -> "Sample":
         """The sample without one of its parts. Taking out many parts in turn is much faster from a
-        `collapsed` sample."""
-        whole = self.collapsed()
-        left = whole.counts.copy()
-        np.subtract.at(left, np.searchsorted(whole.values, part.values), part.counts)
-        return Sample(whole.values[left > 0], left[left > 0], bounds=self.bounds, signs=self.signs)
+        `collapse` sample."""
+        whole = self.collapse()
+        remaining = whole.counts.copy()
+        np.subtract.at(remaining, np.searchsorted(whole.values, part.values), part.counts)
+        return Sample(whole.values[remaining > 0], remaining[remaining > 0], bounds=self.bounds, signs=self.signs)
 
-    def collapsed(self) -> "Sample":
+    def collapse(self) -> "Sample":
         """The same sample with each distinct value once, in order."""
         if (self.values[1:] > self.values[:-1]).all():
             return self
@@ -92,8 +92,8 @@ class Sample:
     @property
     def n(self) -> int:
         """The number of observations."""
-        about = float(self.counts.sum(dtype=np.float64))
-        return int(about) if about < MOST_DRAWN else sum(map(int, self.counts))
+        float_count = float(self.counts.sum(dtype=np.float64))
+        return int(float_count) if float_count < MAX_EXACT_COUNT else sum(map(int, self.counts))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -107,17 +107,17 @@ class Sample:
         if not len(self.values):
             return math.nan
         weights = self.counts / self.counts.max()
-        found = float(self.values @ weights / weights.sum())
-        return min(max(found, float(self.values.min())), float(self.values.max()))
+        average = float(self.values @ weights / weights.sum())
+        return min(max(average, float(self.values.min())), float(self.values.max()))
 
-    def listed(self) -> Values | None:
+    def expand(self) -> Values | None:
         """The observations one by one, [n]; None if there are more than 100,000 and most of them
         are repeats."""
-        if self.n > max(_LISTED, 2 * len(self.values)):
+        if self.n > max(_MAX_LISTED_VALUES, 2 * len(self.values)):
             return None
         return np.repeat(self.values, self.counts)
 
-    def distinct(self) -> tuple[Values, Values]:
+    def distinct_values(self) -> tuple[Values, Values]:
         """The distinct values in order, and how often each occurs (as floats)."""
         values, places = np.unique(self.values, return_inverse=True)
         counts = np.bincount(places, self.counts.astype(np.float64), len(values))
@@ -126,56 +126,56 @@ class Sample:
     def outline(self) -> Values:
         """Values with the same distribution, for drawing: the observations or, if there are too
         many to list, a thousand that divide them evenly."""
-        listed = self.listed()
-        if listed is not None:
-            return listed
-        values, counts = self.distinct()
+        observations = self.expand()
+        if observations is not None:
+            return observations
+        values, counts = self.distinct_values()
         ends = np.cumsum(counts) / counts.sum()
         places = np.searchsorted(ends, (np.arange(1000) + 0.5) / 1000)
         return np.asarray(values[np.minimum(places, len(values) - 1)], dtype=np.float64)
 
 
-def repeated(samples: Sequence[Sample]) -> Sample:
-    """Several samples drawn in the same way, one in each recrawl, as one: like `Sample.joined`,
+def join_recrawls(samples: Sequence[Sample]) -> Sample:
+    """Several samples drawn in the same way, one in each recrawl, as one: like `Sample.join`,
     with the recrawls as a level of the design."""
-    whole = Sample.joined(samples)
-    if whole.design is None:
-        return whole
+    pooled = Sample.join(samples)
+    if pooled.design is None:
+        return pooled
     sizes = [len(s.design.clusters) for s in samples if s.design is not None]
     crawls = np.repeat(np.arange(len(samples)), sizes)
-    levels = {"recrawls": crawls, **whole.design.levels}
-    return replace(whole, design=replace(whole.design, levels=levels))
+    levels = {"recrawls": crawls, **pooled.design.levels}
+    return replace(pooled, design=replace(pooled.design, levels=levels))
 
 
-DRAWS = 2000
-_CHUNK = 4_000_000  # resampled values in memory at once
-_FEW = 2  # mean repeats of a value up to which draws are made one by one
-_NORMAL = 5000  # values; beyond this, the mean of a resample is normal to many digits
-_DISTINCT = 200  # distinct values; up to this many, drawing by counts is fast enough
-_SKEWED = 5_000  # observations; beyond this, a mean has no skew to speak of
+DEFAULT_DRAWS = 2000
+_MAX_CHUNK_VALUES = 4_000_000  # resampled values in memory at once
+_MAX_MEAN_REPEATS = 2  # mean repeats of a value up to which draws are made one by one
+_MIN_NORMAL_VALUES = 5000  # values; beyond this, the mean of a resample is normal to many digits
+_MAX_DISTINCT_VALUES = 200  # distinct values; up to this many, drawing by counts is fast enough
+_MAX_SKEWED_VALUES = 5_000  # observations; beyond this, a mean has no skew to speak of
 
 
 @dataclass(frozen=True, slots=True)
 class Statistic:
-    """A statistic of values [..., n], along the last axis; `counted` is the same for distinct
+    """A statistic of values [..., n], along the last axis; `from_counts` is the same for distinct
     values [k], in order, that occur `counts` [..., k] times."""
 
-    plain: Callable[[Values], Values]
-    counted: Callable[[Values, Values], Values]
-    adds: bool = False
+    from_values: Callable[[Values], Values]
+    from_counts: Callable[[Values, Values], Values]
+    is_sum: bool = False
     """Whether it grows with the number of values."""
-    averages: bool = False
+    is_mean: bool = False
     """Whether it is the mean."""
 
     def __call__(self, rows: Values) -> Values:
-        return self.plain(rows)
+        return self.from_values(rows)
 
 
 def bootstrap(
     values: Values | Sample,
     statistic: Callable[[Values], Values] | Statistic,
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
@@ -187,24 +187,24 @@ def bootstrap(
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
     which has the same distribution and needs a `Statistic`; so does one with a design, whose
-    clusters are resampled (`kgbias.stats.designs.effects`).
+    clusters are resampled (`kgbias.stats.designs.resample_effects`).
 
     A count (`total` of values that are all 0 or 1) gets Wilson's interval instead, for as many
     independent observations as have its variance over the resamples: percentiles of a few cases
     end at few cases, and those of none at 0.
     """
-    sample = Sample.of(values)
+    sample = Sample.from_values(values)
     if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
-        return _count(sample, draws, level, seed)
-    if isinstance(statistic, Statistic) and statistic.averages and one_sided(sample):
-        return _mean_of_labels(sample, statistic, draws, level, seed)
-    plain = sample.design is None and not studentised(sample, statistic)
-    listed = sample.listed() if plain else None
-    if listed is None:
+        return _bootstrap_count(sample, draws, level, seed)
+    if isinstance(statistic, Statistic) and statistic.is_mean and is_one_sided(sample):
+        return _bootstrap_label_mean(sample, statistic, draws, level, seed)
+    plain = sample.design is None and not is_studentised(sample, statistic)
+    observations = sample.expand() if plain else None
+    if observations is None:
         if not isinstance(statistic, Statistic):
             raise TypeError("a sample with a design, or of counts, needs a Statistic")
         return _bootstrap_sample(sample, statistic, draws, level, seed)
-    values = listed
+    values = observations
     n = len(values)
     if n == 0:
         return Estimate.missing()
@@ -212,49 +212,49 @@ def bootstrap(
     if n == 1:
         return Estimate.missing(1, value)
     rng = np.random.Generator(np.random.PCG64(seed))
-    step = max(1, _CHUNK // n)
+    step = max(1, _MAX_CHUNK_VALUES // n)
     replicates = [
         statistic(values[rng.integers(0, n, size=(min(step, draws - start), n))])
         for start in range(0, draws, step)
     ]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
-    return _possible(sample, statistic, Estimate(value, float(low), float(high), n))
+    return _clip_to_possible(sample, statistic, Estimate(value, float(low), float(high), n))
 
 
-def _count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
+def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
     """The number of observations that are 1, with Wilson's interval at the effective sample size
     (Korn and Graubard 1998; Dean and Pagano 2015)."""
-    found = float(sample.counts @ sample.values)
+    count = float(sample.counts @ sample.values)
     design = sample.design
     if design is None or sample.places is None:
-        found_share = proportion(found, sample.n, level)
-        return Estimate(found, found_share.low * sample.n, found_share.high * sample.n, sample.n)
+        found_share = proportion(count, sample.n, level)
+        return Estimate(count, found_share.low * sample.n, found_share.high * sample.n, sample.n)
     # A place may yield nothing that counts, which varies too: the share is one of places.
     places = max(len(design.clusters), sample.n)
-    clusters, strata = len(design.strata), len(design.together())
+    clusters, strata = len(design.strata), len(design.resampling_strata())
     if clusters < 2:
-        return Estimate.missing(sample.n, found)
+        return Estimate.missing(sample.n, count)
     rng = np.random.Generator(np.random.PCG64(seed))
-    variance = resampled(sample, total, draws, rng).variance(rng) / places**2
-    share = found / places
+    variance = resample_statistic(sample, total, draws, rng).variance(rng) / places**2
+    share = count / places
     variance = max(variance, share * (1 - share) / places)  # never less than of independent places
     low, high = _share_interval(share, variance, clusters, max(1, clusters - strata), level)
-    return Estimate(found, low * places, high * places, sample.n)
+    return Estimate(count, low * places, high * places, sample.n)
 
 
-_FEW_OTHERS = 10  # observations without the commonest label; from more, resamples show how many
+_MIN_OTHER_LABELS = 10  # observations without the commonest label; from more, resamples show how many
 
 
-def one_sided(sample: Sample) -> bool:
+def is_one_sided(sample: Sample) -> bool:
     """Whether nearly all observations have one label of -1, 0 and 1 (or of 0 and 1)."""
     if not len(sample.values) or not np.isin(sample.values, (-1.0, 0.0, 1.0)).all():
         return False
-    counts = sample.collapsed().counts
-    return int(counts.sum() - counts.max()) < _FEW_OTHERS
+    counts = sample.collapse().counts
+    return int(counts.sum() - counts.max()) < _MIN_OTHER_LABELS
 
 
-def _mean_of_labels(
+def _bootstrap_label_mean(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
     """The mean of labels' signs. Where most have the same label, a sample may show nothing of the
@@ -262,29 +262,29 @@ def _mean_of_labels(
     (1946), half an observation of each label, makes of as many independent observations as vary as
     much as the sample does by its design."""
     n, mean = sample.n, sample.mean
-    least, most = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
+    lowest, highest = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
     clusters = n if sample.design is None else len(sample.design.strata)
     if clusters < 2:
         return Estimate.missing(n, mean)
-    spread = float(np.average((sample.values - mean) ** 2, weights=sample.counts))
+    label_variance = float(np.average((sample.values - mean) ** 2, weights=sample.counts))
     rng = np.random.Generator(np.random.PCG64(seed))
     size = float(n)
-    if sample.design is not None and spread:
-        variance = resampled(sample, statistic, draws, rng).variance(rng)
-        size = min(size, spread / variance) if variance else size
+    if sample.design is not None and label_variance:
+        variance = resample_statistic(sample, statistic, draws, rng).variance(rng)
+        size = min(size, label_variance / variance) if variance else size
     elif sample.design is not None:
         size = min(size, float(clusters))
-    labels = np.arange(least, most + 1)
-    often = np.array([sample.counts[sample.values == label].sum() for label in labels])
-    shares = rng.gamma(often * size / n + _JEFFREYS, size=(_DRAWN_SHARES, len(labels)))
+    labels = np.arange(lowest, highest + 1)
+    label_counts = np.array([sample.counts[sample.values == label].sum() for label in labels])
+    shares = rng.gamma(label_counts * size / n + _JEFFREYS_PRIOR, size=(_SHARE_DRAWS, len(labels)))
     means = shares @ labels / shares.sum(axis=1)
     tail = (1 - level) / 2
     low, high = (float(end) for end in np.quantile(means, [tail, 1 - tail]))
     return Estimate(mean, min(low, mean), max(high, mean), n)
 
 
-_JEFFREYS = 0.5
-_DRAWN_SHARES = 5_000
+_JEFFREYS_PRIOR = 0.5
+_SHARE_DRAWS = 5_000
 
 
 def clustered_proportion(
@@ -295,13 +295,13 @@ def clustered_proportion(
     fewer than three clusters.
     """
     places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
-    own, n = np.asarray(values, dtype=np.float64), len(values)
+    observed, n = np.asarray(values, dtype=np.float64), len(values)
     if not n:
         return Estimate.missing()
-    share, k = float(own.mean()), len(places)
-    if k < _FEWEST_CLUSTERS:
+    share, k = float(observed.mean()), len(places)
+    if k < _MIN_CLUSTERS:
         return Estimate.missing(n, share)
-    variance = _clustered_variance([places[cluster] for cluster in clusters], own)
+    variance = _clustered_variance([places[cluster] for cluster in clusters], observed)
     return Estimate(share, *_share_interval(share, variance, k, k - 1, level), n)
 
 
@@ -311,25 +311,25 @@ def clustered_mean(
     """The mean of values with Student's interval over clusters, each drawn with all its values. No
     interval for fewer than three clusters, or if all values are the same."""
     places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
-    own, n, k = np.asarray(values, dtype=np.float64), len(values), len(places)
+    observed, n, k = np.asarray(values, dtype=np.float64), len(values), len(places)
     if not n:
         return Estimate.missing()
-    mean = float(own.mean())
-    variance = _clustered_variance([places[cluster] for cluster in clusters], own)
-    if k < _FEWEST_CLUSTERS or not variance:
+    mean = float(observed.mean())
+    variance = _clustered_variance([places[cluster] for cluster in clusters], observed)
+    if k < _MIN_CLUSTERS or not variance:
         return Estimate.missing(n, mean)
     half = student_quantile((1 + level) / 2, k - 1) * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half, n)
 
 
-_FEWEST_CLUSTERS = 3
+_MIN_CLUSTERS = 3
 
 
 def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
     """The variance of a mean over clusters of several sizes: of the linearised ratio (Taylor)."""
-    apart = np.bincount(clusters, values - values.mean()) / len(values)
-    k = len(apart)
-    return float(apart @ apart) * k / (k - 1) if k > 1 else 0.0
+    deviations = np.bincount(clusters, values - values.mean()) / len(values)
+    k = len(deviations)
+    return float(deviations @ deviations) * k / (k - 1) if k > 1 else 0.0
 
 
 def _share_interval(
@@ -340,13 +340,13 @@ def _share_interval(
     as if each were one thing that was or was not so."""
     normal = NormalDist().inv_cdf((1 + level) / 2)
     if not (0 < share < 1 and variance > 0):
-        return wilson(share, clusters, normal)
+        return wilson_interval(share, clusters, normal)
     size = share * (1 - share) / variance
     size *= (normal / student_quantile((1 + level) / 2, freedom)) ** 2
-    return wilson(share, size, normal)
+    return wilson_interval(share, size, normal)
 
 
-def wilson(share: float, n: float, z: float) -> tuple[float, float]:
+def wilson_interval(share: float, n: float, z: float) -> tuple[float, float]:
     """Wilson's score interval of a share of n cases (Wilson 1927)."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
@@ -356,24 +356,24 @@ def wilson(share: float, n: float, z: float) -> tuple[float, float]:
     return low, high
 
 
-def _possible(
-    sample: Sample, statistic: Callable[..., Values] | Statistic, found: Estimate
+def _clip_to_possible(
+    sample: Sample, statistic: Callable[..., Values] | Statistic, estimate: Estimate
 ) -> Estimate:
     """A mean or a quantile kept within the range of the sample, a sum within what as many places
     can add up to; the range of other statistics is not known."""
     if not isinstance(statistic, Statistic):
-        return found
-    least, most = sample.range
-    if not statistic.adds:
-        return found.within(least, most)
+        return estimate
+    lowest, highest = sample.range
+    if not statistic.is_sum:
+        return estimate.clip(lowest, highest)
     places = max(sample.n, 0 if sample.design is None else len(sample.design.clusters))
-    return found.within(min(least, 0.0) * places, max(most, 0.0) * places)
+    return estimate.clip(min(lowest, 0.0) * places, max(highest, 0.0) * places)
 
 
-def studentised(sample: Sample, statistic: Callable[..., Values] | Statistic) -> bool:
+def is_studentised(sample: Sample, statistic: Callable[..., Values] | Statistic) -> bool:
     """Whether the interval of a statistic is a bootstrap-t."""
-    averages = isinstance(statistic, Statistic) and statistic.averages
-    return averages and sample.bounds is not None and sample.n <= _SKEWED
+    averages = isinstance(statistic, Statistic) and statistic.is_mean
+    return averages and sample.bounds is not None and sample.n <= _MAX_SKEWED_VALUES
 
 
 def _bootstrap_sample(
@@ -382,60 +382,60 @@ def _bootstrap_sample(
     n = sample.n
     if not n:
         return Estimate.missing()
-    values, counts = sample.distinct()
-    value = float(statistic.counted(values, counts))
+    values, counts = sample.distinct_values()
+    value = float(statistic.from_counts(values, counts))
     if (n if sample.design is None else len(sample.design.strata)) < 2:
-        return _possible(sample, statistic, Estimate.missing(n, value))
+        return _clip_to_possible(sample, statistic, Estimate.missing(n, value))
     rng = np.random.Generator(np.random.PCG64(seed))
-    low, high = resampled(sample, statistic, draws, rng).interval(level, rng)
-    return _possible(sample, statistic, Estimate(value, low, high, n))
+    low, high = resample_statistic(sample, statistic, draws, rng).interval(level, rng)
+    return _clip_to_possible(sample, statistic, Estimate(value, low, high, n))
 
 
-def resampled(
+def resample_statistic(
     sample: Sample, statistic: Statistic, draws: int, rng: np.random.Generator
-) -> Resampled:
+) -> Resamples:
     """A statistic over resamples of a sample; without a design, draws are taken as independent."""
-    design, places, scaled = sample.design, sample.places, studentised(sample, statistic)
+    design, places, scaled = sample.design, sample.places, is_studentised(sample, statistic)
     order = np.argsort(sample.values, kind="stable")
     values, counts = sample.values[order], sample.counts[order].astype(np.float64)
     if design is not None and places is not None:
-        of = _weighted(statistic, values, counts)
+        evaluate = _weighted_statistic(statistic, values, counts)
         errors = None
         if scaled:
-            clusters, c = design.clusters[places[order]], len(design.strata)
+            clusters, cluster_count = design.clusters[places[order]], len(design.strata)
             sizes, sums = (
-                np.bincount(clusters, w, c).astype(np.float64) for w in (counts, counts * values)
+                np.bincount(clusters, w, cluster_count).astype(np.float64) for w in (counts, counts * values)
             )
-            errors = partial(_standard_errors, sizes, sums, c)
-        return resample(design, places[order], of, errors, draws=draws, rng=rng)
-    values, counts = sample.distinct()
-    n, step = sample.n, max(1, _CHUNK // len(values))
-    drawn = min(n, MOST_DRAWN)
-    whole, spread, every = [], [], np.ones_like(values)
+            errors = partial(_standard_errors, sizes, sums, cluster_count)
+        return resample(design, places[order], evaluate, errors, draws=draws, rng=rng)
+    values, counts = sample.distinct_values()
+    n, step = sample.n, max(1, _MAX_CHUNK_VALUES // len(values))
+    drawn_size = min(n, MAX_EXACT_COUNT)
+    replicates, error_draws, unit_sizes = [], [], np.ones_like(values)
     for start in range(0, draws, step):
         size = min(step, draws - start)
-        often = _how_often(rng, counts, drawn, size)
-        weights = np.asarray(often * (n / drawn), dtype=np.float64)
-        whole.append(statistic.counted(values, weights))
+        times_drawn = _draw_counts(rng, counts, drawn_size, size)
+        weights = np.asarray(times_drawn * (n / drawn_size), dtype=np.float64)
+        replicates.append(statistic.from_counts(values, weights))
         if scaled:
-            spread.append(_standard_errors(every, values, n, weights))
+            error_draws.append(_standard_errors(unit_sizes, values, n, weights))
     scale = None
     if scaled:
-        error = float(_standard_errors(every, values, n, counts[None])[0])
-        scale = Scale(sample.mean, error, np.concatenate(spread))
-    return Resampled(np.concatenate(whole), {}, scale)
+        error = float(_standard_errors(unit_sizes, values, n, counts[None])[0])
+        scale = StudentScale(sample.mean, error, np.concatenate(error_draws))
+    return Resamples(np.concatenate(replicates), {}, scale)
 
 
-def _how_often(rng: np.random.Generator, counts: Values, n: int, draws: int) -> Places:
+def _draw_counts(rng: np.random.Generator, counts: Values, n: int, draws: int) -> Places:
     """How often each of the values that occur `counts` [k] times is among n drawn with replacement:
     [draws, k]."""
-    if n > _FEW * len(counts):
+    if n > _MAX_MEAN_REPEATS * len(counts):
         return rng.multinomial(n, counts / counts.sum(), size=draws)
     # The same distribution, in a third of the time.
-    own = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
-    drawn = own[rng.integers(0, len(own), size=(draws, n))]
-    drawn += np.arange(draws)[:, None] * len(counts)
-    return np.bincount(drawn.ravel(), minlength=draws * len(counts)).reshape(draws, -1)
+    value_places = np.repeat(np.arange(len(counts)), counts.astype(np.int64))
+    drawn_places = value_places[rng.integers(0, len(value_places), size=(draws, n))]
+    drawn_places += np.arange(draws)[:, None] * len(counts)
+    return np.bincount(drawn_places.ravel(), minlength=draws * len(counts)).reshape(draws, -1)
 
 
 def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Values:
@@ -445,29 +445,29 @@ def _standard_errors(sizes: Values, sums: Values, n: int, weights: Values) -> Va
     Strata are ignored: a bootstrap-t only uses these as its unit, in the same way for the sample
     and its resamples, and a stratum of two clusters would have no spread in most resamples.
     """
-    below = weights @ sizes
+    totals = weights @ sizes
     with np.errstate(invalid="ignore", divide="ignore"):  # a draw of nothing has none
-        apart = (sums - (weights @ sums / below)[:, None] * sizes) / below[:, None]
-    squares = (weights * apart**2).sum(axis=-1)
+        deviations = (sums - (weights @ sums / totals)[:, None] * sizes) / totals[:, None]
+    squares = (weights * deviations**2).sum(axis=-1)
     return np.asarray(np.sqrt(squares * (n / (n - 1) if n > 1 else 0.0)), dtype=np.float64)
 
 
-def _weighted(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
+def _weighted_statistic(statistic: Statistic, values: Values, counts: Values) -> Callable[..., Values]:
     """The statistic of values in order as a function of their weights."""
 
-    def of(weights: Values, own: Places | None = None, share: float = 1.0) -> Values:
-        if own is None:
-            return statistic.counted(values, weights * counts)
-        found = statistic.counted(values[own], weights[..., own] * counts[own])
-        return found / share if statistic.adds else found
+    def evaluate(weights: Values, selected: Places | None = None, share: float = 1.0) -> Values:
+        if selected is None:
+            return statistic.from_counts(values, weights * counts)
+        value = statistic.from_counts(values[selected], weights[..., selected] * counts[selected])
+        return value / share if statistic.is_sum else value
 
-    return of
+    return evaluate
 
 
 def quantile(q: float) -> Statistic:
     """The q-quantile over the last axis, linearly interpolated."""
 
-    def counted(values: Values, counts: Values) -> Values:
+    def from_counts(values: Values, counts: Values) -> Values:
         ends = np.cumsum(counts, axis=-1)
         place = (ends[..., -1:] - 1) * q
         below, above = (
@@ -476,20 +476,20 @@ def quantile(q: float) -> Statistic:
         )
         return np.asarray(below + (above - below) * (place - np.floor(place))[..., 0])
 
-    return Statistic(lambda rows: np.asarray(np.quantile(rows, q, axis=-1)), counted)
+    return Statistic(lambda rows: np.asarray(np.quantile(rows, q, axis=-1)), from_counts)
 
 
 total = Statistic(
     lambda rows: np.asarray(rows.sum(axis=-1), dtype=np.float64),
     lambda values, counts: np.asarray(counts @ values, dtype=np.float64),
-    adds=True,
+    is_sum=True,
 )
 """Sum over the last axis."""
 
 mean = Statistic(
     lambda rows: np.asarray(rows.mean(axis=-1), dtype=np.float64),
     lambda values, counts: _ratio(counts @ values, counts.sum(axis=-1)),
-    averages=True,
+    is_mean=True,
 )
 """Mean over the last axis."""
 
@@ -516,7 +516,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
         return Estimate.missing()
     z = NormalDist().inv_cdf((1 + level) / 2)
     share = successes / n
-    return Estimate(share, *wilson(share, n, z), n)
+    return Estimate(share, *wilson_interval(share, n, z), n)
 
 
 def student_quantile(share: float, freedom: float) -> float:
@@ -532,7 +532,7 @@ def bootstrap_pairs(
     second: Values,
     statistic: Callable[[Values, Values], float],
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
@@ -558,7 +558,7 @@ def bootstrap_clusters(
     clusters: Sequence[Hashable],
     statistic: Callable[[Values], Values],
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
@@ -571,13 +571,13 @@ def bootstrap_clusters(
     place = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
     if len(place) < 4 or math.isnan(value):
         return Estimate.missing(n, value)
-    of = np.array([place[cluster] for cluster in clusters])
+    cluster_places = np.array([place[cluster] for cluster in clusters])
     rng = np.random.Generator(np.random.PCG64(seed))
-    even, step, found = np.full(len(place), 1 / len(place)), max(1, _CHUNK // n), []
+    chances, step, batches = np.full(len(place), 1 / len(place)), max(1, _MAX_CHUNK_VALUES // n), []
     for start in range(0, draws, step):
-        often = rng.multinomial(len(place), even, size=min(step, draws - start))
-        found.append(statistic(often[:, of].astype(np.float64)))
-    replicates = np.concatenate(found)
+        times_drawn = rng.multinomial(len(place), chances, size=min(step, draws - start))
+        batches.append(statistic(times_drawn[:, cluster_places].astype(np.float64)))
+    replicates = np.concatenate(batches)
     defined = replicates[~np.isnan(replicates)]
     if len(defined) < draws / 2:
         return Estimate.missing(n, value)
@@ -615,54 +615,54 @@ def holm(p: Sequence[float]) -> Values:
     """Holm's (1979) step-down adjusted p-values, in the order given: rejecting those <= alpha
     keeps the chance of any false positive in the family at or below alpha, however the tests depend
     on each other. The i-th smallest of m becomes max over j <= i of min(1, (m - j + 1) p_(j))."""
-    values = _checked(p)
+    values = _check_p_values(p)
     order = np.argsort(values, kind="stable")
     steps = np.arange(len(values), 0, -1) * values[order]
-    return _placed(np.maximum.accumulate(np.minimum(steps, 1.0)), order)
+    return _restore_order(np.maximum.accumulate(np.minimum(steps, 1.0)), order)
 
 
 def benjamini_hochberg(p: Sequence[float]) -> Values:
     """Benjamini and Hochberg's (1995) step-up adjusted p-values, in the order given: among the
     tests <= q the expected share of false positives is at most q, for independent or positively
     dependent tests. The i-th smallest of m becomes min over j >= i of min(1, m p_(j) / j)."""
-    values = _checked(p)
+    values = _check_p_values(p)
     order = np.argsort(values, kind="stable")
     steps = values[order] * len(values) / np.arange(1, len(values) + 1)
     lowest = np.minimum.accumulate(steps[::-1])[::-1] if len(steps) else steps
-    return _placed(np.minimum(lowest, 1.0), order)
+    return _restore_order(np.minimum(lowest, 1.0), order)
 
 
-def _checked(p: Sequence[float]) -> Values:
+def _check_p_values(p: Sequence[float]) -> Values:
     values = np.asarray(p, dtype=np.float64)
     if not ((values >= 0) & (values <= 1)).all():
         raise ValueError("p-values must lie in [0, 1]")
     return values
 
 
-def _placed(sorted_values: Values, order: np.ndarray) -> Values:
+def _restore_order(sorted_values: Values, order: np.ndarray) -> Values:
     adjusted = np.empty_like(sorted_values)
     adjusted[order] = sorted_values
     return adjusted
 
 
-def resampled_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:
+def resample_means(sample: Values | Sample, draws: int, rng: np.random.Generator) -> Values:
     """Means of resamples, [draws]. Drawing how often each distinct value occurs is equivalent to
     drawing the values, and much cheaper if they repeat; for more than 5,000 values, more than 200
     of them distinct, the means are drawn from the normal distribution that they then follow."""
-    sample = Sample.of(sample)
+    sample = Sample.from_values(sample)
     n = sample.n
-    distinct, counts = sample.distinct()
-    if n > _NORMAL and len(distinct) > _DISTINCT:
+    distinct, counts = sample.distinct_values()
+    if n > _MIN_NORMAL_VALUES and len(distinct) > _MAX_DISTINCT_VALUES:
         mean = sample.mean
-        spread = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
-        return np.asarray(rng.normal(mean, spread / math.sqrt(n), size=draws))
+        deviation = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
+        return np.asarray(rng.normal(mean, deviation / math.sqrt(n), size=draws))
     if len(distinct) <= n / 4:
-        drawn = rng.multinomial(min(n, MOST_DRAWN), counts / counts.sum(), size=draws)
-        return np.asarray(drawn @ distinct / min(n, MOST_DRAWN), dtype=np.float64)
+        drawn_counts = rng.multinomial(min(n, MAX_EXACT_COUNT), counts / counts.sum(), size=draws)
+        return np.asarray(drawn_counts @ distinct / min(n, MAX_EXACT_COUNT), dtype=np.float64)
     values = np.repeat(sample.values, sample.counts)
     step = max(1, 4_000_000 // n)
-    parts = [
+    batches = [
         values[rng.integers(0, n, size=(min(step, draws - start), n))].mean(axis=1)
         for start in range(0, draws, step)
     ]
-    return np.concatenate(parts)
+    return np.concatenate(batches)

@@ -2,11 +2,11 @@
 
 A prompt and its answers either have a feature (a word, a topic, what a story's character does) or
 not. For a group with y of n prompts that have it, the others with y' of n', and a prior worth
-`PRIOR` prompts that have it as often as all prompts do, a = PRIOR (y + y') / (n + n'), features are
+`PRIOR_PROMPTS` prompts that have it as often as all prompts do, a = PRIOR_PROMPTS (y + y') / (n + n'), features are
 ranked by the log-odds with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008,
 equations 15 to 22),
 
-    log (y + a)/(n + PRIOR - y - a) - log (y' + a)/(n' + PRIOR - y' - a).
+    log (y + a)/(n + PRIOR_PROMPTS - y - a) - log (y' + a)/(n' + PRIOR_PROMPTS - y' - a).
 
 The prior ranks, and enters nothing else: an interval about a shrunken value would not be about the
 group. They are tested without it. If groups do not differ, a prompt could just as well have
@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import wilson
+from kgbias.stats.inference import wilson_interval
 
-PRIOR = 10.0  # prompts
-LEVEL = 0.05
-DEALS = 999
+PRIOR_PROMPTS = 10.0  # prompts
+SIGNIFICANCE_LEVEL = 0.05
+DEFAULT_DEALS = 999
 MIN_PROMPTS = 3  # of all groups, that have a feature, for it to be tested
-_ADDED = 0.5  # prompts, to each of the four numbers of a log-odds ratio
-_Z = 1.959964
-_HALVINGS = 50  # of where an end of an interval may lie
+_CONTINUITY_PROMPTS = 0.5  # prompts, to each of the four numbers of a log-odds ratio
+_NORMAL_95 = 1.959964
+_BISECTIONS = 50  # of where an end of an interval may lie
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,8 +71,8 @@ class FeatureTable:
     def counts(self, group: Ints) -> Ints:
         """How many prompts of each group have each feature, [g, f], with prompts dealt so."""
         cells = group[self.rows] * self.features + self.columns
-        found = np.bincount(cells, minlength=self.groups * self.features)
-        return found.reshape(self.groups, self.features)
+        totals = np.bincount(cells, minlength=self.groups * self.features)
+        return totals.reshape(self.groups, self.features)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -84,27 +84,27 @@ class Keyness:
         counts: [g, f], prompts of the group that have the feature.
         sizes: [g], prompts of the group.
         log_odds: [g, f], shrunken by the prior; above 0, the group has the feature more often.
-        p: [g, f], exact and two-sided: twice the smaller tail, at most 1.
-        q: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg 1995).
-        any: the p-value of no group differing from the others in any feature.
-        dealt: [deals], how many q-values were at most 0.05 in each table dealt anew.
+        p_values: [g, f], exact and two-sided: twice the smaller tail, at most 1.
+        q_values: [g, f], the same, corrected over the features of the group (Benjamini and Hochberg 1995).
+        overall_p: the p-value of no group differing from the others in any feature.
+        null_discoveries: [deals], how many q-values were at most 0.05 in each table dealt anew.
     """
 
     table: FeatureTable
     counts: Ints
     sizes: Ints
     log_odds: Floats
-    p: Floats
-    q: Floats
-    any: float
-    dealt: Ints
+    p_values: Floats
+    q_values: Floats
+    overall_p: float
+    null_discoveries: Ints
 
     @property
     def floor(self) -> float:
         """The mean number of q-values of at most 0.05 in tables dealt anew; NaN without deals."""
-        return float(self.dealt.mean()) if len(self.dealt) else float("nan")
+        return float(self.null_discoveries.mean()) if len(self.null_discoveries) else float("nan")
 
-    def others(self, group: int, feature: int) -> tuple[int, int]:
+    def other_counts(self, group: int, feature: int) -> tuple[int, int]:
         """How many prompts of the other groups have the feature, of how many."""
         return (
             int(self.counts[:, feature].sum() - self.counts[group, feature]),
@@ -124,36 +124,36 @@ class Keyness:
         which both were asked. The interval is Newcombe's hybrid score interval (1998, method 10),
         from Wilson's intervals of both shares at their effective sizes; with one block, this is
         Newcombe's own. Missing if there is no such block."""
-        t, own = self.table, self.table.group == group
-        having = np.zeros(len(t.group))
-        having[t.rows[t.columns == feature]] = 1
-        blocks = int(t.block.max(initial=-1)) + 1
-        of, of_others = (np.bincount(t.block[who], minlength=blocks) for who in (own, ~own))
-        shared = (of > 0) & (of_others > 0)
+        table, in_group = self.table, self.table.group == group
+        having = np.zeros(len(table.group))
+        having[table.rows[table.columns == feature]] = 1
+        blocks = int(table.block.max(initial=-1)) + 1
+        group_sizes, other_sizes = (np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group))
+        shared = (group_sizes > 0) & (other_sizes > 0)
         if not shared.any():
-            return Estimate.missing(len(t.group))
-        mix = (of * of_others / np.maximum(of + of_others, 1))[shared]
-        (share, low, high), (other, other_low, other_high) = (
-            _share_at(mix, np.bincount(t.block[who], having[who], blocks)[shared], n[shared])
-            for who, n in ((own, of), (~own, of_others))
+            return Estimate.missing(len(table.group))
+        mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
+        (share, low, high), (other_share, other_low, other_high) = (
+            _share_at_mix(mix, np.bincount(table.block[side], having[side], blocks)[shared], n[shared])
+            for side, n in ((in_group, group_sizes), (~in_group, other_sizes))
         )
-        value = share - other
-        below = sqrt((share - low) ** 2 + (other_high - other) ** 2)
-        above = sqrt((high - share) ** 2 + (other - other_low) ** 2)
-        return Estimate(value, value - below, value + above, len(t.group))
+        value = share - other_share
+        below = sqrt((share - low) ** 2 + (other_high - other_share) ** 2)
+        above = sqrt((high - share) ** 2 + (other_share - other_low) ** 2)
+        return Estimate(value, value - below, value + above, len(table.group))
 
 
-def _share_at(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> tuple[float, float, float]:
+def _share_at_mix(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> tuple[float, float, float]:
     """A share at a mix of blocks, with Wilson's interval at its effective number of prompts."""
     weights = mix / mix.sum()
     effective = 1 / float((weights**2 / sizes).sum())
     share = min(1.0, float((weights * having / sizes).sum()))
-    return share, *wilson(share, effective, _Z)
+    return share, *wilson_interval(share, effective, _NORMAL_95)
 
 
-def log_odds_ratio(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any, Any, Any]:
-    """The natural logarithm of the odds of `own` of `of` prompts over those of `others` of
-    `of_others`, with half a prompt added to each of the four numbers so that none is 0 (Haldane
+def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any) -> tuple[Any, Any, Any]:
+    """The natural logarithm of the odds of `having` of `total` prompts over those of `other_having` of
+    `other_total`, with half a prompt added to each of the four numbers so that none is 0 (Haldane
     1956; Anscombe 1956), and the ends of its 95% interval; of arrays, in each cell.
 
     The interval holds the log-odds ratios that the score test does not reject (Cornfield 1956;
@@ -161,33 +161,33 @@ def log_odds_ratio(own: Any, of: Any, others: Any, of_others: Any) -> tuple[Any,
     score test rejects nothing on one side, and that end is by the variance that is the sum of the
     inverses of the four terms (Gart and Zweifel 1967)."""
     first, second, third, fourth = (
-        count + _ADDED for count in (own, of - own, others, of_others - others)
+        count + _CONTINUITY_PROMPTS for count in (having, total - having, other_having, other_total - other_having)
     )
     value = np.log(first / second) - np.log(third / fourth)
-    away = _Z * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
-    everyone, n = own + others, of + of_others
+    margin = _NORMAL_95 * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
+    all_having, n = having + other_having, total + other_total
     ends = []
-    for bound, end in (
-        (np.maximum(0, everyone - of_others), value - away),
-        (np.minimum(of, everyone), value + away),
+    for limit, end in (
+        (np.maximum(0, all_having - other_total), value - margin),
+        (np.minimum(total, all_having), value + margin),
     ):
-        inside, outside = np.asarray(own, np.float64), np.asarray(bound, np.float64)
-        for _ in range(_HALVINGS):
+        inside, outside = np.asarray(having, np.float64), np.asarray(limit, np.float64)
+        for _ in range(_BISECTIONS):
             middle = (inside + outside) / 2
-            cells = (middle, of - middle, everyone - middle, of_others - everyone + middle)
+            cells = (middle, total - middle, all_having - middle, other_total - all_having + middle)
             with np.errstate(divide="ignore"):
                 variance = 1 / sum(1 / cell for cell in cells)
-            rejected = (own - middle) ** 2 * (n - 1) / n > _Z**2 * variance
+            rejected = (having - middle) ** 2 * (n - 1) / n > _NORMAL_95**2 * variance
             outside = np.where(rejected, middle, outside)
             inside = np.where(rejected, inside, middle)
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
-        ends.append(np.where(np.equal(own, bound), end, found))
+            score_end = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
+        ends.append(np.where(np.equal(having, limit), end, score_end))
     return value, ends[0], ends[1]
 
 
 @dataclass(slots=True)
-class Prompts:
+class PromptFeatures:
     """Prompts with the features of their answers. An answer has a wording, of the question or of
     the person asked about; a prompt that has only one may be asked in several, and then has what
     any of them brought.
@@ -225,112 +225,112 @@ class Prompts:
         """All wordings."""
         return {wording for own in self.features for wording in own}
 
-    def frequent(self) -> list[Feature]:
+    def frequent_features(self) -> list[Feature]:
         """The features that enough prompts have to be tested, in order."""
-        often: Counter[Feature] = Counter()
+        prompt_counts: Counter[Feature] = Counter()
         for own in self.features:
-            often.update(set().union(*own.values()))
-        return sorted(f for f, n in often.items() if n >= MIN_PROMPTS)
+            prompt_counts.update(set().union(*own.values()))
+        return sorted(f for f, n in prompt_counts.items() if n >= MIN_PROMPTS)
 
-    def table(
+    def build_table(
         self, features: Sequence[Feature], *, groups: int, without: Hashable = None
     ) -> FeatureTable:
         """The prompts and which of these features they have; `without` a wording: what is left of
         them then."""
-        number = {feature: n for n, feature in enumerate(features)}
-        kept: list[int] = []
+        numbers = {feature: n for n, feature in enumerate(features)}
+        kept_prompts: list[int] = []
         pairs: list[tuple[int, int]] = []
         for n, by_wording in enumerate(self.features):
-            left = [own for wording, own in by_wording.items() if wording != without]
-            if left:
-                pairs += [(len(kept), number[f]) for f in set().union(*left) if f in number]
-                kept.append(n)
+            feature_sets = [own for wording, own in by_wording.items() if wording != without]
+            if feature_sets:
+                pairs += [(len(kept_prompts), numbers[f]) for f in set().union(*feature_sets) if f in numbers]
+                kept_prompts.append(n)
         rows, columns = (np.array([pair[k] for pair in pairs], dtype=np.int64) for k in (0, 1))
         group, block = (
-            np.array([of[n] for n in kept], dtype=np.int64) for of in (self.groups, self.blocks)
+            np.array([of[n] for n in kept_prompts], dtype=np.int64) for of in (self.groups, self.blocks)
         )
         return FeatureTable(groups, group, block, len(features), rows, columns)
 
-    def least(
+    def leave_one_out_p(
         self, features: Sequence[Feature], keyness: Keyness
     ) -> Mapping[tuple[int, int], float]:
         """For each group and feature that go together more or less often (q of at most 0.05), by
         number: the largest p-value with the answers of one wording left out; 1 where the sign then
         turns, or nothing is left of the group. Empty if there is only one wording."""
-        found = [(int(g), int(f)) for g, f in np.argwhere(keyness.q <= LEVEL)]
+        significant = [(int(g), int(f)) for g, f in np.argwhere(keyness.q_values <= SIGNIFICANCE_LEVEL)]
         wordings = self.wordings
-        if len(wordings) < 2 or not found:
+        if len(wordings) < 2 or not significant:
             return {}
-        tried = sorted({f for _, f in found})
+        tried = sorted({f for _, f in significant})
         place = {f: n for n, f in enumerate(tried)}
-        named, groups = [features[f] for f in tried], keyness.table.groups
-        least = dict.fromkeys(found, 0.0)
+        tried_features, groups = [features[f] for f in tried], keyness.table.groups
+        largest_p = dict.fromkeys(significant, 0.0)
         for wording in wordings:
-            left = measure_keyness(self.table(named, groups=groups, without=wording), deals=0)
-            for g, f in found:
-                same = left.log_odds[g, place[f]] * keyness.log_odds[g, f] > 0
-                p = float(left.p[g, place[f]]) if same and left.sizes[g] else 1.0
-                least[g, f] = max(least[g, f], p)
-        return least
+            refitted = measure_keyness(self.build_table(tried_features, groups=groups, without=wording), deals=0)
+            for g, f in significant:
+                same_sign = refitted.log_odds[g, place[f]] * keyness.log_odds[g, f] > 0
+                p = float(refitted.p_values[g, place[f]]) if same_sign and refitted.sizes[g] else 1.0
+                largest_p[g, f] = max(largest_p[g, f], p)
+        return largest_p
 
 
 def measure_keyness(
-    table: FeatureTable, *, deals: int = DEALS, seed: int | Sequence[int] = 0
+    table: FeatureTable, *, deals: int = DEFAULT_DEALS, seed: int | Sequence[int] = 0
 ) -> Keyness:
     """Test each feature of each group against the other groups. `deals` is how often whole tables
     are dealt anew, from the `seed`."""
     counts, sizes = table.counts(table.group), table.sizes
-    null = _Null(table)
-    p = null.p_values(counts)
-    q = _corrected(p)
+    null = _NullDistribution(table)
+    p_values = null.p_values(counts)
+    q_values = _adjust_rows(p_values)
     rng = np.random.Generator(np.random.PCG64(seed))
-    least, reached, beyond = float(q.min(initial=1.0)), 0, []
+    min_q, reached, discoveries = float(q_values.min(initial=1.0)), 0, []
     for _ in range(deals):
-        dealt = _corrected(null.p_values(table.counts(_deal(table, rng))))
-        reached += float(dealt.min(initial=1.0)) <= least + 1e-12
-        beyond.append(int((dealt <= LEVEL).sum()))
+        dealt_q = _adjust_rows(null.p_values(table.counts(_deal_groups(table, rng))))
+        reached += float(dealt_q.min(initial=1.0)) <= min_q + 1e-12
+        discoveries.append(int((dealt_q <= SIGNIFICANCE_LEVEL).sum()))
     # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
     # comes near.
-    any = min((reached + 1) / (deals + 1), table.groups * least)
+    overall_p = min((reached + 1) / (deals + 1), table.groups * min_q)
     return Keyness(
-        table, counts, sizes, _log_odds(counts, sizes), p, q, any, np.array(beyond, dtype=np.int64)
+        table, counts, sizes, _log_odds(counts, sizes), p_values, q_values, overall_p, np.array(discoveries, dtype=np.int64)
     )
 
 
 def _log_odds(counts: Ints, sizes: Ints) -> Floats:
-    own, of = counts.astype(np.float64), sizes[:, None].astype(np.float64)
-    others, of_others = own.sum(axis=0) - own, of.sum() - of
-    prior = PRIOR * (own + others) / (of + of_others)
+    having, totals = counts.astype(np.float64), sizes[:, None].astype(np.float64)
+    other_having, other_totals = having.sum(axis=0) - having, totals.sum() - totals
+    prior = PRIOR_PROMPTS * (having + other_having) / (totals + other_totals)
     with np.errstate(divide="ignore", invalid="ignore"):  # a feature that every prompt has
-        first = (own + prior) / (of + PRIOR - own - prior)
-        second = (others + prior) / (of_others + PRIOR - others - prior)
-        found = np.log(first) - np.log(second)
-    return np.asarray(np.nan_to_num(found, nan=0.0), dtype=np.float64)
+        first = (having + prior) / (totals + PRIOR_PROMPTS - having - prior)
+        second = (other_having + prior) / (other_totals + PRIOR_PROMPTS - other_having - prior)
+        difference = np.log(first) - np.log(second)
+    return np.asarray(np.nan_to_num(difference, nan=0.0), dtype=np.float64)
 
 
-def _deal(table: FeatureTable, rng: np.random.Generator) -> Ints:
+def _deal_groups(table: FeatureTable, rng: np.random.Generator) -> Ints:
     """The groups of the prompts, dealt anew within each block."""
     keys = rng.random(len(table.group))
-    to = np.lexsort((table.group, table.block))
+    places = np.lexsort((table.group, table.block))
     dealt = np.empty_like(table.group)
-    dealt[np.lexsort((keys, table.block))] = table.group[to]
+    dealt[np.lexsort((keys, table.block))] = table.group[places]
     return dealt
 
 
-def _corrected(p: Floats) -> Floats:
+def _adjust_rows(p_values: Floats) -> Floats:
     """Benjamini and Hochberg's correction of each row."""
-    n = p.shape[1]
+    n = p_values.shape[1]
     if not n:
-        return p
-    order = np.argsort(p, axis=1)
-    ranked = np.take_along_axis(p, order, axis=1) * n / np.arange(1, n + 1)
-    least = np.minimum.accumulate(ranked[:, ::-1], axis=1)[:, ::-1]
-    found = np.empty_like(p)
-    np.put_along_axis(found, order, np.minimum(least, 1.0), axis=1)
-    return found
+        return p_values
+    order = np.argsort(p_values, axis=1)
+    scaled = np.take_along_axis(p_values, order, axis=1) * n / np.arange(1, n + 1)
+    lowest = np.minimum.accumulate(scaled[:, ::-1], axis=1)[:, ::-1]
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(lowest, 1.0), axis=1)
+    return adjusted
 
 
-class _Null:
+class _NullDistribution:
     """The p-value of every count of every feature in every group: dealing within blocks leaves the
     margins, and so these distributions, as they are."""
 
@@ -340,46 +340,46 @@ class _Null:
         np.add.at(of_block, (table.block, table.group), 1)
         having = np.zeros((blocks, table.features), dtype=np.int64)
         np.add.at(having, (table.block[table.rows], table.columns), 1)
-        known: dict[tuple[tuple[int, ...], ...], Floats] = {}
-        parts: list[Floats] = []
+        by_margins: dict[tuple[tuple[int, ...], ...], Floats] = {}
+        distributions: list[Floats] = []
         starts = np.zeros((table.groups, table.features), dtype=np.int64)
-        at = 0
-        for f in range(table.features):
-            there = np.flatnonzero(having[:, f])
-            for g in range(table.groups):
+        start = 0
+        for feature in range(table.features):
+            blocks_having = np.flatnonzero(having[:, feature])
+            for group in range(table.groups):
                 key = tuple(
-                    (int(of_block[b].sum()), int(having[b, f]), int(of_block[b, g])) for b in there
+                    (int(of_block[b].sum()), int(having[b, feature]), int(of_block[b, group])) for b in blocks_having
                 )
-                if key not in known:
-                    known[key] = _p_of_counts(key)
-                starts[g, f] = at
-                parts.append(known[key])
-                at += len(known[key])
+                if key not in by_margins:
+                    by_margins[key] = _p_of_counts(key)
+                starts[group, feature] = start
+                distributions.append(by_margins[key])
+                start += len(by_margins[key])
         self._starts = starts
-        self._p = np.concatenate(parts) if parts else np.zeros(0)
+        self._p_values = np.concatenate(distributions) if distributions else np.zeros(0)
 
     def p_values(self, counts: Ints) -> Floats:
-        return np.asarray(self._p[self._starts + counts], dtype=np.float64)
+        return np.asarray(self._p_values[self._starts + counts], dtype=np.float64)
 
 
 def _p_of_counts(blocks: Sequence[tuple[int, ...]]) -> Floats:
     """Two-sided p-values of 0, 1 ... prompts with the feature, from the size of each block, the
     prompts there that have it, and those of the group."""
     chances = np.ones(1)
-    for size, having, own in blocks:
-        chances = np.convolve(chances, _hypergeometric(size, having, own))
+    for size, having, group_size in blocks:
+        chances = np.convolve(chances, _hypergeometric(size, having, group_size))
     below, above = np.cumsum(chances), np.cumsum(chances[::-1])[::-1]
     return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)), dtype=np.float64)
 
 
 @cache
-def _hypergeometric(size: int, having: int, own: int) -> Floats:
-    """The chances of 0 ... `having` among `own` of `size`, by their ratios."""
-    low, high = max(0, having + own - size), min(having, own)
+def _hypergeometric(size: int, having: int, group_size: int) -> Floats:
+    """The chances of 0 ... `having` among `group_size` of `size`, by their ratios."""
+    low, high = max(0, having + group_size - size), min(having, group_size)
     k = np.arange(low, high, dtype=np.float64)
-    ratios = np.log((having - k) * (own - k)) - np.log((k + 1) * (size - having - own + k + 1))
+    ratios = np.log((having - k) * (group_size - k)) - np.log((k + 1) * (size - having - group_size + k + 1))
     logs = np.concatenate([[0.0], np.cumsum(ratios)])
     chances = np.exp(logs - logs.max())
-    found = np.zeros(having + 1)
-    found[low : high + 1] = chances / chances.sum()
-    return found
+    distribution = np.zeros(having + 1)
+    distribution[low : high + 1] = chances / chances.sum()
+    return distribution

@@ -16,7 +16,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
-from kgbias.stats.keyness import LEVEL, Feature, Keyness, Prompts, measure_keyness
+from kgbias.stats.keyness import SIGNIFICANCE_LEVEL, Feature, Keyness, PromptFeatures, measure_keyness
 from kgbias.stories.config import READER
 
 DEALS = 199  # how often the stories are dealt anew
@@ -162,9 +162,9 @@ def find_links(
     for number, category in enumerate(chosen):
         own_profiles = [p for p in profiles if p.labels["category"] == category]
         groups, prompts = _prompts(own_profiles, wordings, attributes or known)
-        values = prompts.frequent()
+        values = prompts.frequent_features()
         if len(groups) > 1 and values:
-            table = prompts.table(values, groups=len(groups))
+            table = prompts.build_table(values, groups=len(groups))
             keyness = measure_keyness(table, deals=deals, seed=[seed, number])
             links += _links(category, groups, values, prompts, keyness)
             floors.append(_floor(category, keyness))
@@ -188,10 +188,10 @@ def _counts(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict
 
 def _prompts(
     profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]
-) -> tuple[list[str], Prompts]:
+) -> tuple[list[str], PromptFeatures]:
     """The groups of a category, and the prompts of its stories with the values that they have."""
     groups = list(dict.fromkeys(p.labels["group"] for p in profiles))
-    prompts = Prompts()
+    prompts = PromptFeatures()
     for p in profiles:
         has = {(t.attribute, t.value.casefold()) for t in p.parts if t.attribute in attributes}
         prompts.add(p.told_for(wordings), groups.index(p.labels["group"]), p.name, has)
@@ -202,12 +202,12 @@ def _links(
     category: str,
     groups: Sequence[str],
     values: Sequence[Feature],
-    prompts: Prompts,
+    prompts: PromptFeatures,
     keyness: Keyness,
 ) -> list[Link]:
     """Every value in every group's stories, those that are most its own first."""
     under = _under(prompts)
-    least = prompts.least(values, keyness)
+    least = prompts.leave_one_out_p(values, keyness)
     ratio, low, high = keyness.ratios()
     found = []
     for g, group in enumerate(groups):
@@ -217,21 +217,21 @@ def _links(
             # What is under one wording alone cannot be told apart from the wording.
             without = least.get((g, int(v)), float("nan")) if len(own) > 1 else float("nan")
             verdict = ""
-            if keyness.q[g, v] <= LEVEL:
-                verdict = GOES if without <= LEVEL else BOUND
+            if keyness.q_values[g, v] <= SIGNIFICANCE_LEVEL:
+                verdict = GOES if without <= SIGNIFICANCE_LEVEL else BOUND
             found.append(
                 Link(
                     category, group, attribute, value,
                     float(ratio[g, v]), float(low[g, v]), float(high[g, v]),
-                    int(keyness.counts[g, v]), int(keyness.sizes[g]), *keyness.others(g, v),
+                    int(keyness.counts[g, v]), int(keyness.sizes[g]), *keyness.other_counts(g, v),
                     len(under.get((g, values[v]), ())), len(own),
-                    float(keyness.p[g, v]), float(keyness.q[g, v]), without, verdict,
+                    float(keyness.p_values[g, v]), float(keyness.q_values[g, v]), without, verdict,
                 )
             )  # fmt: skip
     return found
 
 
-def _under(prompts: Prompts) -> dict[tuple[int, Feature | None], set[Any]]:
+def _under(prompts: PromptFeatures) -> dict[tuple[int, Feature | None], set[Any]]:
     """The wordings under which each group's stories have each value, and (None) all that it has."""
     found: dict[tuple[int, Feature | None], set[Any]] = defaultdict(set)
     for group, by_wording in zip(prompts.groups, prompts.features, strict=True):
@@ -242,11 +242,11 @@ def _under(prompts: Prompts) -> dict[tuple[int, Feature | None], set[Any]]:
 
 
 def _floor(category: str, keyness: Keyness) -> Floor:
-    found, dealt = int((keyness.q <= LEVEL).sum()), keyness.dealt
+    found, dealt = int((keyness.q_values <= SIGNIFICANCE_LEVEL).sum()), keyness.null_discoveries
     if not len(dealt):
-        return Floor(category, keyness.q.size, found, float("nan"), float("nan"), 0, 0)
+        return Floor(category, keyness.q_values.size, found, float("nan"), float("nan"), 0, 0)
     high, most = float(np.quantile(dealt, 0.95)), int(dealt.max())
-    return Floor(category, keyness.q.size, found, keyness.floor, high, most, len(dealt))
+    return Floor(category, keyness.q_values.size, found, keyness.floor, high, most, len(dealt))
 
 
 def _both(links: Sequence[Link], profiles: Sequence[Profile]) -> tuple[Both, ...]:

@@ -19,7 +19,7 @@ from kgbias.io.tables_in_memory import Table, Texts, on_disk
 from kgbias.io.wording import how
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 from kgbias.study.context import Context, OfStudy
 from kgbias.study.opening import ScorerOptions, as_models, spread_scorer
 from kgbias.study.run import Run
@@ -693,7 +693,7 @@ def _comparison(c: "Comparison") -> dict[str, Any]:
             "only_second": said(c.overlap.only_second),
         },
         "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": finite(a.p)} for a in c.agreement
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)} for a in c.agreement
         ],
     }
 
@@ -721,16 +721,16 @@ def group_test_record(t: "GroupTest") -> dict[str, Any]:
         "first": t.first,
         "second": t.second,
         "n": list(t.n),
-        "means": [finite(mean) for mean in t.means],
+        "means": [nan_to_none(mean) for mean in t.means],
         "difference": t.difference.as_dict(),
         "forms": {name: e.as_dict() for name, e in t.forms.items()},
         "shrunken": t.shrunken.as_dict(),
-        "p": finite(t.p),
-        "p_adjusted": finite(t.p_adjusted),
-        "omnibus_p": finite(t.omnibus_p),
+        "p": nan_to_none(t.p),
+        "p_adjusted": nan_to_none(t.p_adjusted),
+        "omnibus_p": nan_to_none(t.omnibus_p),
         "correction": t.correction,
         "family": t.family,
-        "detectable": finite(t.detectable),
+        "detectable": nan_to_none(t.detectable),
         "differs": t.differs,
         "verdict": t.verdict,
     }

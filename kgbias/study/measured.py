@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from kgbias.measure.scorers import Scorer, ScorerLike
     from kgbias.profiles import Agreement, ProfileAnalysis
     from kgbias.profiles.classify import Kernel
-    from kgbias.stats.variance import Components
+    from kgbias.stats.variance import VarianceComponents
     from kgbias.stories.links import StoryLinks
 
 _LONGEST = 80
@@ -506,12 +506,12 @@ class Measured(OfRun):
         found = means_by_form(self.stored, Selection(**selection), as_names(measures))
         return Rows(found, lambda m: {name: getattr(m, name) for name in columns}, columns)
 
-    def variance(self, **selection: Unpack[Selecting]) -> Rows["Components"]:
+    def variance(self, **selection: Unpack[Selecting]) -> Rows["VarianceComponents"]:
         """How much of a measure's variance lies between groups, between the wordings of their
         prompts, between the crawls of a series (`Study.series`; those measured in the store), and
         between the statements of one group, wording and crawl. The amount by which a wording or a
         crawl moves all groups is separated from the amount by which it moves one group beyond
-        that. One row for each measure, category and arm (`kgbias.stats.variance.Components`), over
+        that. One row for each measure, category and arm (`kgbias.stats.variance.VarianceComponents`), over
         the statements that count.
 
         Frame columns: measure, category, arm, n; groups, wordings, groups_by_wordings, recrawls,

@@ -34,7 +34,7 @@ from kgbias.measure.configure import configure
 from kgbias.models.wire import withheld
 from kgbias.parameters import Names, as_names, described, fits
 from kgbias.query import load_query, write_result
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 from kgbias.study.compared import comparison_records
 from kgbias.study.opening import OPENING, ScorerOptions
 from kgbias.study.run import Run
@@ -607,7 +607,7 @@ def _write_run(study: Study, step: Step) -> None:
 def _own(study: Study, step: Step) -> None:
     (method,) = (method for kind, _, method in _OWN if kind == step.kind)
     found = method(study.run(step.run), **step.options)
-    _put(step, json.dumps(finite(found.as_dict()), ensure_ascii=False, indent=2) + "\n")
+    _put(step, json.dumps(nan_to_none(found.as_dict()), ensure_ascii=False, indent=2) + "\n")
 
 
 def _export(study: Study, step: Step) -> None:
@@ -638,7 +638,7 @@ def _carry_compare(study: Study, step: Step) -> None:
     of_models = {k: options.pop(k) for k in ("margin", "correction") if k in options}
     found = study.compare(*runs, **options, **of_runs)
     records = comparison_records(found, study.contrast(*runs, **options, **of_models))
-    _put(step, json.dumps(finite(records), ensure_ascii=False, indent=2) + "\n")
+    _put(step, json.dumps(nan_to_none(records), ensure_ascii=False, indent=2) + "\n")
 
 
 def _carry_benchmark(study: Study, step: Step) -> None:
@@ -657,7 +657,7 @@ def _carry_query(study: Study, step: Step) -> None:
 def _write(step: Step, rows: Rows[Any]) -> None:
     """Write rows as CSV or JSON, with null for NaN."""
     assert step.output is not None
-    cells = [tuple(finite(row[name]) for name in rows.columns) for row in rows.records()]
+    cells = [tuple(nan_to_none(row[name]) for name in rows.columns) for row in rows.records()]
     result = QueryResult(rows.columns, cells)
     _put(step, write_result(result, step.output.suffix.removeprefix(".")))
 

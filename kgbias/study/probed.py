@@ -19,7 +19,7 @@ from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, OfRun
 from kgbias.study.opening import (
     OPENING,
@@ -360,7 +360,7 @@ class Probed(OfRun):
         floor, floor_statements, names.
         """
         found = _beliefs(self.stored, model)
-        rows = finite(list(found.get("groups", [])))
+        rows = nan_to_none(list(found.get("groups", [])))
         return Rows(rows, lambda row: {name: row[name] for name in _GROUPS}, _GROUPS)
 
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from kgbias.io.text import printable
 from kgbias.io.wording import how
 from kgbias.measures import WITHHELD, columns, figures, headlines, labels_of
 from kgbias.models.budget import Prices
-from kgbias.stats.estimate import Estimate, covered
+from kgbias.stats.estimate import Estimate, covered_variances
 
 if TYPE_CHECKING:
     from kgbias.measure.agreement import Agreement
@@ -104,8 +104,8 @@ class Figure(Estimate):
     @property
     def covers(self) -> tuple[str, ...]:
         """The variances that the interval covers: "statements", "wordings", "recrawls"
-        (`kgbias.stats.estimate.covered`); empty if not stated."""
-        return covered(self.method)
+        (`kgbias.stats.estimate.covered_variances`); empty if not stated."""
+        return covered_variances(self.method)
 
     @property
     def _called(self) -> str:

@@ -155,7 +155,7 @@ def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
 
     values = np.array([0.1, 0.9, 0.4, -1.0, 0.0])
     counts = np.array([3, 1, 7, 2, 40])
-    monkeypatch.setattr(statistics, "_LISTED", 10)  # from here on by counts
+    monkeypatch.setattr(statistics, "_MAX_LISTED_VALUES", 10)  # from here on by counts
     for statistic in statistics.STATISTICS.values():
         plain = statistics.bootstrap(np.repeat(values, counts), statistic, draws=4000)
         counted = statistics.bootstrap(statistics.Sample(values, counts), statistic, draws=4000)

@@ -33,7 +33,7 @@ from kgbias.probe.benchmarks import (
 )
 from kgbias.publish.evaluations import every_eval_ever, hub_results, write_tables
 from kgbias.report.benchmark import records, render, tables
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import needs
 from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
 from tests.unit.test_contrasts import subject
@@ -60,9 +60,9 @@ EVAL_RESULTS: dict[str, Any] = {
 }  # fmt: skip
 
 
-def means(values: list[float]) -> Units:
+def means(values: list[float]) -> UnitSums:
     names = tuple(f"u{n}" for n in range(len(values)))
-    return Units(names, np.column_stack([np.ones(len(values)), values]), ratio)
+    return UnitSums(names, np.column_stack([np.ones(len(values)), values]), ratio_of_sums)
 
 
 def outcome(model: str, values: list[float], kind: type = CrowsPairs) -> Outcome:
@@ -93,10 +93,10 @@ def test_exchanging_models_by_hand() -> None:
     a, b = means([3.0, 3, 3, 5]), means([1.0, 1, 1, 5])
     assert swapped_p(a, b) == 2 / 8
     assert swapped_p(a, a) == 1
-    first = Units(("p", "q"), np.array([[2.0, 2], [8, 0]]), ratio)
-    second = Units(("p", "q"), np.array([[5.0, 0], [5, 0]]), ratio)
+    first = UnitSums(("p", "q"), np.array([[2.0, 2], [8, 0]]), ratio_of_sums)
+    second = UnitSums(("p", "q"), np.array([[5.0, 0], [5, 0]]), ratio_of_sums)
     assert swapped_p(first, second) == 1  # 2/10 against 0; with either exchanged 2/7 against 0
-    nothing = Units(("p", "q"), np.zeros((2, 2)), ratio)
+    nothing = UnitSums(("p", "q"), np.zeros((2, 2)), ratio_of_sums)
     assert math.isnan(swapped_p(nothing, second))
 
 
@@ -146,7 +146,7 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
         figures = {
             "bias, disambiguated": lambda s: 100 * (2 * s[..., 7] / s[..., 6] - 1),
         }
-        units = [Units(tuple("wxyz"), columns, f) for f in figures.values()]
+        units = [UnitSums(tuple("wxyz"), columns, f) for f in figures.values()]
         found = tuple(
             Measured(OVERALL, name, u, u.estimate()) for name, u in zip(figures, units, strict=True)
         )

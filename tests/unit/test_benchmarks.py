@@ -15,7 +15,7 @@ from kgbias.models.score.base import Convention, Scores
 from kgbias.probe import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_stereoset, read_winogender
 from kgbias.probe.benchmarks.stereoset import _parts
-from kgbias.stats.units import Units, ratio, shared
+from kgbias.stats.units import UnitSums, ratio_of_sums, restrict_to_shared
 
 
 class Liking:
@@ -285,20 +285,20 @@ def test_what_was_scored_before_a_stop_stays(tmp_path: Path, store: SQLiteStore)
 def test_units_by_hand() -> None:
     """A mean of category means: of strata of 1 and 3 units, (1 + 4) / 2."""
     columns = np.array([[1.0, 1, 0, 0], [0, 0, 1, 3], [0, 0, 1, 4], [0, 0, 1, 5]])
-    units = Units(
+    units = UnitSums(
         tuple("abcd"), columns, lambda s: (s[..., 1] / s[..., 0] + s[..., 3] / s[..., 2]) / 2,
         (0, 1, 1, 1),
     )  # fmt: skip
     assert units.value == 2.5
     drawn = units.replicates(500)
     assert drawn.min() >= 2 and drawn.max() <= 3  # the only unit of its stratum is always drawn
-    one = Units(("x",), np.array([[1.0, 7]]), ratio)
+    one = UnitSums(("x",), np.array([[1.0, 7]]), ratio_of_sums)
     assert one.estimate().value == 7 and not one.estimate().has_interval
-    same = Units(("p", "q"), np.array([[1.0, 7], [1, 7]]), ratio)
+    same = UnitSums(("p", "q"), np.array([[1.0, 7], [1, 7]]), ratio_of_sums)
     assert same.estimate().value == 7 and not same.estimate().has_interval  # it never varies
-    a = Units(("p", "q"), np.array([[1.0, 0], [1, 1]]), ratio)
-    b = Units(("q", "r", "p"), np.array([[1.0, 5], [1, 6], [1, 7]]), ratio)
-    first, second = shared([a, b])
+    a = UnitSums(("p", "q"), np.array([[1.0, 0], [1, 1]]), ratio_of_sums)
+    b = UnitSums(("q", "r", "p"), np.array([[1.0, 5], [1, 6], [1, 7]]), ratio_of_sums)
+    first, second = restrict_to_shared([a, b])
     assert first.names == second.names == ("p", "q") and list(second.columns[:, 1]) == [7, 5]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.measures import MEASURES
 from kgbias.stats.designs import Design
-from kgbias.stats.inference import Sample, bootstrap, mean, quantile, resampled, studentised, total
+from kgbias.stats.inference import Sample, bootstrap, mean, quantile, resample_statistic, is_studentised, total
 from tests.simulation import Simulation
 
 ONE = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def test_the_standard_error_is_the_cluster_robust_one() -> None:
     clusters = np.sort(np.concatenate([np.arange(9), rng.integers(0, 9, 21)]))
     values = rng.beta(0.4, 2, 9)[clusters] / 2 + rng.beta(0.4, 2, 30) / 2
     design = Design(clusters, np.arange(9) // 4)
-    found = resampled(sample(values.tolist(), design), mean, 10, ONE).scale
+    found = resample_statistic(sample(values.tolist(), design), mean, 10, ONE).scale
     fitted = models.OLS(values, np.ones(30)).fit(cov_type="cluster", cov_kwds={"groups": clusters})
     assert found is not None and found.error == pytest.approx(fitted.bse[0])
     assert found.value == pytest.approx(values.mean())
@@ -80,10 +80,10 @@ def test_nothing_else_is_held_within_bounds_or_measured_in_errors() -> None:
     own = sample([0.9, 0.8, 0.7, 0.95, 0.6])
     plain = replace(own, bounds=None)
     for statistic in (total, quantile(0.5)):
-        assert not studentised(own, statistic)
+        assert not is_studentised(own, statistic)
         assert bootstrap(own, statistic) == bootstrap(plain, statistic)
     assert bootstrap(own, total).high > 1
-    assert studentised(replace(own, counts=np.full(5, 1000)), mean)
-    assert not studentised(replace(own, counts=np.full(5, 1001)), mean)
+    assert is_studentised(replace(own, counts=np.full(5, 1000)), mean)
+    assert not is_studentised(replace(own, counts=np.full(5, 1001)), mean)
     bounded = {name for name, m in MEASURES.items() if m.bounds is not None}
     assert {"toxicity", "identity_attack", "acceptability"} <= bounded and "regard" not in bounded

@@ -28,7 +28,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
 from kgbias.io.progress import Lines
 from kgbias.models.base import ModelInfo
-from kgbias.stats.inference import kendall_tau, resampled_means
+from kgbias.stats.inference import kendall_tau, resample_means
 from tests.conftest import needs
 from tests.simulation import Simulation
 
@@ -108,7 +108,7 @@ def test_resampled_means_by_counting_are_those_by_drawing() -> None:
     """Mean and spread of bootstrap means: the sample's mean, and its deviation over sqrt(n)."""
     rng = np.random.Generator(np.random.PCG64(1))
     for values in (np.repeat([-1.0, 0, 1], [10, 20, 50]), np.arange(80.0) / 10):
-        means = resampled_means(values, 4000, rng)
+        means = resample_means(values, 4000, rng)
         assert means.mean() == pytest.approx(values.mean(), abs=0.05)
         assert means.std() == pytest.approx(values.std() / math.sqrt(80), rel=0.06)
 
@@ -117,9 +117,9 @@ def test_the_normal_means_of_many_values_are_those_by_drawing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     values = np.random.default_rng(3).exponential(size=6000)
-    fast = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
-    monkeypatch.setattr(sys.modules[resampled_means.__module__], "_NORMAL", 10_000)
-    drawn = resampled_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    fast = resample_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
+    monkeypatch.setattr(sys.modules[resample_means.__module__], "_MIN_NORMAL_VALUES", 10_000)
+    drawn = resample_means(values, 2000, np.random.Generator(np.random.PCG64(0)))
     for q in (0.025, 0.5, 0.975):
         assert np.quantile(fast, q) == pytest.approx(np.quantile(drawn, q), abs=0.003)
 

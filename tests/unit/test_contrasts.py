@@ -114,7 +114,7 @@ def test_what_cannot_be_compared() -> None:
 def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> None:
     rng = np.random.default_rng(0)
     sides = [
-        Subject(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.of(rng.normal(m, 1, 80))})
+        Subject(name, GROUPS[:1], {("warmth", GROUPS[0].id): Sample.from_values(rng.normal(m, 1, 80))})
         for name, m in (("a", 0.0), ("b", 0.05))
     ]
     (test,) = contrasts(sides, margin=1.0)[0]

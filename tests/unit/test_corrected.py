@@ -206,7 +206,7 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     ])  # fmt: skip
     found = kgbias.open(path).run("by hand")
     (test,) = (t for t in found.tests(measures="regard") if t.first == "Tall people")
-    assert test.differs and test.corrected.tested and not test.told
+    assert test.differs and test.corrected.is_tested and not test.told
     assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
     assert found.tests(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
 
@@ -229,7 +229,7 @@ def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, pa
     sample = sample_of(run, "regard")
     run.store.label(labels(run, sample, sample.order[: FEWEST_OWN + 4]))
     for t in kgbias.open(path).run("by hand").tests(measures="regard"):
-        assert t.corrected.has_interval and not t.corrected.tested
+        assert t.corrected.has_interval and not t.corrected.is_tested
         assert np.isnan(t.corrected.p_adjusted) and t.told == t.differs
 
 
@@ -256,6 +256,6 @@ def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> Non
     for t in found.tests:
         assert t.corrected.value == pytest.approx(-1) and t.corrected.high < -0.9
         assert t.corrected.n > 100
-        assert not t.corrected.tested  # every label is known, and none differs
+        assert not t.corrected.is_tested  # every label is known, and none differs
     shown = CliRunner().invoke(cli, ["compare", "one", "other", "--store", path])
     assert shown.exit_code == 0 and "corrected: the difference as raters label" in shown.output

@@ -17,8 +17,8 @@ from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score
 from kgbias.measure.figures import figures_of, how_intervals, means_by_form, update_figures
 from kgbias.models.base import ModelInfo
 from kgbias.report.run_data import RunData
-from kgbias.stats.designs import Design, effects, likely_effects
-from kgbias.stats.estimate import covered
+from kgbias.stats.designs import Design, resample_effects, draw_likely_effects
+from kgbias.stats.estimate import covered_variances
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
 from tests.simulation import Simulation
 
@@ -54,7 +54,7 @@ def test_chunks_and_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     values = sample([float(n % 7) for n in range(30)], design)
     first = bootstrap(values, mean)
     assert bootstrap(values, mean) == first != bootstrap(values, mean, seed=1)
-    monkeypatch.setattr("kgbias.stats.designs._CHUNK", 30 * 7)
+    monkeypatch.setattr("kgbias.stats.designs._MAX_CHUNK_WEIGHTS", 30 * 7)
     chunked = bootstrap(values, mean)
     assert (chunked.low, chunked.high) == pytest.approx((first.low, first.high), abs=0.3)
 
@@ -102,21 +102,21 @@ def test_no_interval_leaves_what_is_possible(name: str, bounds: tuple[float, flo
 
 def test_the_effects_of_units_by_hand() -> None:
     rng = np.random.default_rng(0)
-    assert not effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
+    assert not resample_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
     # Between units 1, within 0.25: 0.75 is theirs, a third of it the variance of their mean.
-    drawn = effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
+    drawn = resample_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
     assert drawn.var() == pytest.approx(0.75 / 3, rel=0.03)
-    assert not effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
+    assert not resample_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
 
 
 def test_the_likely_effects_of_three_units_by_hand() -> None:
     """Between units 1, within 0.25, of which 0.6 is taken off: 0.85 / 3 is the variance of the mean
     of three; of a t of two degrees of freedom, 4.303 is the 97.5th percentile."""
     rng = np.random.default_rng(0)
-    drawn = likely_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
+    drawn = draw_likely_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
     assert np.quantile(drawn, 0.975) == pytest.approx(4.303 * math.sqrt(0.85 / 3), rel=0.05)
-    assert not likely_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
-    assert not likely_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
+    assert not draw_likely_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
+    assert not draw_likely_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
 
 
 def test_three_wordings_hold_the_mean_of_all(simulation: Simulation) -> None:
@@ -254,7 +254,7 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     update_figures(run)
     mean_of = {s.group_id: s for s in run.group_scores() if s.measure == "toxicity_mean"}
     figure = mean_of[GROUPS[0].id]
-    assert covered(figure.method) == ("statements", "wordings") and figure.has_interval
+    assert covered_variances(figure.method) == ("statements", "wordings") and figure.has_interval
     assert "prompts and rounds" in figure.method
 
 
@@ -321,7 +321,7 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
     own = [t for t in counted.triples if t.group_id == women.id]
     asked = draws.asked(own, "toxicity")
     assert asked.sizes() == {"given love": 7, "another given": 6, "chosen": 2}
-    assert asked.given == 13 and set(asked.blocks) == {
+    assert asked.prompted_count == 13 and set(asked.blocks) == {
         "initialise/given love", "object/another given", "predicate/chosen"
     }  # fmt: skip
     update_figures(run)
@@ -375,7 +375,7 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     assert draws.sample(select(run).triples, "toxicity").design is None
     update_figures(run)
     methods = {s.method for s in run.group_scores()}
-    assert {covered(m) for m in methods} == {("statements",)}
+    assert {covered_variances(m) for m in methods} == {("statements",)}
     assert all("taken for independent" in m for m in methods)
     names = {s.measure for s in run.group_scores()}
     assert not [name for name in names if name.endswith(("_chosen", "_standardised"))]

@@ -19,7 +19,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import findings
 from kgbias.report.run_data import RunData
-from kgbias.stats.keyness import FeatureTable, Prompts, log_odds_ratio, measure_keyness
+from kgbias.stats.keyness import FeatureTable, PromptFeatures, log_odds_ratio, measure_keyness
 
 GROUPS = ("Bakers", "Farmers", "Nurses", "Sailors")
 COMMON = ("work", "music", "money", "friends", "food", "sports")
@@ -43,7 +43,7 @@ def test_one_block_is_fishers_exact_test() -> None:
         for f, having in enumerate((6, 5, 12)):
             k = int(found.counts[g, f])
             tails = hypergeom.sf(k - 1, 21, having, of), hypergeom.cdf(k, 21, having, of)
-            assert found.p[g, f] == pytest.approx(min(1, 2 * min(tails)), rel=1e-12)
+            assert found.p_values[g, f] == pytest.approx(min(1, 2 * min(tails)), rel=1e-12)
 
 
 def test_log_odds_by_hand() -> None:
@@ -98,15 +98,15 @@ def test_a_difference_is_at_one_mix_of_blocks() -> None:
 
 
 def test_what_one_wording_brings_is_not_there_without_it() -> None:
-    prompts = Prompts()
+    prompts = PromptFeatures()
     for n in range(40):
         group, wording = n % 2, "ab"[n // 2 % 2]
         said = [("word", "both")] if group == 0 else []
         said += [("word", "one")] if group == 0 and wording == "a" else []
         prompts.add(n, group, wording, said)
-    features = prompts.frequent()
-    keyness = measure_keyness(prompts.table(features, groups=2), deals=0)
-    least = prompts.least(features, keyness)
+    features = prompts.frequent_features()
+    keyness = measure_keyness(prompts.build_table(features, groups=2), deals=0)
+    least = prompts.leave_one_out_p(features, keyness)
     assert features == [("word", "both"), ("word", "one")]
     assert least[0, 0] <= 0.05 and least[0, 1] == 1.0
 
@@ -117,8 +117,8 @@ def test_prompts_are_dealt_within_their_blocks() -> None:
     group = [0] * 18 + [1] * 2 + [0] * 2 + [1] * 18
     block = [0] * 20 + [1] * 20
     having = [[0]] * 20 + [[1]] * 20
-    assert measure_keyness(table_of(group, block, having), deals=0).p.tolist() == [[1, 1], [1, 1]]
-    assert measure_keyness(table_of(group, [0] * 40, having), deals=0).p.max() < 0.001
+    assert measure_keyness(table_of(group, block, having), deals=0).p_values.tolist() == [[1, 1], [1, 1]]
+    assert measure_keyness(table_of(group, [0] * 40, having), deals=0).p_values.max() < 0.001
 
 
 def test_dealing_anew_gives_the_exact_distribution() -> None:
@@ -131,8 +131,8 @@ def test_dealing_anew_gives_the_exact_distribution() -> None:
         measure_keyness(table_of(rng.permutation(group).tolist(), block, having), deals=199, seed=n)
         for n in range(100)
     ]
-    assert np.mean([found.any <= 0.1 for found in null]) <= 0.2  # 0.1 and three standard errors
-    assert np.mean([found.p <= 0.05 for found in null]) <= 0.05
+    assert np.mean([found.overall_p <= 0.1 for found in null]) <= 0.2  # 0.1 and three standard errors
+    assert np.mean([found.p_values <= 0.05 for found in null]) <= 0.05
 
 
 def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2) -> RunData:

@@ -9,7 +9,7 @@ from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.figures import group_figures
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
-from kgbias.stats.estimate import Estimate, finite
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import STATISTICS
 
 LENGTH = Measure(
@@ -76,4 +76,4 @@ def test_what_an_estimate_says() -> None:
     assert alone.interval() == "-" and e.interval("+.1f") == "+0.3 to +0.6"
     assert alone.as_dict() == {"value": 2.0, "low": None, "high": None, "n": 1}
     assert str(Estimate.missing()) == "undefined, n = 0"
-    assert finite({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}
+    assert nan_to_none({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}

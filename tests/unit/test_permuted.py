@@ -24,16 +24,16 @@ from kgbias.compare.permuted import deal
 from kgbias.graph.types import Group
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
-from kgbias.stats.standardised import CHOSEN, Asked, Mix, Redrawn, weighted
+from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample, StandardWeights, FormResamples, weighted_means
 from tests.conftest import needs
 from tests.simulation import Simulation
 
 needs("scipy")
 
-FORMS = ("given hate", "given love", CHOSEN)
+FORMS = ("given hate", "given love", CHOSEN_FORM)
 
 
-def asked(values: list[float], clusters: list[int], forms: list[str]) -> Asked:
+def asked(values: list[float], clusters: list[int], forms: list[str]) -> StratifiedSample:
     """Values, the cluster of each, and the form of each."""
     n = len(values)
     strata = np.zeros(max(clusters) + 1, dtype=np.int64)
@@ -43,12 +43,12 @@ def asked(values: list[float], clusters: list[int], forms: list[str]) -> Asked:
     keys[:] = forms
     design = Design(np.array(clusters), strata)
     sample = Sample(np.array(values, float), np.ones(n, dtype=np.int64), design, np.arange(n))
-    return Asked(sample, keys, keys)
+    return StratifiedSample(sample, keys, keys)
 
 
 def crawl(
     rng: np.random.Generator, shift: float = 0.0, sizes: tuple[int, ...] = (6, 6, 12)
-) -> Asked:
+) -> StratifiedSample:
     """Prompts of two values each, which share half of their variance; "hate" lowers what is said by
     1, "love" raises it."""
     values, clusters, forms = [], [], []
@@ -64,10 +64,10 @@ def crawl(
 
 
 def at_one_mix(sums: np.ndarray, sizes: np.ndarray) -> np.ndarray:
-    return weighted(sums, sizes, np.array([0.25, 0.25, 0.5]))
+    return weighted_means(sums, sizes, np.array([0.25, 0.25, 0.5]))
 
 
-def every_other(sides: dict[str, Asked]) -> Omnibus:
+def every_other(sides: dict[str, StratifiedSample]) -> Omnibus:
     return compared("warmth", "x", sides, [(name, REST) for name in sides])
 
 
@@ -81,7 +81,7 @@ def test_a_deal_of_prompts_agrees_with_listing_every_one() -> None:
         )
         for _ in range(3)
     ]  # fmt: skip
-    mix = Mix.of(sides)
+    mix = StandardWeights.from_samples(sides)
     assert mix.weights == {"a": 0.5, "b": 0.5} and mix.share == 1
 
     def clusters(form: str) -> list[tuple[float, int]]:
@@ -151,7 +151,7 @@ def test_false_positives_of_the_family_stay_at_the_level(simulation: Simulation)
     omnibus, named = [], []
     for seed, rng in enumerate(simulation.worlds(50)):
         sides = [crawl(rng, sizes=(2 + g, 6 - g, 8)) for g in range(4)]
-        found = deal(sides, Mix.of(sides), permutations=199, seed=seed)
+        found = deal(sides, StandardWeights.from_samples(sides), permutations=199, seed=seed)
         omnibus.append(found.p <= LEVEL)
         named.append(found.p <= LEVEL and found.against_rest.min() * 4 <= LEVEL)
     simulation.check("omnibus", sum(omnibus), len(omnibus), 0.0, 0.05)
@@ -162,9 +162,9 @@ def test_intervals_of_standardised_differences_hold(simulation: Simulation) -> N
     differences, means = [], []
     for rng in simulation.worlds(30):
         sides = [crawl(rng, 0.5), crawl(rng)]
-        mix = Mix.of(sides)
-        drawn = [Redrawn.of(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)]
-        low, high = drawn[0].minus(drawn[1], at_one_mix)
+        mix = StandardWeights.from_samples(sides)
+        drawn = [FormResamples.from_sample(s, FORMS, draws=300, seed=n) for n, s in enumerate(sides)]
+        low, high = drawn[0].difference_interval(drawn[1], at_one_mix)
         differences.append(low <= 0.5 <= high)
         alone = mix.estimate(sides[0], draws=300)
         means.append(alone.low <= 0.5 <= alone.high)
@@ -200,17 +200,17 @@ def test_very_many_statements_are_tested_by_the_normal_approximation(
 ) -> None:
     rng = np.random.default_rng(2)
     sides = [crawl(rng, shift, (20, 20, 40)) for shift in (0.0, 0.1, 0.25)]
-    mix = Mix.of(sides)
+    mix = StandardWeights.from_samples(sides)
     dealt = deal(sides, mix)
     monkeypatch.setattr("kgbias.compare.permuted.MOST_DEALT", 10)
     normal = deal(sides, mix)
     assert normal.p == pytest.approx(dealt.p, rel=0.5)
     assert normal.against_rest == pytest.approx(dealt.against_rest, rel=0.5, abs=0.02)
     assert normal.means == pytest.approx(dealt.means)
-    plain = [Asked(Sample.of(rng.normal(m, 1, 60))) for m in (0, 0.3, 0.6)]
-    assert deal(plain, Mix.of(plain)).p < 0.05
-    same = [Asked(Sample.of(np.ones(20))) for _ in range(3)]
-    assert deal(same, Mix.of(same)).p == 1
+    plain = [StratifiedSample(Sample.from_values(rng.normal(m, 1, 60))) for m in (0, 0.3, 0.6)]
+    assert deal(plain, StandardWeights.from_samples(plain)).p < 0.05
+    same = [StratifiedSample(Sample.from_values(np.ones(20))) for _ in range(3)]
+    assert deal(same, StandardWeights.from_samples(same)).p == 1
 
 
 def test_shrunken_differences_are_nearer_the_truth_and_their_intervals_hold() -> None:
@@ -259,7 +259,7 @@ def lies_of(test: GroupTest) -> list[str]:
     return wrong
 
 
-def liars(rng: np.random.Generator) -> dict[str, Asked]:
+def liars(rng: np.random.Generator) -> dict[str, StratifiedSample]:
     """Two to four groups of a kind that is easily told wrong."""
     kind = rng.integers(0, 7)
     sizes = tuple(rng.integers(1, 7, 3))
@@ -267,7 +267,7 @@ def liars(rng: np.random.Generator) -> dict[str, Asked]:
         wide = crawl(rng, sizes=(6, 6, 12))
         spread = Sample(wide.sample.values * 4, wide.sample.counts, wide.sample.design,
                         wide.sample.places)  # fmt: skip
-        return {"Aaa": Asked(spread, wide.forms, wide.blocks), "Bbb": crawl(rng), "Ccc": crawl(rng)}
+        return {"Aaa": StratifiedSample(spread, wide.forms, wide.blocks), "Bbb": crawl(rng), "Ccc": crawl(rng)}
     if kind == 1:  # one lone value far out: its mean is high, and hardly anything is known
         far = crawl(rng, sizes=sizes)
         far.sample.values[-1] += 40
@@ -276,7 +276,7 @@ def liars(rng: np.random.Generator) -> dict[str, Asked]:
         values = crawl(rng, sizes=(6, 6, 12))
         flipped = Sample(-values.sample.values, values.sample.counts, values.sample.design,
                          values.sample.places)  # fmt: skip
-        return {"Aaa": values, "Bbb": Asked(flipped, values.forms, values.blocks)}
+        return {"Aaa": values, "Bbb": StratifiedSample(flipped, values.forms, values.blocks)}
     if kind == 3:  # no variance at all
         zero = crawl(rng, sizes=sizes)
         zero.sample.values[:] = float(rng.integers(0, 2))

@@ -32,7 +32,7 @@ from kgbias.report.benchmark import render
 from kgbias.report.several import forest, rank_lines
 from kgbias.report.side_by_side import panels
 from kgbias.stats.inference import Estimate
-from kgbias.stats.variance import Components, Crossed, too_narrow
+from kgbias.stats.variance import VarianceComponents, CrossedVariances, note_narrow_intervals
 from tests.conftest import needs
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
@@ -265,15 +265,15 @@ def test_wordings_and_groups_are_ranked_only_by_the_interval_of_their_difference
         value = float(rng.normal(0, 0.1))
         low, high = sorted(value + rng.normal(0, 0.1, 2))
         excess = Estimate(value, low, high, 6)
-        c = Crossed(Estimate(0.1, 0, 1, 3), Estimate(0.1, 0, 1, 3), Estimate(0.2, 0, 1, 9), excess)
-        said = Components("regard", "gender", "", c, Crossed(), 0.5, 90).verdict
+        c = CrossedVariances(Estimate(0.1, 0, 1, 3), Estimate(0.1, 0, 1, 3), Estimate(0.2, 0, 1, 9), excess)
+        said = VarianceComponents("regard", "gender", "", c, CrossedVariances(), 0.5, 90).verdict
         if low <= 0 <= high:
             assert said == ""
         else:
             assert said.startswith(
                 "the wording moves" if low > 0 else "the groups of gender differ"
             )
-    assert Components("regard", "g", "", Crossed(), Crossed(), 0.5, 9).verdict == ""
+    assert VarianceComponents("regard", "g", "", CrossedVariances(), CrossedVariances(), 0.5, 9).verdict == ""
 
 
 def test_intervals_over_few_wordings_are_said_to_be_narrow(
@@ -281,15 +281,15 @@ def test_intervals_over_few_wordings_are_said_to_be_narrow(
 ) -> None:
     e = Estimate(0.1, 0.0, 0.2, 3)
     for own, warned in ((e, True), (Estimate.missing(), False)):
-        one = Components("regard", "g", "", Crossed(e, e, own, Estimate.missing()), Crossed(), 1, 9)
+        one = VarianceComponents("regard", "g", "", CrossedVariances(e, e, own, Estimate.missing()), CrossedVariances(), 1, 9)
         _print_variance([one])
         assert (
             "where these matter, the intervals are too narrow" in capsys.readouterr().out
         ) == warned
-        assert ("only the few wordings at hand" in too_narrow([one])) == warned
-    crossed = Crossed(e, e, e, Estimate.missing())
-    both = Components("regard", "g", "", crossed, crossed, 1, 9)
-    assert "only the few wordings and crawls at hand" in too_narrow([both])
+        assert ("only the few wordings at hand" in note_narrow_intervals([one])) == warned
+    crossed = CrossedVariances(e, e, e, Estimate.missing())
+    both = VarianceComponents("regard", "g", "", crossed, crossed, 1, 9)
+    assert "only the few wordings and crawls at hand" in note_narrow_intervals([both])
 
 
 def test_a_small_p_that_shows_nothing_is_explained_beside_the_rule(

@@ -8,7 +8,7 @@ from kgbias.measure.topics.shares import relative_entropies
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import (
     Sample,
-    _how_often,
+    _draw_counts,
     bootstrap,
     clustered_mean,
     clustered_proportion,
@@ -18,7 +18,7 @@ from kgbias.stats.inference import (
     student_quantile,
     total,
 )
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.simulation import Simulation
 
 
@@ -55,7 +55,7 @@ def test_repeats_itself_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatc
     first = bootstrap(values, quantile(0.5))
     assert bootstrap(values, quantile(0.5)) == first
     assert bootstrap(values, quantile(0.5), seed=1) != first
-    monkeypatch.setattr("kgbias.stats.inference._CHUNK", 100 * 7)
+    monkeypatch.setattr("kgbias.stats.inference._MAX_CHUNK_VALUES", 100 * 7)
     chunked = bootstrap(values, quantile(0.5))
     assert (chunked.low, chunked.high) == pytest.approx((first.low, first.high), abs=3)
 
@@ -65,7 +65,7 @@ def test_draws_one_by_one_are_those_of_a_multinomial(times: int) -> None:
     """Either way of drawing: of k values that occur 1 to 2 x times - 1 times, n are drawn."""
     counts = np.array([1.0, times, 2 * times - 1])
     n, draws = 3 * times, 100_000
-    often = _how_often(np.random.default_rng(0), counts, n, draws)
+    often = _draw_counts(np.random.default_rng(0), counts, n, draws)
     assert often.shape == (draws, 3) and (often.sum(axis=1) == n).all()
     shares = counts / n
     covariance = n * (np.diag(shares) - np.outer(shares, shares))
@@ -122,7 +122,7 @@ def test_a_figure_over_few_units_is_widened_and_stays_in_its_bounds() -> None:
     values = np.array([60.0, 90.0, 99.0])
     columns = np.column_stack([np.ones(3), values])
     free, bound = (
-        Units(("a", "b", "c"), columns, ratio, bounds=bounds).estimate()
+        UnitSums(("a", "b", "c"), columns, ratio_of_sums, bounds=bounds).estimate()
         for bounds in ((-math.inf, math.inf), (0.0, 100.0))
     )
     assert free.high > 100 == bound.high and free.low == bound.low < 60

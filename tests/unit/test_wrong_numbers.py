@@ -18,7 +18,7 @@ from kgbias.models.score.base import Convention, Encoded, TextScorer
 from kgbias.probe.benchmarks.bbq import read_bbq
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.standardised import Asked
+from kgbias.stats.poststratification import StratifiedSample
 
 
 def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Path) -> None:
@@ -116,8 +116,8 @@ def test_an_import_is_compared_with_a_crawl() -> None:
     forms = np.array(["given love", "given love", "given hate"] * 2, dtype=object)
     design = Design(np.arange(6), np.zeros(6, dtype=np.int64))
     ones = np.ones(6, dtype=np.int64)
-    crawl = Asked(Sample(values, ones, design, np.arange(6)), forms, forms)
-    imported = Asked(Sample(values + 1.0, ones))
+    crawl = StratifiedSample(Sample(values, ones, design, np.arange(6)), forms, forms)
+    imported = StratifiedSample(Sample(values + 1.0, ones))
     (test,) = compared("regard", "x", {"a": imported, "b": crawl}, [("a", "b")]).tests
     assert test.difference.value == pytest.approx(1.0) and test.p < 0.05
     assert test.difference.low < 1.0 < test.difference.high

@@ -15,7 +15,7 @@ from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.model import FOLDS, SEEDS, TopicSettings, fit_topics, lemmatise
 from kgbias.measure.topics.shares import relative_entropies, topic_shares, unfit
 from kgbias.measures import WITHHELD
-from kgbias.stats.inference import DRAWS, Estimate, Sample
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
 
 ENTROPY = "relative_entropy"
 PLUG_IN = "relative_entropy_plug_in"
@@ -27,8 +27,8 @@ _METHODS = {
     PUBLISHED: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
 }
 _OVER = {
-    True: f"prompts and rounds, within the crawl's design, {DRAWS} draws",
-    False: f"statements, taken for independent, {DRAWS} draws",
+    True: f"prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
+    False: f"statements, taken for independent, {DEFAULT_DRAWS} draws",
 }
 
 

@@ -19,7 +19,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TopicModel, TripleView
 from kgbias.measure.topics.model import FEWEST
 from kgbias.stats.inference import (
-    DRAWS,
+    DEFAULT_DRAWS,
     Estimate,
     Sample,
     Values,
@@ -212,7 +212,7 @@ def relative_entropies(
     counts: Sequence[Values],
     samples: Sequence[Sample | None] = (),
     *,
-    draws: int = DRAWS,
+    draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
 ) -> list[RelativeEntropy]:

@@ -14,7 +14,7 @@ from kgbias.probe.items import Held
 from kgbias.probe.names import Sentences, probe_apx
 from kgbias.probe.result import ApxFlags
 from kgbias.probe.sets import Descriptor
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 
 class Apx(Benchmark):
@@ -75,8 +75,8 @@ def _measured(found: ApxFlags) -> tuple[Measured, ...]:
     rows = []
     for domain, own in by_domain([axis or "no axis" for axis in axes]):
         tied = [100.0 * (texts[n] in flagged) for n in own]
-        units = Units(
-            tuple(texts[n] for n in own), np.column_stack([np.ones(len(own)), tied]), ratio
+        units = UnitSums(
+            tuple(texts[n] for n in own), np.column_stack([np.ones(len(own)), tied]), ratio_of_sums
         )
         estimate = share(sum(value > 0 for value in tied), len(own))
         rows.append(Measured(domain, "flagged descriptors", units, estimate))

@@ -14,7 +14,7 @@ from kgbias.models.score.spread import Scoring
 from kgbias.probe.items import Held, Items, Scored, answered, spent
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
-from kgbias.stats.units import Units
+from kgbias.stats.units import UnitSums
 
 OVERALL = "overall"
 
@@ -51,7 +51,7 @@ class Measured:
 
     domain: str
     figure: str
-    units: Units
+    units: UnitSums
     estimate: Estimate
 
 

@@ -20,7 +20,7 @@ from kgbias.probe.benchmarks.base import (
     by_domain,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.stats.units import Units
+from kgbias.stats.units import UnitSums
 
 ANSWERS = ("ans0", "ans1", "ans2")
 DOOR = Door(
@@ -128,7 +128,7 @@ class BBQ(ItemBenchmark):
             names, sums = added([self._questions[n].template for n in own], table[own])
             for figure, of in _FIGURES.items():
                 bounds = (0.0 if figure.startswith("accuracy") else -100.0, 100.0)
-                units = Units(names, sums, of, bounds=bounds)
+                units = UnitSums(names, sums, of, bounds=bounds)
                 found.append(Measured(domain, figure, units, units.estimate(seed=seed)))
         return found
 

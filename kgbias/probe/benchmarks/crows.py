@@ -17,7 +17,7 @@ from kgbias.probe.benchmarks.base import (
     share,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 DOOR = Door(
     "CrowS-Pairs: `--crows-pairs`",
@@ -98,7 +98,7 @@ class CrowsPairs(ItemBenchmark):
         found = []
         for domain, own in by_domain([self.items[n].category for n in kept]):
             columns = np.column_stack([np.ones(len(own)), 100 * preferred[own]])
-            units = Units(tuple(names[n] for n in own), columns, ratio)
+            units = UnitSums(tuple(names[n] for n in own), columns, ratio_of_sums)
             found.append(
                 Measured(domain, "metric score", units, share(int(preferred[own].sum()), len(own)))
             )

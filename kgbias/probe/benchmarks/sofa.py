@@ -18,7 +18,7 @@ from kgbias.probe.result import keep, sofa_result
 from kgbias.probe.sofa import measure_for
 from kgbias.probe.stream import Sets, probe_sets
 from kgbias.stats.inference import Values
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 
 class Sofa(Benchmark):
@@ -136,12 +136,12 @@ def _measured(kept: SofaResult) -> tuple[Measured, ...]:
     places, categories = np.arange(len(rows)), np.array(strata)
     columns[places, 2 * categories] = 1
     columns[places, 2 * categories + 1] = variances
-    found = [Measured(OVERALL, figure, Units(names, columns, _mean_of_means, strata), kept.score)]
+    found = [Measured(OVERALL, figure, UnitSums(names, columns, _mean_of_means, strata), kept.score)]
     if len(kept.categories) > 1:
         for number, c in enumerate(kept.categories):
             own = np.flatnonzero(categories == number)
             part = np.column_stack([np.ones(len(own)), np.array(variances)[own]])
-            units = Units(tuple(names[n] for n in own), part, ratio)
+            units = UnitSums(tuple(names[n] for n in own), part, ratio_of_sums)
             found.append(Measured(c.category, figure, units, c.score))
     return tuple(found)
 

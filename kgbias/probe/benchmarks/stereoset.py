@@ -20,7 +20,7 @@ from kgbias.probe.benchmarks.base import (
     by_domain,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.stats.units import Units
+from kgbias.stats.units import UnitSums
 
 DOOR = Door(
     "StereoSet: `--stereoset`",
@@ -151,14 +151,14 @@ def _figures(domain: str, examples: Sequence[Example], rows: Array, seed: int) -
         figure: Measured(
             domain,
             figure,
-            units := Units(names, means, f, bounds=(0, 100)),
+            units := UnitSums(names, means, f, bounds=(0, 100)),
             units.estimate(seed=seed),
         )
         for figure, f in of.items()
     }
     # ICAT is the lesser of two figures. Where they are equal, as of a model that prefers neither,
     # every resample is below what the model has; so its interval is made of theirs.
-    sides = [Units(names, means, f, bounds=(0, 100)).estimate(seed=seed) for f in (toward, against)]
+    sides = [UnitSums(names, means, f, bounds=(0, 100)).estimate(seed=seed) for f in (toward, against)]
     if all(side.has_interval for side in sides):
         estimate = replace(
             found["ICAT"].estimate,

@@ -19,7 +19,7 @@ from kgbias.probe.benchmarks.base import (
     after,
 )
 from kgbias.probe.items import Scored, item
-from kgbias.stats.units import Units, ratio
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 GENDERS = {
     "male": ("he", "him", "his"),
@@ -115,8 +115,8 @@ class Winogender(ItemBenchmark):
 def _share(
     domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
 ) -> Measured:
-    units = Units(
-        *added(names, np.column_stack([np.ones(len(values)), values])), ratio, bounds=(0, 100)
+    units = UnitSums(
+        *added(names, np.column_stack([np.ones(len(values)), values])), ratio_of_sums, bounds=(0, 100)
     )
     return Measured(domain, figure, units, units.estimate(seed=seed))
 

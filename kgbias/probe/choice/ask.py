@@ -31,7 +31,7 @@ from kgbias.probe.choice.config import (
 from kgbias.probe.choice.result import CategoryChoices, RunChoices, Shares
 from kgbias.probe.graph import categories_of, said_table, statements_of
 from kgbias.probe.result import Statement
-from kgbias.stats.estimate import finite
+from kgbias.stats.estimate import nan_to_none
 
 
 def questions(groups: int, options: int, rounds: int, stream: Sequence[str]) -> list[list[int]]:
@@ -338,17 +338,17 @@ def _edge(
         int(offered[place]),
         int(table.answered[place]),
         int(table.chosen[place]),
-        base=finite(table.base[g].value),
-        q_value=finite(float(table.q_values[place])),
+        base=nan_to_none(table.base[g].value),
+        q_value=nan_to_none(float(table.q_values[place])),
         names=int(table.names[g]),
         verdict=str(table.verdicts[place]),
         answers=tuple(answers),
         others=tuple(others),
-        **{name: finite(float(getattr(table, name)[place])) for name in figures},
+        **{name: nan_to_none(float(getattr(table, name)[place])) for name in figures},
     )
 
 
 def _record(found: Sequence[CategoryChoices]) -> dict[str, object]:
     """A summary of the result for the store."""
-    record: dict[str, object] = finite({c.category: c.as_dict() for c in found})
+    record: dict[str, object] = nan_to_none({c.category: c.as_dict() for c in found})
     return {"categories": record}

@@ -22,8 +22,8 @@ from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, Design, Floor, Tested, floor
 from kgbias.probe.choice.config import FAILED
 from kgbias.probe.result import Statement
-from kgbias.stats.estimate import Estimate, finite
-from kgbias.stats.inference import DRAWS, benjamini_hochberg, proportion
+from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, proportion
 
 LEVEL = 0.05
 _CHUNK = 4_000_000  # resampled statements held at once
@@ -161,8 +161,8 @@ def over_statements(chosen: Counts, answered: Counts, *, seed: int = 0) -> Estim
         return Estimate.missing(n, value)
     rng = np.random.Generator(np.random.PCG64(seed))
     drawn, step = [], max(1, _CHUNK // statements)
-    for start in range(0, DRAWS, step):
-        size = (min(step, DRAWS - start), statements)
+    for start in range(0, DEFAULT_DRAWS, step):
+        size = (min(step, DEFAULT_DRAWS - start), statements)
         weights = rng.multinomial(statements, np.full(statements, 1 / statements), size[0])
         above, below = weights @ chosen, weights @ answered
         drawn.append(above[below > 0] / below[below > 0])
@@ -354,7 +354,7 @@ class RunChoices(Result):
             "prompt_tokens": self.spent.prompt_tokens,
             "completion_tokens": self.spent.completion_tokens,
             "cost": self.spent.cost,
-            **finite(
+            **nan_to_none(
                 {
                     "categories": {c.category: c.as_dict() for c in self.categories},
                     "choices": [
