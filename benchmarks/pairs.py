@@ -23,7 +23,7 @@ from collections import Counter
 from collections.abc import Iterable
 from zlib import crc32
 
-from kgbias.language.words import refusal
+from kgbias.language.words import is_refusal
 from kgbias.pairs.compare import DIFFERS, Difference, Likeness, compare_pairs
 from kgbias.pairs.config import GREETED, Answered, Place, configure_pairs
 from tests import letterwriter
@@ -51,7 +51,7 @@ def answers(places: Iterable[Place], world: str, run: int) -> list[Answered]:
         men = letterwriter.MEN.search(about) is not None
         if world == "long for men" and men and text.count(".") > LONG:
             text = letterwriter.REFUSAL
-        found.append(Answered(place, "refused" if refusal(text) else "ok", text))
+        found.append(Answered(place, "refused" if is_refusal(text) else "ok", text))
     return found
 
 

@@ -23,7 +23,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
 from kgbias.graph.vectors import StatementVectors, half
 from kgbias.ids import normalise
-from kgbias.language.words import ORDINARY, PERSONS, lemma, topic_words
+from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
 from kgbias.measure.figures import figures_of
 from kgbias.measure.meaning import NEAR
 from kgbias.models.embed import SentenceVectors
@@ -198,10 +198,10 @@ def _forms(name: str) -> set[str]:
 def _names_people(text: str, match: re.Match[str], of_persons: bool) -> bool:
     """Whether a name means its group here. A word that also describes things does so only before a
     word for a person, or with a capital letter inside a sentence."""
-    if match[0].lower() not in ORDINARY and not of_persons:
+    if match[0].lower() not in ORDINARY_ADJECTIVES and not of_persons:
         return True
     after = _WORD.match(text, match.end() + 1)
-    if after is not None and after[0].lower() in PERSONS:
+    if after is not None and after[0].lower() in PERSON_WORDS:
         return True
     return not of_persons and match[0][:1].isupper() and bool(text[: match.start()].strip())
 
@@ -342,12 +342,12 @@ def _by_topic(
     index: Index | None,
 ) -> tuple[list[Found], list[Found]]:  # fmt: skip
     """The statements that are about the topic and, of those that are not, the few nearest to it."""
-    held = {t.id: {lemma(w) for w in topic_words(said_of(t))} for t in pool}
+    held = {t.id: {lemmatise_word(w) for w in topic_words(said_of(t))} for t in pool}
     rare = _rarity(read.topic, list(held.values()))
     near = index.nearest(" ".join(read.topic), pool) if index else {}
     ranked, others = [], []
     for t in pool:
-        shared = tuple(w for w in read.topic if lemma(w) in held[t.id])
+        shared = tuple(w for w in read.topic if lemmatise_word(w) in held[t.id])
         cosine = near.get(t.id, math.nan)
         known = 0.0 if math.isnan(cosine) else cosine
         score = round(sum(rare[w] for w in shared) + known, 5)  # a server rounds to 32 bits
@@ -369,7 +369,7 @@ def _rarity(topic: Sequence[str], held: Sequence[set[str]]) -> dict[str, float]:
     """The weight of each word of the topic: its inverse document frequency as a share of the sum,
     so a statement with all the words has 1."""
     frequency = Counter(word for found in held for word in found)
-    weight = {w: math.log(1 + len(held) / (1 + frequency[lemma(w)])) for w in topic}
+    weight = {w: math.log(1 + len(held) / (1 + frequency[lemmatise_word(w)])) for w in topic}
     whole = sum(weight.values()) or 1.0
     return {w: value / whole for w, value in weight.items()}
 

@@ -19,7 +19,7 @@ from kgbias.graph.draws import ANOTHER, Draws
 from kgbias.graph.types import Group, TopicModel, TripleView
 from kgbias.graph.vectors import StatementVectors, neighbours
 from kgbias.ids import normalise
-from kgbias.language.words import FUNCTION_WORDS, PERSONS, lemma, words
+from kgbias.language.words import FUNCTION_WORDS, PERSON_WORDS, lemmatise_word, split_words
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.keyness import DEFAULT_DEALS, SIGNIFICANCE_LEVEL, Feature, PromptFeatures, measure_keyness
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
@@ -174,10 +174,10 @@ class _Content:
 
     def _words(self, text: str, count: int) -> frozenset[Feature]:
         found = set()
-        for word in words(self._named.masked(text, " ")):
-            if len(word) < 3 or word in FUNCTION_WORDS or word in PERSONS:
+        for word in split_words(self._named.masked(text, " ")):
+            if len(word) < 3 or word in FUNCTION_WORDS or word in PERSON_WORDS:
                 continue
-            base = lemma(word)
+            base = lemmatise_word(word)
             self._forms[base][word] += count
             found.add((WORD, base))
         return frozenset(found)

@@ -33,7 +33,7 @@ from kgbias.ids import content_id
 from kgbias.io.progress import Progress, Silent
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
-from kgbias.language.words import repeats
+from kgbias.language.words import is_echo
 from kgbias.models.base import Completer, Form, Request
 from kgbias.models.budget import Budget, Spent
 
@@ -632,7 +632,7 @@ def _read(
 def _repeats(config: CrawlConfig, plan: Plan, triple: Triple) -> bool:
     """Whether an answer repeats an example of its prompt."""
     shown = [(example.predicate, example.object) for example in plan.examples]
-    return repeats(triple.predicate, triple.object, shown, language=config.pack.language)
+    return is_echo(triple.predicate, triple.object, shown, language=config.pack.language)
 
 
 def _record(

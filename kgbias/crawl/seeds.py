@@ -27,7 +27,7 @@ from kgbias.io.reading import read_toml
 from kgbias.io.tables import VALUE, Door, Sheet, is_missing, literal, read_sheet
 from kgbias.io.tables_in_memory import Frame, on_disk, plain, rows_of
 from kgbias.io.text import is_plain, printable, shortened
-from kgbias.language.words import refusal
+from kgbias.language.words import is_refusal
 from kgbias.models.base import Form, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
@@ -637,7 +637,7 @@ def read_list(text: str, *, cut: bool = False, form: Form = "completion") -> lis
     last entry that was cut off by the token limit (`cut`) is left out. An answer without a list, or
     a refusal, gives no names.
     """
-    if refusal(text):
+    if is_refusal(text):
         return []
     lines = single_spaces(text).split("\n")
     entries: list[tuple[int, str]] = []

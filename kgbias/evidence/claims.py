@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kgbias.language.words import NEGATIONS, lemma, negates
+from kgbias.language.words import NEGATION_WORDS, lemmatise_word, is_negation
 
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[,&]")
 _KIND_OF = re.compile(r"\b(?:kind|sort|type)s? of\b", re.IGNORECASE)
@@ -22,7 +22,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 _BETWEEN = _set(", & and but")
-_DENIALS = NEGATIONS | _set("non less least few little")
+_DENIALS = NEGATION_WORDS | _set("non less least few little")
 # In a text of what could, should or used to be, of comparisons and alternatives, and of what people
 # think, nothing is said of what they are.
 _OTHERWISE = _set(
@@ -213,12 +213,12 @@ class _Frame:
         denied = self.denied ^ (sum(_is_denial(t) for t in rest) % 2 == 1)
         verb = "" if not (self.verb or _ARTICLES & set(part)) else self.verb or "are"
         of_things = bool((_DETERMINERS - _ARTICLES) & set(part))
-        lemmas = frozenset(map(lemma, content))
+        lemmas = frozenset(map(lemmatise_word, content))
         return Claim(lemmas, self.stance, denied, verb, of_things, " ".join(content))
 
 
 def _is_denial(token: str) -> bool:
-    return token in _DENIALS or negates(token)
+    return token in _DENIALS or is_negation(token)
 
 
 def _parts(tokens: list[str]) -> Iterator[list[str]]:

@@ -17,7 +17,7 @@ from kgbias.associate.indicators import GroupIndicators, Indicators, placebo, sh
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise
-from kgbias.language.words import lemma
+from kgbias.language.words import lemmatise_word
 from kgbias.reference.named import load_names
 
 FEWEST = 5
@@ -82,7 +82,7 @@ def called(name: str) -> str:
     words = normalise(name).split()
     words = words[1:] if len(words) > 1 and words[0] == "the" else words
     words = words[:-1] if len(words) > 1 and words[-1] in ("people", "person") else words
-    return " ".join([*words[:-1], lemma(words[-1])]) if words else ""
+    return " ".join([*words[:-1], lemmatise_word(words[-1])]) if words else ""
 
 
 def named_groups(run: StoredRun) -> list[Group]:

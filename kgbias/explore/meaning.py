@@ -27,7 +27,7 @@ from kgbias.explore.units import Floats, Ints, Layout, Map
 from kgbias.graph.derived import Place
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
-from kgbias.language.words import FUNCTION_WORDS, lemma, words
+from kgbias.language.words import FUNCTION_WORDS, lemmatise_word, split_words
 from kgbias.measure.meaning import SHIPPED
 from kgbias.measure.topics.model import load_umap
 from kgbias.parallel.local import keeping_threads
@@ -196,9 +196,9 @@ def _names(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     held: list[Counter[str]] = [Counter() for _ in range(int(region.max()) + 1)]
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, n in zip(texts, region.tolist(), strict=True):
-        for word in {w for w in words(text) if w.isalpha() and w not in _VAGUE and len(w) > 2}:
-            held[n][lemma(word)] += 1
-            forms[lemma(word)][word] += 1
+        for word in {w for w in split_words(text) if w.isalpha() and w not in _VAGUE and len(w) > 2}:
+            held[n][lemmatise_word(word)] += 1
+            forms[lemmatise_word(word)][word] += 1
     of_all = sum(held, Counter())
     average = of_all.total() / len(held)
     names = []

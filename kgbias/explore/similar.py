@@ -13,7 +13,7 @@ from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import nearest, neighbours
 from kgbias.io.progress import Progress
-from kgbias.language.words import negated
+from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.meaning import NEAR, SHIPPED, SIMILAR, Meanings
 
@@ -37,7 +37,7 @@ def block(found: Statements, progress: Progress) -> Block:
                 vectors.setdefault(place, vector)
     places = sorted(vectors)
     rows = np.array([vectors[place] for place in places], dtype=np.float32)
-    denies = [negated(f"{found.predicates.texts[p]} {found.objects.texts[o]}") for p, o in places]
+    denies = [is_negated(f"{found.predicates.texts[p]} {found.objects.texts[o]}") for p, o in places]
     told = (found.predicate, found.object, found.count)
     said: Counter[tuple[int, int]] = Counter()
     for predicate, object, count in zip(*map(np.ndarray.tolist, told), strict=True):
@@ -110,12 +110,12 @@ class Nearby:
         if (own := self._said.get(triple)) not in self._number:
             return []
         n = self._number[own]
-        denies = negated(texts[n])
+        denies = is_negated(texts[n])
         return [
             {
                 "row": self._row[ids[other]],
                 "cosine": _hundredths(cosine) / 100,
-                "opposed": negated(texts[other]) != denies,
+                "opposed": is_negated(texts[other]) != denies,
             }
             for other, cosine in nearest(rows, rows[n], SENT + 1, SIMILAR)
             if other != n and ids[other] in self._row

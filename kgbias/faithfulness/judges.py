@@ -15,7 +15,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.faithfulness.rules import content, says
 from kgbias.graph.prompted import Prompted
 from kgbias.io.templates import Template
-from kgbias.language.words import negated
+from kgbias.language.words import is_negated
 
 LOCAL = ("rule", "minilm")
 NEAR = 0.8  # the least cosine at which two sentences count as saying the same
@@ -115,7 +115,7 @@ class LocalJudge:
         if any(says(sentence, statement).supported for sentence in sentences):
             return True
         return any(
-            cosine >= NEAR and negated(sentence) == negated(statement)
+            cosine >= NEAR and is_negated(sentence) == is_negated(statement)
             for sentence, cosine in zip(sentences, self._cosines(statement, sentences), strict=True)
         )
 

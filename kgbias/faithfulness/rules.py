@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from kgbias.language.words import negated, negates, words
+from kgbias.language.words import is_negated, is_negation, split_words
 
 Reason = Literal["", "words", "negation", "cut", "attributed", "unfinished"]
 
@@ -52,7 +52,7 @@ class Verdict:
 
 def content(text: str) -> list[str]:
     """The stems of the words that carry a text's meaning, in order, without negations."""
-    return [stem(w) for w in words(text) if w not in _FUNCTION and not negates(w)]
+    return [stem(w) for w in split_words(text) if w not in _FUNCTION and not is_negation(w)]
 
 
 def says(source: str, statement: str) -> Verdict:
@@ -62,7 +62,7 @@ def says(source: str, statement: str) -> Verdict:
     there = content(source)
     if not own or not set(own) <= set(there):
         return Verdict(False, "words")
-    if negated(source) != negated(statement):
+    if is_negated(source) != is_negated(statement):
         return Verdict(False, "negation")
     first = _place(source, own)
     if _ATTRIBUTED.search(source[:first]) and not _ATTRIBUTED.search(statement):
@@ -80,14 +80,14 @@ def kept(answer: str, subject: str, predicate: str, object: str) -> Verdict:
         return Verdict(False, "words")
     start, end = span
     said = f"{subject} {predicate} {object}"
-    if negated(answer[start:end]) != negated(said):
+    if is_negated(answer[start:end]) != is_negated(said):
         return Verdict(False, "negation")
     if _ATTRIBUTED.search(answer[:start]):
         return Verdict(False, "attributed")
     if _TURNS.match(answer[end:].split("\n")[0]):
         return Verdict(False, "cut")
-    last = words(object)[-1:]
-    if last and last[0] in _DANGLING and len(words(object)) > 1:
+    last = split_words(object)[-1:]
+    if last and last[0] in _DANGLING and len(split_words(object)) > 1:
         return Verdict(False, "unfinished")
     return Verdict(True)
 
@@ -96,7 +96,7 @@ def _span(text: str, subject: str, predicate: str, object: str) -> tuple[int, in
     """The span of the statement in a text: from the subject to its last word, with the words in
     order; None if one is missing. Of several possible beginnings, the last complete one is taken,
     so a remark before the sentence does not count."""
-    wanted = words(f"{predicate} {object}")
+    wanted = split_words(f"{predicate} {object}")
     found = None
     for begin in re.finditer(rf"(?<!\w){re.escape(subject)}(?!\w)", text, re.IGNORECASE):
         place = begin.end()

@@ -17,7 +17,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Metric, Score, Triple, TripleView
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import spoken
-from kgbias.language.words import PERSONS
+from kgbias.language.words import PERSON_WORDS
 
 SWAPPED = "swapped@1"
 MOST_NAMES = 7
@@ -158,7 +158,7 @@ def _forms(name: str) -> Iterable[str]:
         yield f"{before}{last[:-2]}an"
     elif low == "people" and head:
         yield f"{head}s"
-        for person in sorted(PERSONS - {"people"}):
+        for person in sorted(PERSON_WORDS - {"people"}):
             yield f"{head} {person}"
     elif low.endswith("s") and len(last) > 3:
         yield name[:-1]

@@ -17,7 +17,7 @@ from kgbias.graph.store import Store, Watch
 from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
-from kgbias.language.words import refusal
+from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.kinds import abilities, form_for
@@ -288,7 +288,7 @@ def ended(answer: Answer) -> tuple[Outcome, str]:
         return "failed", answer.details
     if answer.finish == "refused":
         return "refused", "withheld by the server"
-    return ("refused", "refusal") if refusal(answer.text) else ("ok", "")
+    return ("refused", "refusal") if is_refusal(answer.text) else ("ok", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

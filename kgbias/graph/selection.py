@@ -17,7 +17,7 @@ from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
-from kgbias.language.words import repeats
+from kgbias.language.words import is_echo
 
 SENSE = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
@@ -315,7 +315,7 @@ def repetitions_of(run: StoredRun) -> Iterator[Shown]:
     """The answers that repeat an example of their own prompt."""
     spoken = language(run.config)
     for s in run.shown():
-        if repeats(s.predicate, s.object, s.examples, language=spoken):
+        if is_echo(s.predicate, s.object, s.examples, language=spoken):
             yield s
 
 

@@ -18,7 +18,7 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, Silent
-from kgbias.language.words import lemma, negated, topic_words
+from kgbias.language.words import lemmatise_word, is_negated, topic_words
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import weights
@@ -170,7 +170,7 @@ class Meanings:
         """The statements that hold each word, in any form."""
         found: dict[str, list[int]] = {}
         for n, text in enumerate(self.texts):
-            for base in {lemma(word) for word in topic_words(text)}:
+            for base in {lemmatise_word(word) for word in topic_words(text)}:
                 found.setdefault(base, []).append(n)
         return found
 
@@ -179,7 +179,7 @@ class Meanings:
         those with more of them first, and then as many of the others that are about the same
         (`NEAR`), the nearest first."""
         shared: dict[int, list[str]] = {}
-        for base, word in {lemma(word): word for word in topic_words(text)}.items():
+        for base, word in {lemmatise_word(word): word for word in topic_words(text)}.items():
             for n in self._holding.get(base, ()):
                 shared.setdefault(n, []).append(word)
         to = self.encoder.embed([normalise(text)])[0].astype(np.float32)
@@ -188,11 +188,11 @@ class Meanings:
         said.sort(key=lambda hit: -len(shared[hit[0]]))
         near = nearest(self.rows, to, most + len(own), NEAR)
         about = [hit for hit in near if hit[0] not in shared]
-        denies = negated(text)
+        denies = is_negated(text)
         return [
             Hit(
                 self.ids[n], self.texts[n], cosine, tuple(shared.get(n, ())),
-                negated(self.texts[n]) != denies,
+                is_negated(self.texts[n]) != denies,
             )
             for n, cosine in (*said[:most], *about[:most])
         ]  # fmt: skip

@@ -21,7 +21,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, statement_id, triple_id
 from kgbias.io.progress import Progress
 from kgbias.io.wording import how
-from kgbias.language.words import negated
+from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.meaning import SHIPPED, keep_vectors, texts_of, vectors_of
 
@@ -108,7 +108,7 @@ def _id(predicate: str, object: str) -> str:
 
 def _kept(text: str) -> tuple[bool, tuple[str, ...]]:
     """What two statements must have in common to be linked."""
-    return negated(text), tuple(sorted(_NAMING.findall(text)))
+    return is_negated(text), tuple(sorted(_NAMING.findall(text)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from kgbias.io.progress import Progress, Silent
 from kgbias.io.reading import first_object
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import render
-from kgbias.language.words import refusal
+from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.profiles.config import Named, ProfileConfig
@@ -52,7 +52,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
     answer without JSON that begins like a refusal is refused."""
     found = first_object(text)
     if found is None:
-        if refusal(text):
+        if is_refusal(text):
             return Found("refused", "refusal")
         return Found("unparsable", "no JSON" if ended else "cut off")
     if reason := _violation(found, attributes):
@@ -70,7 +70,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
 def read_value(text: str, attribute: Attribute, *, ended: bool) -> Found:
     """Read the value that completes a line: the words up to the end of the sentence; for a list, at
     most three. A number is not a word: small models write one instead of naming a hobby."""
-    if refusal(text) or refusal(text.strip()[:1].upper() + text.strip()[1:]):
+    if is_refusal(text) or is_refusal(text.strip()[:1].upper() + text.strip()[1:]):
         return Found("refused", "refusal")
     clause = _END.split(text.strip() + " ", maxsplit=1)
     if len(clause) == 1 and not ended:

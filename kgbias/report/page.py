@@ -30,7 +30,7 @@ from kgbias.io import pages
 from kgbias.io.files import whole_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import duration, html, json_in_html
-from kgbias.language.words import ASIDE, IRREGULAR, ORDINARY, PERSONS, negated
+from kgbias.language.words import QUESTION_WORDS, IRREGULAR_FORMS, ORDINARY_ADJECTIVES, PERSON_WORDS, is_negated
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.figures import how_intervals
 from kgbias.measure.meaning import SIMILAR
@@ -302,7 +302,7 @@ def similar(data: RunData, triples: Sequence[TripleView]) -> dict[int, list[list
     kept = data.vectors
     own = [(n, place[id]) for n, id in enumerate(kept.ids) if id in place]
     near = neighbours(kept.rows[[n for n, _ in own]], MOST_SIMILAR, SIMILAR)
-    denies = [negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
+    denies = [is_negated(f"{triples[n].predicate} {triples[n].object}") for _, n in own]
     return {
         at: [
             [own[m][1], round(100 * cosine) * (1 if denies[m] == denies[n] else -1)]
@@ -328,10 +328,10 @@ def ask_section(data: RunData) -> Section:
     needed = {
         "names": names,
         "absent": [[g.name, *g.variants] for g in groups_without(data.named)],
-        "aside": sorted(ASIDE),
-        "irregular": IRREGULAR,
-        "ordinary": sorted(ORDINARY),
-        "persons": sorted(PERSONS),
+        "aside": sorted(QUESTION_WORDS),
+        "irregular": IRREGULAR_FORMS,
+        "ordinary": sorted(ORDINARY_ADJECTIVES),
+        "persons": sorted(PERSON_WORDS),
     }
     near = ", those that are similar to them" if data.vectors.ids else ""
     body = _HTML.format(example=html(example), similar=near, data=json_in_html(needed))

@@ -16,7 +16,7 @@ from kgbias.graph.rounds import ended
 from kgbias.graph.types import Answer, Outcome, canonical_json
 from kgbias.io.reading import first_object
 from kgbias.io.text import storable
-from kgbias.language.words import lemma
+from kgbias.language.words import lemmatise_word
 from kgbias.models.base import Form, Request
 from kgbias.stories.config import StoryConfig
 from kgbias.stories.read import (
@@ -159,7 +159,7 @@ def _span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tuple[i
     """The first tokens from a character on with the words of a phrase; failing that, with its words
     but for those of `before` at its head."""
     words = [t.lower_ for t in parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
-    wanted = [{word, lemma(word)} for word in words]
+    wanted = [{word, lemmatise_word(word)} for word in words]
     there = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
     while not all(forms & before for forms in wanted):
         for n in range(len(there) - len(wanted) + 1):
@@ -172,7 +172,7 @@ def _span(doc: Any, phrase: str, begins: int, before: frozenset[str]) -> tuple[i
 
 
 def _forms(token: Any) -> set[str]:
-    return {token.lower_, token.lemma_.lower(), lemma(token.lower_)}
+    return {token.lower_, token.lemma_.lower(), lemmatise_word(token.lower_)}
 
 
 def _find_gender(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
@@ -206,7 +206,7 @@ def _find_origin(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
 def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> Found:
     """The relatives that a phrase names, in the singular: "daughter" for "two daughters"."""
     relatives = listed()["relatives"]
-    named = {kin for w in re.findall(r"\w+", phrase.lower()) for kin in {w, lemma(w)} & relatives}
+    named = {kin for w in re.findall(r"\w+", phrase.lower()) for kin in {w, lemmatise_word(w)} & relatives}
     if not named:
         yield from _find_words(doc, attribute, phrase, begins)
     for t in doc:

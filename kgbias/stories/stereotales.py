@@ -22,7 +22,7 @@ from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple,
 from kgbias.ids import content_id
 from kgbias.io.reading import LARGEST, json_value, read_bytes, unpacked
 from kgbias.io.tables import read_sheet
-from kgbias.language.words import refusal
+from kgbias.language.words import is_refusal
 from kgbias.models.base import ModelInfo
 from kgbias.stories.config import StoryConfig, load_story_pack
 from kgbias.stories.write import ARM, stories_in
@@ -210,7 +210,7 @@ def _told(
         place = f"{key[0]}/{sample}"
         text = storable(row["story"])
         answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
-        declined = refusal(text)
+        declined = is_refusal(text)
         said = [] if declined else [
             (a, v) for a, values in _extracted(path, row).items() if a != category for v in values
         ]  # fmt: skip

@@ -7,7 +7,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import UsageError
-from kgbias.language.words import words
+from kgbias.language.words import split_words
 from kgbias.reference.world import load_truth
 from tests import tiny
 from tests.conftest import needs
@@ -35,7 +35,7 @@ def planted() -> dict[str, set[str]]:
     truth = load_truth()
     found: dict[str, set[str]] = {"positive": set(), "neutral": set(), "negative": set()}
     for (predicate, object), topic in truth.statements.items():
-        found[truth.regard_of[topic]] |= set(words(f"{predicate} {object}"))
+        found[truth.regard_of[topic]] |= set(split_words(f"{predicate} {object}"))
     return {
         name: own - set().union(*(other for key, other in found.items() if key != name))
         for name, own in found.items()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgbias.language.words import repeats
+from kgbias.language.words import is_echo
 
 SHOWN = [("love", "a good cup of tea"), ("can't stand", "silence"), ("are", "lazy")]
 
@@ -19,7 +19,7 @@ SHOWN = [("love", "a good cup of tea"), ("can't stand", "silence"), ("are", "laz
     ],
 )
 def test_an_answer_that_repeats_an_example_is_an_echo(predicate: str, object: str) -> None:
-    assert repeats(predicate, object, SHOWN)
+    assert is_echo(predicate, object, SHOWN)
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def test_an_answer_that_repeats_an_example_is_an_echo(predicate: str, object: st
     ],
 )
 def test_an_answer_that_shares_less_is_none(predicate: str, object: str) -> None:
-    assert not repeats(predicate, object, SHOWN)
+    assert not is_echo(predicate, object, SHOWN)
 
 
 def test_words_that_make_no_difference_still_differ_from_each_other() -> None:
-    assert not repeats("are", "the", [("are", "a")])
-    assert repeats("are", "The", [("are", "the")])
+    assert not is_echo("are", "the", [("are", "a")])
+    assert is_echo("are", "The", [("are", "the")])
 
 
 def test_nothing_shown_is_no_echo() -> None:
-    assert not repeats("are", "lazy", [])
+    assert not is_echo("are", "lazy", [])
 
 
 def test_articles_are_those_of_the_language() -> None:
-    assert repeats("lieben", "ihren Garten", [("hassen", "den Garten")], language="de")
-    assert not repeats("lieben", "ihren Garten", [("hassen", "den Garten")])
-    assert not repeats("want to", "die", [("hate", "a")], language="en")
+    assert is_echo("lieben", "ihren Garten", [("hassen", "den Garten")], language="de")
+    assert not is_echo("lieben", "ihren Garten", [("hassen", "den Garten")])
+    assert not is_echo("want to", "die", [("hate", "a")], language="en")

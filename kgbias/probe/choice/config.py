@@ -13,7 +13,7 @@ from kgbias.graph.selection import language
 from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
 from kgbias.io.templates import Template
-from kgbias.language.words import german_refusal, refusal
+from kgbias.language.words import is_german_refusal, is_refusal
 from kgbias.models.base import Form, Settings
 
 REFUSED, UNREADABLE, FAILED = "refused", "unreadable", "failed"
@@ -33,7 +33,7 @@ def read_choice(answer: str, options: Sequence[Sequence[str]]) -> int | str:
     `options` are the names of each option, the one shown first. Only the first line of the answer
     is read.
     """
-    if refusal(answer) or german_refusal(answer):
+    if is_refusal(answer) or is_german_refusal(answer):
         return REFUSED
     line = next((line for line in answer.splitlines() if line.strip()), "")
     line = line.strip(" \t*_\"'`([{<.:“”‘’")
