@@ -21,7 +21,7 @@ from typing import Any
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models import open_model
 from kgbias.models.base import Request
 
@@ -86,7 +86,7 @@ def main() -> None:
             if name == "client":
                 answered = sum(len(batch) for batch in model.complete(requests))
             else:
-                answered = len(LoggedModel(model, store, Silent()).ask(requests))
+                answered = len(LoggedModel(model, store, SilentProgress()).ask(requests))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             model.close()
             assert answered == options.requests

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.load import unload
 from kgbias.models.score.load import open_scorer
 from kgbias.models.score.spread import SpreadScorer
@@ -58,7 +58,7 @@ def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[An
     found: list[Any] = []
     times = []
     with opened_executor("local", processes=processes) as workers:
-        scorer = SpreadScorer(workers, model, {}, Silent()) if workers else open_scorer(model)
+        scorer = SpreadScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
         for part in (asked[:FIRST], asked[FIRST:]):
             sets = {"made up": (GROUPS, tuple(part))}
             before = seconds()

@@ -26,7 +26,7 @@ from kgbias.measure.scorers._base import same_length_batches
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.measure.scorers._together import Judging
 
-MEASURES = [measure.name for measure in kgbias.MEASURES.own.values() if measure.heads]
+MEASURES = [measure.name for measure in kgbias.MEASURES.own_entries.values() if measure.heads]
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers".split(",")
 SAID = "love,hate,are often seen as,can't stand,are known for,believe in,should have".split(",")
 THINGS = "music,long walks by the sea,lazy,their families,the rain,good at cooking rice".split(",")

@@ -16,7 +16,7 @@ from contextlib import closing
 
 import kgbias
 from kgbias.graph.answers import LoggedModel
-from kgbias.models.base import Form
+from kgbias.models.base import PromptForm
 from kgbias.stats.inference import proportion
 from kgbias.stories.by_model import read_reading, reading_request
 from kgbias.stories.config import configure_stories
@@ -30,7 +30,7 @@ def by_rules(story: Labelled) -> list[Said]:
 
 
 def by_model(
-    spec: str, form: Form | None, stories: list[Labelled], store: str | None
+    spec: str, form: PromptForm | None, stories: list[Labelled], store: str | None
 ) -> dict[str, Iterable[Said]]:
     """What the model reads from each story, by its text."""
     config = configure_stories(spec, reader="model", form=form)

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from kgbias.io.plugins import Table
-from kgbias.io.text import spoken
+from kgbias.io.plugins import PluginTable
+from kgbias.io.text import spoken_name
 
 if TYPE_CHECKING:
     from kgbias.stats.inference import Sample
@@ -211,7 +211,7 @@ class Measure:
 def _of_names(measure: str, form: str) -> Figure:
     """The effect of a group's name alone on a scorer (`kgbias.measure.swapped`)."""
     return Figure(
-        f"{measure}_name_effect", f"effect of the group's name on {spoken(measure)}",
+        f"{measure}_name_effect", f"effect of the group's name on {spoken_name(measure)}",
         form, "0: the scorer is blind to the name", overview=False,
     )  # fmt: skip
 
@@ -221,7 +221,7 @@ def _forms(
 ) -> tuple[Figure, Figure, Figure]:
     """The mean of a measure where the model chose the predicate, which a table of groups shows if
     there is one; the mean at one mix of prompts; and the effect of the name alone."""
-    mean = f"mean {spoken(measure)}"
+    mean = f"mean {spoken_name(measure)}"
     return (
         Figure(
             f"{measure}_chosen", f"{mean} where the model chose the predicate", form, direction,
@@ -241,7 +241,7 @@ def means(measure: str, form: str, direction: str, column: str = "") -> tuple[Fi
     the scorer. `form` is how they are printed, `column` their heading in a terminal's table."""
     return (
         Figure(
-            f"{measure}_mean", f"mean {spoken(measure)}", form, direction, "mean",
+            f"{measure}_mean", f"mean {spoken_name(measure)}", form, direction, "mean",
             column=column or measure, overview=False,
         ),
         *_forms(measure, form, direction, column),
@@ -390,8 +390,8 @@ def _fault(name: str, measure: Measure) -> str:
     return f"its figure {strange[0]!r} must be called {name}_..." if strange else ""
 
 
-MEASURES: Table[Measure] = Table(
-    "measure", Measure, {m.name: m for m in _LIST}, _fault, paths=("scorer",)
+MEASURES: PluginTable[Measure] = PluginTable(
+    "measure", Measure, {m.name: m for m in _LIST}, _fault, path_fields=("scorer",)
 )
 """Every measure, by name: ours in this order, then those of other packages."""
 
@@ -451,7 +451,7 @@ def measure_of(figure: str) -> Measure | None:
     figure = figure.removesuffix(_CORRECTED)
     if figure in _OTHER_FIGURES:
         return None
-    for measure in MEASURES.own.values():
+    for measure in MEASURES.own_entries.values():
         if any(own.name == figure for own in measure.figures):
             return measure
     longest = sorted((name for name in MEASURES if figure.startswith(f"{name}_")), key=len)
@@ -462,7 +462,7 @@ def measure_of(figure: str) -> Measure | None:
 def figures(present: Collection[str] = ()) -> dict[str, Figure]:
     """Every figure that a group can have, by name: those of our measures in their order, those of
     topics and associations, then those of other packages' measures that are `present`, by name."""
-    found = {figure.name: figure for measure in MEASURES.own.values() for figure in measure.figures}
+    found = {figure.name: figure for measure in MEASURES.own_entries.values() for figure in measure.figures}
     found |= _OTHER_FIGURES
     for name in sorted(set(present) - found.keys()):
         if measure := measure_of(name):
@@ -493,14 +493,14 @@ def known(name: str) -> Measure:
 
 def among(present: Collection[str]) -> list[Measure]:
     """The measures with these names: ours in the order of `MEASURES`, then any others by name."""
-    own = [measure for measure in MEASURES.own.values() if measure.name in present]
-    return own + [known(name) for name in sorted(set(present) - MEASURES.own.keys())]
+    own = [measure for measure in MEASURES.own_entries.values() if measure.name in present]
+    return own + [known(name) for name in sorted(set(present) - MEASURES.own_entries.keys())]
 
 
 def columns(present: Collection[str]) -> list[Measure]:
     """The measures that a table of triples has columns for: `among` those that are `present`, with
     regard and toxicity always."""
-    return among({*present, *(m.name for m in MEASURES.own.values() if m.always)})
+    return among({*present, *(m.name for m in MEASURES.own_entries.values() if m.always)})
 
 
 def measures_of(triples: Iterable[Said]) -> list[str]:

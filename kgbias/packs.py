@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ids import content_id, normalise
-from kgbias.io.plugins import Table
-from kgbias.io.reading import only_files, read_text, read_toml
-from kgbias.io.resources import folders, resource
-from kgbias.io.templates import Template, read_template, render
+from kgbias.io.plugins import PluginTable
+from kgbias.io.reading import need_regular_files, read_text, read_toml
+from kgbias.io.resources import folder_names, resource_path
+from kgbias.io.templates import PromptTemplate, read_template, render_template
 
 PUBLISHED, DEFAULT = "salinas-2023", "sentences"
 MANIFEST = "pack.toml"
@@ -101,7 +101,7 @@ class Pack:
     language: str
     source: str
     reader: str
-    templates: Mapping[str, Template]
+    templates: Mapping[str, PromptTemplate]
     verbaliser: str = _SENTENCE
     pool: Pool = Pool()
     crawl: Mapping[str, Any] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class Pack:
     groups: Path | None = None
     hash: str = ""
 
-    def template(self, name: str) -> Template:
+    def template(self, name: str) -> PromptTemplate:
         """The template of that name. Raises UsageError if the pack has none."""
         if name not in self.templates:
             raise UsageError(f"the prompts {self.name!r} have no template {name!r}")
@@ -167,11 +167,11 @@ def load_pack(name: str | Path = DEFAULT) -> Pack:
 
 
 @cache
-def packs() -> Table[Path]:
+def packs() -> PluginTable[Path]:
     """The folders of the crawl packs, by name: those that come with kgbias, then those that other
     packages add."""
-    own = {name: resource("prompts", name) for name in shipped(_FIRST)}
-    return Table("pack", Path, own, _fault)
+    own = {name: resource_path("prompts", name) for name in shipped(_FIRST)}
+    return PluginTable("pack", Path, own, _fault)
 
 
 def _fault(name: str, folder: Path) -> str:
@@ -190,14 +190,14 @@ def pack_names() -> list[str]:
 def shipped(file: str) -> list[str]:
     """The folders of prompts that come with kgbias and have this file, which tells what they are
     for."""
-    return [name for name in folders("prompts") if (resource("prompts", name) / file).is_file()]
+    return [name for name in folder_names("prompts") if (resource_path("prompts", name) / file).is_file()]
 
 
 def folder_of(name: str | Path, file: str) -> Path:
     """The folder of prompts with this file: one of kgbias's by its name, or the user's. Raises
     UsageError if there is none."""
     if _plain(str(name)) and str(name) in shipped(file):
-        return resource("prompts", str(name))
+        return resource_path("prompts", str(name))
     if not (Path(name) / file).is_file():
         raise UsageError(
             f"{no_such('prompts', str(name), shipped(file))}, or name a folder with {MANIFEST} and "
@@ -256,7 +256,7 @@ def _read(folder: Path) -> Pack:
         raise DataError(f"{path}: [preset] must be a table")
     others = (data.get("groups"), examples.get("pool"))
     aside = {MANIFEST, *filter(None, others)}
-    only_files(folder)
+    need_regular_files(folder)
     for name in sorted(aside):
         if not (folder / name).is_file():
             raise DataError(f"{folder} has no {name}")
@@ -302,7 +302,7 @@ def _with_pool(pack: Pack, folder: Path, examples: Mapping[str, Any]) -> Pack:
 
 def _example(verbaliser: str, group: str, predicate: str, object: str) -> Example:
     values = {"group": group, "predicate": predicate, "object": object}
-    return Example(group, predicate, object, render(verbaliser, values))
+    return Example(group, predicate, object, render_template(verbaliser, values))
 
 
 def _settings(path: Path, table: str, found: Any) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from types import UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.text import name_of_type
+from kgbias.io.text import type_with_article
 
 T = TypeVar("T")
 Names = str | Iterable[str]
@@ -30,7 +30,7 @@ def as_names(given: Names) -> tuple[str, ...]:
     for name in names:
         if not isinstance(name, str):
             raise UsageError(
-                f"{str(name)[:40]} in a list of names is no text, but {name_of_type(name)}"
+                f"{str(name)[:40]} in a list of names is no text, but {type_with_article(name)}"
             )
     return tuple(map(str, names))
 

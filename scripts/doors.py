@@ -18,8 +18,8 @@ from kgbias.evidence import recorded
 from kgbias.faithfulness import pairs as wikieval
 from kgbias.ingest import tables as ingest
 from kgbias.io import tables_in_memory
-from kgbias.io.named_sets import PUBLISHED_FORMS
-from kgbias.io.tables import Door
+from kgbias.io.published_sets import PUBLISHED_SETS
+from kgbias.io.tables import TableFormat
 from kgbias.measure import labelled
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _own as own_scorers
@@ -41,15 +41,15 @@ KINDS = (
      "a spec, an open scorer, or the first two of these"),
     ("groups", (str(Groups),), f"files (`seeds`), or {seeds.FORMS}"),
     ("a table, or texts", ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),
-     tables_in_memory.FORMS),
+     tables_in_memory.ACCEPTED_FORMS),
     ("scorers", ("ScorersLike", "ScorerLike", str(get_type_hints(MeasureOptions)["scorers"])),
      f"a spec, a kgbias.Scorer, or {own_scorers.FORMS}"),
     ("association tests", ("Tests",), test_sets.FORMS),
     ("word vectors", ("WordVectors",), vectors.FORMS),
 )  # fmt: skip
 NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
-WORD_SETS = Door("word sets: `associate --tests-file`", also="TOML, or sent-bias's JSON")
-DOORS: tuple[Door, ...] = (
+WORD_SETS = TableFormat("word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON")
+DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR, sets.GROUPS, sets.STATEMENTS, sets.NAMES_DOOR, sets.DESCRIPTORS_DOOR, ingest.DOOR,
     recorded.DOOR, scores.DOOR, labelled.DOOR, stories.PEOPLE, pairs.PEOPLE, pairs.REQUESTS,
     build.DOOR, crows.DOOR, stereoset.DOOR, bbq.DOOR, winogender.DOOR, wikieval.DOOR, WORD_SETS,
@@ -60,14 +60,14 @@ def rows() -> Iterator[str]:
     yield "| what is handed over | columns that it has | that it may have | may also be |"
     yield "|---|---|---|---|"
     for door in DOORS:
-        needed = ", ".join(" or ".join(f"`{n}`" for n in names) for names in door.needed)
-        beside = ", ".join(f"`{name}`" for name in door.beside)
-        yield f"| {door.what} | {needed} | {beside} | {door.also} |".replace("|  |", "| |")
+        needed = ", ".join(" or ".join(f"`{n}`" for n in names) for names in door.needed_columns)
+        beside = ", ".join(f"`{name}`" for name in door.optional_columns)
+        yield f"| {door.subject} | {needed} | {beside} | {door.other_forms} |".replace("|  |", "| |")
     yield ""
     yield "These published sets are known by what is in the file, and refused by name where they do"
     yield "not go:"
     yield ""
-    for form in PUBLISHED_FORMS:
+    for form in PUBLISHED_SETS:
         yield f"- {form.name}: {form.advice}."
 
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from kgbias.io.resources import resource
+from kgbias.io.resources import resource_path
 
 CHROMIUM_OPTIONS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -94,7 +94,7 @@ class Neo4jBrowser:
 
 def library(name: str) -> str:
     """A query of the library, as its file stands."""
-    return resource("cypher", f"{name}.cypher").read_text(encoding="utf-8")
+    return resource_path("cypher", f"{name}.cypher").read_text(encoding="utf-8")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from kgbias.ask.retrieve import Found, GroupFound, Retrieved
 from kgbias.graph.prompted import Prompted
 from kgbias.io.rows import Result, Rows
-from kgbias.io.templates import Template
+from kgbias.io.templates import PromptTemplate
 from kgbias.measures import headlines
 from kgbias.stats.estimate import nan_to_none
 
@@ -211,7 +211,7 @@ _CITED = re.compile(r"\[([\d\s,;]+)\]")
 
 
 def generated(
-    question: str, run: str, found: Retrieved, model: Prompted, prompts: Mapping[str, Template]
+    question: str, run: str, found: Retrieved, model: Prompted, prompts: Mapping[str, PromptTemplate]
 ) -> Answer:
     """The answer that a model writes from the statements found. If there are none, nothing is
     asked, and the answer says so."""

@@ -11,7 +11,7 @@ from kgbias.graph.cypher import QueryResult, without_comments
 from kgbias.graph.prompted import Prompted
 from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.store import StoredRun
-from kgbias.io.templates import Template
+from kgbias.io.templates import PromptTemplate
 
 ATTEMPTS = 2
 # The part that questions are about; the rest of the shape records how the data came about.
@@ -66,7 +66,7 @@ def schema() -> str:
 
 
 def ask_in_cypher(
-    run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, Template]
+    run: StoredRun, question: str, model: Prompted, prompts: Mapping[str, PromptTemplate]
 ) -> CypherAnswer:
     """Let a model write a query, and run it; a query that fails is shown to the model once with the
     error. $run is the run's name. The store refuses a query that might do more than read the

@@ -17,7 +17,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
-from kgbias.io.reading import json_value
+from kgbias.io.reading import parse_json
 from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
@@ -237,7 +237,7 @@ def corpus_lines(path: Path) -> Iterator[str]:
 
 
 def _json_text(line: str, path: Path, number: int) -> str:
-    value = json_value(line, f"{path}, line {number}")
+    value = parse_json(line, f"{path}, line {number}")
     text = value.get("text") if isinstance(value, dict) else None
     if not isinstance(text, str):
         raise DataError(f'{path}, line {number}: need JSON with a "text"')

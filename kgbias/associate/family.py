@@ -41,7 +41,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted, Selection, one_arm
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.drawing import draw_estimates
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.spread import language_model
 from kgbias.models.vectors import Given, load_vectors, vectors_in_memory
@@ -263,7 +263,7 @@ def associate(
     Raises UsageError, before any work is done, for a parameter that none of them takes, and for
     names that do not exist.
     """
-    progress, tests = progress or Silent(), tests_of(tests)
+    progress, tests = progress or SilentProgress(), tests_of(tests)
     tests_file = None if tests_file is None else Path(tests_file)
     indicators = None if indicators is None else Path(indicators)
     check_executor(executor, processes)

@@ -24,7 +24,7 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import LAST, Encoder, Encoding, Place, Span, open_encoder
@@ -439,7 +439,7 @@ def run_grid(
     """Compute the cells that the store lacks, writing each when it is done, then correct all
     p-values over the grid. If interrupted, the same call continues where it stopped. With an
     `executor`, its workers run the models, and the cells are the same."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     done = _stored(store)
     missing: list[str] = []
     keys: list[str] = []

@@ -17,7 +17,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
 from kgbias.io.rows import Result, Rows
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.probe.benchmarks import OVERALL, Benchmark, FigureInfo, Held, Measured
@@ -104,7 +104,7 @@ class Standing:
 
     @property
     def name(self) -> str:
-        return f"{self.benchmark}: {spoken(self.figure.name)}"
+        return f"{self.benchmark}: {spoken_name(self.figure.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +341,7 @@ def _of_crawls(
         if worst_first:
             order = [(name, value, tuple(reversed(p))) for name, value, p in reversed(order)]
         figure = FigureInfo(
-            r.measure, f"mean {spoken(r.measure)}", "over the statements of each crawl",
+            r.measure, f"mean {spoken_name(r.measure)}", "over the statements of each crawl",
             None, measure.range, measure.form, "lower" if worst_first else "higher",
         )  # fmt: skip
         asked = {s.name: s.of((r.measure, _ALL.id)) for s in subjects

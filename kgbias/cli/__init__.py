@@ -30,7 +30,7 @@ from kgbias.cli.settings import (
 from kgbias.cli.show import end, fail, fail_usage, prepare
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
-from kgbias.io.text import shortened
+from kgbias.io.text import shorten
 from kgbias.io.traces import wait_passively
 
 # name -> the line in --help, in the order of the work (a command's own help says more)
@@ -204,7 +204,7 @@ def _system(error: OSError) -> str:
             "a time (--set concurrency=4)"
         )
     if error.filename:
-        return f"{said}: {shortened(str(error.filename), 200)}"
+        return f"{said}: {shorten(str(error.filename), 200)}"
     return f"cannot write the output: {said}"
 
 
@@ -241,14 +241,14 @@ def main() -> None:
         end(1)  # whoever read our output is gone: nothing more to say
     except OSError as error:
         if error.errno == errno.ENAMETOOLONG:
-            fail(f"the file name is too long: {shortened(str(error.filename), 60)}", 2)
+            fail(f"the file name is too long: {shorten(str(error.filename), 60)}", 2)
         fail(_system(error), 2)
     except MemoryError:
         fail("not enough memory", 2)
     except UnicodeEncodeError as error:
         if "surrogates" not in str(error):
             fail(crash.report(error), crash.CODE)
-        name = shortened(ascii(error.object), 200)
+        name = shorten(ascii(error.object), 200)
         fail(f"the name of a file or folder is not UTF-8, which this cannot write to: {name}", 2)
     except RuntimeError as error:
         if "start new thread" in str(error):

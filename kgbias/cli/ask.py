@@ -22,7 +22,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting, without_shared
 from kgbias.errors import UsageError
-from kgbias.io.text import CONTENT_WARNING, shortened
+from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.query import write_result
 from kgbias.study.run import Asked
 
@@ -154,7 +154,7 @@ def _print(a: Answer) -> None:
         show.say("", "Of other groups, with the same object:")
     for near in r.neighbours:
         t = near.triple
-        show.say(f"  as [{near.of}]: {shortened(t.sentence, 100)}  said {t.count}")
+        show.say(f"  as [{near.of}]: {shorten(t.sentence, 100)}  said {t.count}")
     show.say(
         "",
         f"{len(a.statements)} of {r.matching} statements of run {a.run}, by {r.method}.",
@@ -177,7 +177,7 @@ def _statement(f: Found, *, arm: bool = False) -> str:
     t = f.triple
     score = f", regard {t.scores['regard'].value:+z.2f}" if "regard" in t.scores else ""
     return (
-        f"{shortened(t.sentence, 100)}{f' [{t.arm}]' if arm else ''}  "
+        f"{shorten(t.sentence, 100)}{f' [{t.arm}]' if arm else ''}  "
         f"said {t.count} ({f.share.value:.1%}, {f.share.interval('.1%')}){score}  "
         f"{f.why}"
     )

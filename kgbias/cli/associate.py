@@ -19,7 +19,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
-from kgbias.io.progress import working
+from kgbias.io.progress import show_progress
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -292,7 +292,7 @@ def associate(
         with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
             found = (study.run(run_name) if of_run else study).associate(**asked)
     else:
-        with working(True) as progress:
+        with show_progress(True) as progress:
             found = run_tests(**asked, progress=progress)
     for path in outputs:
         from kgbias.report.associations import write

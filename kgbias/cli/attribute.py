@@ -16,7 +16,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measures import MEASURES
 
 _OF = kgbias.Run.attribute
@@ -39,7 +39,7 @@ def _defaults(name: str) -> str:
     multiple=True,
     default=default(_OF, "measure"),
     show_default=True,
-    help=f"Which scores (repeatable): {', '.join(MEASURES.own)}.",
+    help=f"Which scores (repeatable): {', '.join(MEASURES.own_entries)}.",
 )
 @click.option(
     "--method",
@@ -112,7 +112,7 @@ def attribute(
         ("measure", "method", ">score", "effect of each word"),
         (
             (
-                spoken(a.metric.measure),
+                spoken_name(a.metric.measure),
                 a.method.partition("@")[0],
                 f"{a.score:+.2f}",
                 "  ".join(
@@ -144,7 +144,7 @@ def _print_words(rows: Any, as_json: bool) -> None:
     show.table(
         ("measure", "method", "of", "word", ">effect", ">statements"),
         (
-            (spoken(row.measure), row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
+            (spoken_name(row.measure), row.method, row.cell, row.word[:40], f"{row.effect:+.2f}",
              f"in {row.n} of {row.statements}")
             for row in rows
         ),
@@ -158,7 +158,7 @@ def _print_curves(rows: Any, as_json: bool) -> None:
     show.table(
         ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
         (
-            (spoken(row.measure), row.method, row.removed, f"{row.drop.value:.2f}",
+            (spoken_name(row.measure), row.method, row.removed, f"{row.drop.value:.2f}",
              row.drop.interval(".2f"), row.drop.n)
             for row in rows
         ),

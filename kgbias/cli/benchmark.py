@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.probe import FILE
 from kgbias.cli.settings import fitting, setting, settings
-from kgbias.io.text import duration
+from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
     from kgbias.benchmark import Board, Cost
@@ -138,7 +138,7 @@ def _print_cost(costs: "kgbias.Rows[Cost]") -> None:
 def _time(c: "Cost") -> str:
     if c.items == c.kept:
         return ""
-    return "time not known yet" if math.isnan(c.seconds) else f"about {duration(c.seconds)}"
+    return "time not known yet" if math.isnan(c.seconds) else f"about {format_duration(c.seconds)}"
 
 
 def _print(found: "Board") -> None:

@@ -11,7 +11,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import default, json_option
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.study.checked import DEFAULT_CRAWLS, coverage_store
 
 _OF, _COVERAGE = kgbias.Study.calibrate, kgbias.Study.coverage
@@ -141,7 +141,7 @@ def _cover(store_url: str | None, as_json: bool, crawls: int, options: dict[str,
             ("", ">", ">", ">", ""),
             (
                 (
-                    spoken(n.test),
+                    spoken_name(n.test),
                     f"{n.share.value:.3f}",
                     n.share.interval(".3f"),
                     n.share.n,

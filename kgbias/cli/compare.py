@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.compared import comparison_records, group_test_record
@@ -259,7 +259,7 @@ def show_forms(run: str, means: "Rows[FormMean]", as_json: bool) -> None:
         means, key=lambda m: (m.arm, m.measure, m.category)
     ):
         of_arm = f", arm {arm}" if arm else ""
-        show.say("", f"mean {spoken(measure)} of {category} by what prompts supplied{of_arm}")
+        show.say("", f"mean {spoken_name(measure)} of {category} by what prompts supplied{of_arm}")
         form = f"+{known(measure).form.lstrip('+')}"
         show.table(
             ("group", "form", ">n", ">mean", ">95% interval"),
@@ -285,7 +285,7 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
         parts += [c.recrawls.common, c.recrawls.interaction] if again else []
         within = show.figure(math.sqrt(c.within), ".3f")
         rows.append(
-            (spoken(c.measure), c.category, c.arm, *(format_deviation(e, "-") for e in parts), within)
+            (spoken_name(c.measure), c.category, c.arm, *(format_deviation(e, "-") for e in parts), within)
         )
     heads = [">groups", ">wordings", ">groups x wordings"]
     heads += [">recrawls", ">groups x recrawls"] if again else []
@@ -371,7 +371,7 @@ def _say(found: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> N
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
         despite = "".join(f" ({t.despite})" for t in family if t.despite)
-        shown = "" if found else f"{spoken(measure)}: no difference was shown{despite}; "
+        shown = "" if found else f"{spoken_name(measure)}: no difference was shown{despite}; "
         alone = ", by each test alone, where all together differ" if len(family) > 1 else ""
         show.say(f"-> {shown}differences of {size} would have been found in 80% of cases{alone}")
 
@@ -398,7 +398,7 @@ def print_contrasts(found: "Contrasts") -> None:
          *(_BY_LABELS if by_labels else ())),
         (
             (
-                spoken(t.measure),
+                spoken_name(t.measure),
                 t.group,
                 *((t.first, t.second) if several else ()),
                 f"{t.n[0]}, {t.n[1]}",
@@ -415,7 +415,7 @@ def print_contrasts(found: "Contrasts") -> None:
             for t in tests
         ),
     )  # fmt: skip
-    margins = {spoken(t.measure): f"{t.margin:.3g}" for t in tests}
+    margins = {spoken_name(t.measure): f"{t.margin:.3g}" for t in tests}
     show.say(
         "p same: of a difference as large as the margin "
         f"({', '.join(f'{name} {margin}' for name, margin in margins.items())}); detectable: found "
@@ -473,7 +473,7 @@ def _print_comparison(c: "Comparison") -> None:
             ("measure", ">groups", ">Kendall's tau-b", ">95% interval", ">p"),
             (
                 (
-                    spoken(a.measure),
+                    spoken_name(a.measure),
                     a.tau.n,
                     f"{a.tau.value:+.3f}",
                     a.tau.interval("+.3f"),

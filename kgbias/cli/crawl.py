@@ -87,7 +87,7 @@ def _option(section: str, *names: str, **more: Any) -> Callable[[Any], Any]:
     HOW,
     "--prompts",
     metavar="NAME-or-FOLDER",
-    help=f"The prompt pack: {', '.join(packs().own)}, one added by a package, or a folder "
+    help=f"The prompt pack: {', '.join(packs().own_entries)}, one added by a package, or a folder "
     f"(default: {DEFAULT}).",
 )
 @_option(

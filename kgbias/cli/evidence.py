@@ -26,7 +26,7 @@ from kgbias.evidence.asked import FLOORS, EvidencePrice
 from kgbias.evidence.joint import NOT_PROBED, ORDERS, sentences
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -199,7 +199,7 @@ def _print_groups(rows: Any) -> None:
         (
             (
                 r["group"],
-                spoken(r["score"]),
+                spoken_name(r["score"]),
                 f"{r['value']:+.2f}",
                 f"({r['low']:+.2f} to {r['high']:+.2f})",
             )

@@ -25,7 +25,7 @@ from kgbias.errors import UsageError
 from kgbias.faithfulness import LOCAL, Accuracy, Metric, ParserFaithfulness, Reliability
 from kgbias.faithfulness.metrics import read_records
 from kgbias.faithfulness.pairs import CHANCE, read_pairs
-from kgbias.io.text import shortened
+from kgbias.io.text import shorten
 from kgbias.study.opening import Judging
 
 _OF = kgbias.Run.faithfulness
@@ -233,7 +233,7 @@ def _print_run(found: ParserFaithfulness) -> None:
         show.say(
             "",
             f"  {why}",
-            f"    answer  {shortened(c.answer, 200)}",
+            f"    answer  {shorten(c.answer, 200)}",
             f"    triple  {c.group} | {c.predicate} | {c.object}",
         )
     if (more := len(found.unfaithful) - 10) > 0:
@@ -265,7 +265,7 @@ def _print_metrics(found: Sequence[Metric]) -> None:
             marks: dict[object, str] = {True: "yes", False: "no"}
             show.table(
                 ("", ""),
-                ((marks.get(verdict, "?"), shortened(part, 120)) for part, verdict in parts),
+                ((marks.get(verdict, "?"), shorten(part, 120)) for part, verdict in parts),
                 indent=4,
             )
 

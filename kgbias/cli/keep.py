@@ -11,7 +11,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, runs_argument, store_option, with_password
 from kgbias.errors import UsageError
-from kgbias.io.text import duration, spoken
+from kgbias.io.text import format_duration, spoken_name
 from kgbias.study.series import Series
 
 
@@ -47,7 +47,7 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             f"{len(row['groups'])} groups  {statements} statements{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"
-            + ("" if row["seconds"] is None else f"  asked in {duration(row['seconds'])}")
+            + ("" if row["seconds"] is None else f"  asked in {format_duration(row['seconds'])}")
             + (f"  repeats {row['series']}" if row["series"] else "")
         )
         for reason, times in failed.most_common(1):
@@ -67,7 +67,7 @@ def _print_series(series: Series, as_json: bool) -> None:
         ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
         (
             (
-                spoken(s.measure),
+                spoken_name(s.measure),
                 f"{s.group} [{s.arm}]" if s.arm else s.group,
                 s.n,
                 show.figure(s.mean, ".3g"),

@@ -19,7 +19,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import settings
-from kgbias.io.text import duration
+from kgbias.io.text import format_duration
 
 _SHOWN = 10
 
@@ -99,7 +99,7 @@ def cost(
             "again because a prompt was refused"
         )
     if total.seconds is not None:
-        show.say(f"asking took {duration(total.seconds)}")
+        show.say(f"asking took {format_duration(total.seconds)}")
 
 
 @click.command(cls=Command, examples=("kgbias explore smollm2 -o explore.html",))

@@ -26,7 +26,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import fitting, setting, settings
 from kgbias.graph.store import DEFAULT_STORE
-from kgbias.io.text import duration
+from kgbias.io.text import format_duration
 from kgbias.parallel import LOCAL
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _print_price(price: "MapPrice", minutes: int | None) -> None:
         f"most {answers.requests_at_most}; {then}; nothing was asked"
     )
     known = [
-        f"{what} take about {duration(seconds)}"
+        f"{what} take about {format_duration(seconds)}"
         for what, seconds in (("the answers", answers.seconds), (probes, price.seconds))
         if seconds is not None
     ]

@@ -20,7 +20,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selecting
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorers import OWN
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects
@@ -126,7 +126,7 @@ def _with_flags(text: str) -> str:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SCORED = [measure.name for measure in MEASURES.own.values() if not measure.in_vectors]
+_SCORED = [measure.name for measure in MEASURES.own_entries.values() if not measure.in_vectors]
 
 
 def _option(*names: str, show: str | None = None, **more: Any) -> Callable[[F], F]:
@@ -299,7 +299,7 @@ def print_price(rows: Any, as_json: bool, **of: str) -> None:
         return
     show.table(
         ("", "", ""),
-        ((spoken(row.measure), row.scorer, _to_read(row)) for row in rows),
+        ((spoken_name(row.measure), row.scorer, _to_read(row)) for row in rows),
     )
     show.say("nothing was opened, scored or asked")
 
@@ -384,7 +384,7 @@ def _print_agreement(a: Any) -> None:
     moved = ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in a.moved)
     show.say(
         "",
-        f"{spoken(a.measure)} by {a.first} and by {a.second}: kappa "
+        f"{spoken_name(a.measure)} by {a.first} and by {a.second}: kappa "
         f"{a.kappa.value:.2f} ({a.kappa.interval('.2f')}), rank correlation {a.rho.value:.2f} "
         f"({a.rho.interval('.2f')}), {a.same.value:.0%} of {a.n} labels the same; places of "
         f"groups by their bare means that differ (not tested): {moved or 'none'}",

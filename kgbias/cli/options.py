@@ -17,7 +17,7 @@ from kgbias.crawl.config import MAX_FAILED
 from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.io.reading import encoded
+from kgbias.io.reading import assume_encoding
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.spec import KINDS, forms
 from kgbias.parallel import LOCAL
@@ -73,10 +73,10 @@ def output_option(function: Callable[..., Any], parameter: str, text: str) -> Ca
     )
 
 
-WRITERS = forms(lambda kind: kind.completes, KINDS.own)
+WRITERS = forms(lambda kind: kind.completes, KINDS.own_entries)
 """The forms of spec for our models that write text."""
 
-SCORERS = forms(lambda kind: kind.scores, KINDS.own)
+SCORERS = forms(lambda kind: kind.scores, KINDS.own_entries)
 """The forms of spec for our models that give the probability of a text."""
 
 
@@ -187,7 +187,7 @@ def with_encoding(
 ) -> str | None:
     """Read files in this encoding until the command ends."""
     if name:
-        context.with_resource(encoded(name))
+        context.with_resource(assume_encoding(name))
     return name
 
 

@@ -36,8 +36,8 @@ from kgbias.cli.settings import fitting, setting, settings, without_shared
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
-from kgbias.io.progress import working
-from kgbias.io.text import shortened
+from kgbias.io.progress import show_progress
+from kgbias.io.text import shorten
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import check_applies
 
@@ -133,7 +133,7 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     for name in OPENING:
         del given[name]
     where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
-    with working(True) as progress, opened_executor(where, progress, processes) as workers:
+    with show_progress(True) as progress, opened_executor(where, progress, processes) as workers:
         yield spread_scorer(spec, opening, progress, workers), progress
 
 
@@ -615,7 +615,7 @@ def _print_category(part: "CategoryChoices") -> None:
 
 def _chosen(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
-        shortened(" ".join((row["group"], row["predicate"], row["object"])), 60),
+        shorten(" ".join((row["group"], row["predicate"], row["object"])), 60),
         f"{row['share']:.2f}",
         f"lift {row['lift']:+z.2f} bits [{row['lift_low']:+z.2f}, {row['lift_high']:+z.2f}]",
         f"q {row['q_value']:.3f}",
@@ -664,7 +664,7 @@ def precision(as_json: bool, **given: Any) -> None:
     if not (dtype := given.pop("dtype")):
         raise UsageError("give the type to check: --dtype bfloat16")
     more = said(**fitting(given, [spec], "scorer"))
-    with working(True) as progress:
+    with show_progress(True) as progress:
         found = check_precision(spec, dtype, progress=progress, **more)
     show_one(found, lambda one: show.block(f"{one}\n"), as_json)
 

@@ -18,7 +18,7 @@ import click
 from click.core import ParameterSource
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.io.files import within
+from kgbias.io.files import is_within
 from kgbias.io.reading import read_toml
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -308,7 +308,7 @@ def refuse_reaching(path: Path, data: Mapping[str, Any]) -> None:
             continue
         for one in value if isinstance(value, list) else [value]:
             cluster = key == "executor" and "://" in str(one)
-            if cluster or (key in _WRITTEN and not within(path.parent, Path(str(one)))):
+            if cluster or (key in _WRITTEN and not is_within(path.parent, Path(str(one)))):
                 raise DataError(
                     f"{path}: {key} = {str(one)!r} reaches outside this folder: give it on the "
                     f"command line, or name the file in {VARIABLE}"

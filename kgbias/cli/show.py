@@ -18,7 +18,7 @@ import click
 
 from kgbias.errors import UsageError
 from kgbias.io.files import is_special
-from kgbias.io.text import number, printable, shortened, shown
+from kgbias.io.text import format_number, printable, shorten, for_file
 from kgbias.stats.estimate import nan_to_none
 
 _LONGEST = 2_000  # characters of an error: a screenful, whatever a file contains
@@ -79,7 +79,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int 
 
 def figure(value: float | None, form: str) -> str:
     """The formatted number, or "-" for None and NaN."""
-    return "-" if value is None or value != value else number(value, form)
+    return "-" if value is None or value != value else format_number(value, form)
 
 
 def data(value: Any) -> None:
@@ -95,7 +95,7 @@ def count(number: int, one: str, several: str = "") -> str:
 def block(text: str, *, err: bool = False) -> None:
     """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(shown(text, stream), nl=False, color=True, err=err)
+    click.echo(for_file(text, stream), nl=False, color=True, err=err)
 
 
 def confirm(question: str) -> None:
@@ -172,4 +172,4 @@ def _say(text: str) -> None:
 
 def _line(message: str) -> str:
     """The message made safe for a terminal: one line, no control characters."""
-    return shortened(printable(" ".join(message.split())), _LONGEST)
+    return shorten(printable(" ".join(message.split())), _LONGEST)

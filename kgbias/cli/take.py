@@ -96,7 +96,7 @@ def report(
 @click.option(
     "--format",
     metavar="NAME",
-    help=f"{', '.join(FORMATS.own)}, or one added by a package (default: by the file's extension, "
+    help=f"{', '.join(FORMATS.own_entries)}, or one added by a package (default: by the file's extension, "
     "jsonl on stdout).",
 )
 @click.option(

@@ -11,7 +11,7 @@ from kgbias.compare.refusals import refused_prompts, share_of
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 
 MAX_READ = 200  # answers by which is told whether a model thought before them
 _TRUNCATION = ("top_p", "min_p", "top_k")
@@ -95,7 +95,7 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
         for name in sorted(own.keys() & others.keys()):
             if (not measures or name in measures) and _judge(own[name]) != _judge(others[name]):
                 raise UsageError(
-                    f"{both} cannot be compared: {spoken(name)} was judged by "
+                    f"{both} cannot be compared: {spoken_name(name)} was judged by "
                     f"{_judge(own[name])} in one and by {_judge(others[name])} in the other; "
                     f"measure both alike, or name other `measures`"
                 )

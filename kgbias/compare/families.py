@@ -24,8 +24,8 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import spoken
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.text import spoken_name
 from kgbias.measures import known, measures_of
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
@@ -147,7 +147,7 @@ class GroupTest:
     def subject(self) -> str:
         """What was compared, in words."""
         mixed = " at one mix of prompts" if self.forms_compared > 1 else ""
-        return f"mean {spoken(self.measure)}{mixed}"
+        return f"mean {spoken_name(self.measure)}{mixed}"
 
     @property
     def verdict(self) -> str:
@@ -274,7 +274,7 @@ def omnibus(
     independently)."""
     if correction not in CORRECTIONS:
         raise UsageError(no_such("correction", correction, ("holm", "bh")))
-    told, read = progress or Silent(), draws or Draws({})
+    told, read = progress or SilentProgress(), draws or Draws({})
     categories: dict[str, list[Group]] = defaultdict(list)
     for g in run.groups:
         categories[g.category].append(g)
@@ -371,7 +371,7 @@ def compared(
     }
     dealers = drawn(sides, mix) if detect else None
     tests = []
-    for a, b in counted_aloud(progress or Silent(), measure, len(pairs), pairs):
+    for a, b in counted_aloud(progress or SilentProgress(), measure, len(pairs), pairs):
         first, second = parts[a], total.without(parts[a]) if b == REST else parts[b]
         found = {name: figure.difference(first, second) for name, figure in figures.items()}
         difference = found.pop("")
@@ -540,8 +540,8 @@ def shrunken(differences: Sequence[Estimate]) -> list[Estimate]:
 
 def counted_aloud(progress: Progress, measure: str, count: int, work: Iterable[T]) -> Iterator[T]:
     """The `count` pieces of work of a family, with progress if there are many."""
-    told = progress if count >= _MANY else Silent()
-    told.stage(f"tests of {spoken(measure)}", count)
+    told = progress if count >= _MANY else SilentProgress()
+    told.stage(f"tests of {spoken_name(measure)}", count)
     for piece in work:
         yield piece
         told.advance()
@@ -659,7 +659,7 @@ def only_together(tests: Sequence[GroupTest]) -> bool:
 
 def p_value(p: float) -> str:
     """A p-value as written in a sentence."""
-    shown = text.p_value(p)
+    shown = text.format_p_value(p)
     return f"p < {shown[1:]}" if shown.startswith("<") else f"p = {shown}"
 
 

@@ -34,7 +34,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, TripleView, node_id
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measures import known
 from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
@@ -135,7 +135,7 @@ class Contrast:
     def verdict(self) -> str:
         """The result of the contrast, in words."""
         form = known(self.measure).form.lstrip("+")
-        subject = f"{self.statistic} {spoken(self.measure)} of {self.group}".strip()
+        subject = f"{self.statistic} {spoken_name(self.measure)} of {self.group}".strip()
         if self.told or self.differs:
             return told(subject, self.first, self.second, self.difference, self.corrected, form)
         if self.same:

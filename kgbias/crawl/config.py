@@ -21,7 +21,7 @@ from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.language.words import FILTERS
 from kgbias.measures import MEASURES
-from kgbias.models.base import Form, ModelInfo, Settings
+from kgbias.models.base import PromptForm, ModelInfo, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 
@@ -116,7 +116,7 @@ class CrawlConfig:
     object_prompts: int = 10
     shots: int = 3
     arms: tuple[Arm, ...] = ("none",)
-    form: Form = "completion"
+    form: PromptForm = "completion"
     structured: bool = False
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10

@@ -19,8 +19,8 @@ from kgbias.crawl.seeds import (
     seeds_in_memory,
 )
 from kgbias.errors import UsageError
-from kgbias.io.tables_in_memory import FORMS
-from kgbias.models.base import Form, ModelOptions
+from kgbias.io.tables_in_memory import ACCEPTED_FORMS
+from kgbias.models.base import PromptForm, ModelOptions
 from kgbias.models.budget import Spending
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
@@ -45,7 +45,7 @@ class CrawlParameters(TypedDict, total=False):
     object_prompts: int
     shots: int
     arms: Arm | tuple[Arm, ...] | list[Arm]
-    form: Form | None
+    form: PromptForm | None
     structured: bool
     filters: Names
     max_attempts: int
@@ -130,7 +130,7 @@ def configure(
     pack, given = _asked(model, prompts, preset, parameters)
     files: list[str | SeedCategory] = []
     if not isinstance(seeds, Iterable | Path) and not is_in_memory(seeds):
-        raise UsageError(f"`seeds` takes {FORMS}, and not {seeds!r}")
+        raise UsageError(f"`seeds` takes {ACCEPTED_FORMS}, and not {seeds!r}")
     several: Any = [seeds] if isinstance(seeds, str | Path) or is_in_memory(seeds) else seeds
     for own in several:
         files += seeds_in_memory(own) if is_in_memory(own) else [str(own)]

@@ -30,11 +30,11 @@ from kgbias.graph.rounds import nothing_came
 from kgbias.graph.store import Store, StoredRun, Watch
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
-from kgbias.models.base import Completer, Form, Request
+from kgbias.models.base import Completer, PromptForm, Request
 from kgbias.models.budget import Budget, Spent
 
 
@@ -77,7 +77,7 @@ def few_well_formed(
     outcomes: Mapping[str, int],
     reasons: Mapping[str, int],
     *,
-    form: Form,
+    form: PromptForm,
     structured: bool = False,
     prompts: str = "",
 ) -> str | None:
@@ -246,7 +246,7 @@ def crawl(
         raise UsageError("`min_acceptability` needs a judge")
     if config.until_width and gauge is None:
         raise UsageError("`until_width` needs a gauge")
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
         config = _with_dynamic_seeds(config, config.dynamic, asker, progress)
@@ -354,7 +354,7 @@ def _crawl(
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "stopped")
         # The round it stopped in.
-        cut = _settle(config, run, plans, asker.recall, Silent(), judge, until_here)
+        cut = _settle(config, run, plans, asker.recall, SilentProgress(), judge, until_here)
         statements = result.outcomes["ok"] + sum(attempts[-1].outcome == "ok" for attempts in cut)
         raise _interrupted(stop, asker, f", {statements} statements so far") from None
     except RunConflict:  # another process has taken it over
@@ -562,7 +562,7 @@ def _requests(config: CrawlConfig, plans: Sequence[Plan], attempt: int) -> list[
 def _request(
     config: CrawlConfig, plan: Plan, prompt: str | tuple[tuple[str, str], ...], attempt: int
 ) -> Request:
-    most, stop = config.pack.template(plan.template).limits(config.form)
+    most, stop = config.pack.template(plan.template).answer_limits(config.form)
     # The draws from a prompt are numbered: first one for each answer, then one for each rejected
     # answer, and so on.
     draw = plan.answer + attempt * config.answers
@@ -620,7 +620,7 @@ def _read(
         attempt=attempt,
         outcome=outcome,
         reason=reason,
-        template=f"{template.worded(plan.wording)}:{form}",
+        template=f"{template.wording_label(plan.wording)}:{form}",
         template_hash=template.hash,
         prompt=request.text,
         answer_key=answer.key,
@@ -673,7 +673,7 @@ def crawl_repeatedly(
 
     Raises what `crawl` raises; the same call continues with the unfinished crawl.
     """
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     check_repeat(repeat)
     budget = budget or Budget()
     for number in range(1, repeat + 1):

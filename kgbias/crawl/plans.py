@@ -257,12 +257,12 @@ def price_of(config: CrawlConfig, crawls: int = 1) -> Price:
     if config.dynamic:
         template = config.pack.template("seeds")
         prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
-        lists, limit = crawls * config.dynamic.prompts, template.limits(config.form)[0]
+        lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
         stages.append(Stage("seeds", lists, lists, lists * limit, about_tokens(prompt)))
     for step in config.steps:
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         most = requests * config.max_attempts
-        limit = config.pack.template(step.template).limits(config.form)[0]
+        limit = config.pack.template(step.template).answer_limits(config.form)[0]
         stages.append(Stage(step.name, requests, most, most * limit, sizes.get(step.name, 0)))
     whom = {seed.category.name: seed.groups for seed in config.seeds}
     return Price(

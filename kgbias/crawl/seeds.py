@@ -21,14 +21,14 @@ from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
-from kgbias.io.named_sets import name_columns
+from kgbias.io.published_sets import identify_columns
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, Door, Sheet, is_missing, literal, read_sheet
-from kgbias.io.tables_in_memory import Frame, on_disk, plain, rows_of
-from kgbias.io.text import is_plain, printable, shortened
+from kgbias.io.tables import VALUE, TableFormat, Sheet, is_missing, parse_literal, read_sheet
+from kgbias.io.tables_in_memory import Frame, as_table_file, to_json_value, read_rows
+from kgbias.io.text import is_plain, printable, shorten
 from kgbias.language.words import is_refusal
-from kgbias.models.base import Form, Request
+from kgbias.models.base import PromptForm, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 
@@ -140,7 +140,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
             _check_names(table["groups"], f"{path}, [{name}]")
         found = list({id(s): s for s in _categories(tables).values()}.values())
     else:
-        sheet = read_sheet(file, DOOR.known, lines=True)
+        sheet = read_sheet(file, DOOR.known_columns, lines=True)
         found = _of_rows(file, _rows(sheet)) if sheet.columns else [_of_lines(sheet)]
     if not found or not all(seed.groups for seed in found):
         raise DataError(f"{path} names no groups")
@@ -154,7 +154,7 @@ dict of names to their other names, or of categories to such dicts."""
 
 def is_in_memory(groups: Any) -> bool:
     """Whether these are groups in memory: a frame, a dict, or rows of a table."""
-    return isinstance(groups, Mapping) or rows_of(groups) is not None
+    return isinstance(groups, Mapping) or read_rows(groups) is not None
 
 
 _IN_MEMORY = Path("groups")  # what groups in memory are called in messages, and without a category
@@ -164,11 +164,11 @@ def seeds_in_memory(groups: Any) -> list[SeedCategory]:
     """The categories of groups in memory: a frame, a list of dicts or a dict of columns, with the
     columns of a table of groups (`_of_rows`); a dict of names to their other names; or a dict of
     categories to such dicts. Raises DataError as `read_seeds` does."""
-    if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed[0]):
+    if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed_columns[0]):
         rows = _of_mapping(groups)
     else:
-        with on_disk(groups, DOOR.needed[0], name=_IN_MEMORY.name) as file:
-            sheet = read_sheet(file, DOOR.known)
+        with as_table_file(groups, DOOR.needed_columns[0], name=_IN_MEMORY.name) as file:
+            sheet = read_sheet(file, DOOR.known_columns)
         _check_columns(_IN_MEMORY, sheet.columns)
         rows = [dict(row) for _, row in sheet.rows]
     if not rows:
@@ -186,7 +186,7 @@ def _of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
         ]
     rows = []
     for name, others in groups.items():
-        given = plain(others if isinstance(others, str) or others is None else list(others))
+        given = to_json_value(others if isinstance(others, str) or others is None else list(others))
         variants = [given] if isinstance(given, str) else given or []
         rows.append({"group": name, "variants": variants})
     return rows
@@ -197,7 +197,7 @@ FORMS = (  # of groups in memory
     "a table with these columns, a list of names, a dict of names to their other names, or a dict "
     "of categories to such dicts"
 )
-DOOR = Door(
+DOOR = TableFormat(
     "groups: `--groups`",
     (("group", "name"),),
     ("category", "variants", "person"),
@@ -214,7 +214,7 @@ def _of_lines(sheet: Sheet) -> SeedCategory:
         name = row[VALUE].partition("#")[0].strip()
         where = f"{sheet.path}, line {number}"
         if name[0] in "<{[%":
-            raise DataError(f"{where}: {shortened(name, 40)!r} is no group: a list of groups in "
+            raise DataError(f"{where}: {shorten(name, 40)!r} is no group: a list of groups in "
                             "text has a name on each line")  # fmt: skip
         _check_separate(
             name, where, "the first line of a table names its columns, one of them group"
@@ -273,16 +273,16 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     probably a slip."""
     there = [column.strip().casefold() for column in columns]
     listed = ", ".join(map(repr, columns)) or "none"
-    held = [name for name in DOOR.needed[0] if name in there]
+    held = [name for name in DOOR.needed_columns[0] if name in there]
     if len(held) != 1:
         problem = f"both {' and '.join(held)}" if held else "no column 'group' or 'name'"
         raise DataError(
             f"{file} has {problem}; its columns are {listed}. One names the groups; category, "
             "variants and person may stand beside it (a list without columns is a .txt file)"
-            f"{name_columns(columns)}"
+            f"{identify_columns(columns)}"
         )
     for column in there:
-        if column not in DOOR.known and (meant := nearest(column, DOOR.known)):
+        if column not in DOOR.known_columns and (meant := nearest(column, DOOR.known_columns)):
             raise DataError(
                 f"{file} has a column {column!r} (did you mean {meant}?); its columns are {listed}"
             )
@@ -293,8 +293,8 @@ def _cell(value: object, where: str) -> str:
     if not isinstance(value, str) or is_missing(value):
         empty = not value or isinstance(value, str)
         raise DataError(f"{where} is {'empty' if empty else 'no text'}")
-    if isinstance(literal(value), list):
-        raise DataError(f"{where} is a list, {shortened(value, 40)!r}: write one a row")
+    if isinstance(parse_literal(value), list):
+        raise DataError(f"{where} is a list, {shorten(value, 40)!r}: write one a row")
     return value.strip()
 
 
@@ -317,7 +317,7 @@ def _no_name(name: str) -> str:
         return "the name of a group is empty"
     if len(name) > LONGEST:
         return (
-            f"{shortened(name, 40)!r} has {len(name)} characters, and the name of a group has at "
+            f"{shorten(name, 40)!r} has {len(name)} characters, and the name of a group has at "
             f"most {LONGEST}"
         )
     if not is_plain(name) or not _LETTER.search(name):
@@ -330,7 +330,7 @@ def _check_separate(name: str, where: str, table: str) -> None:
     if found := next((mark for mark in ",;\t" if mark in name), ""):
         mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[found]
         raise UsageError(
-            f"{where}: {shortened(name, 60)!r} has {mark}, and a group's name has none: "
+            f"{where}: {shorten(name, 60)!r} has {mark}, and a group's name has none: "
             f"{table}; other names of one group are separated by |"
         )
 
@@ -567,11 +567,11 @@ class DynamicSeeds:
             raise UsageError("`seed_agree` must be at least 1 and at most `seed_prompts`")
 
     def requests(
-        self, pack: Pack, seed: int, temperature: float, truncation: Truncation, form: Form
+        self, pack: Pack, seed: int, temperature: float, truncation: Truncation, form: PromptForm
     ) -> list[Request]:
         template = pack.template("seeds")
         plural = self.category.category.plural
-        most, stop = template.limits(form)
+        most, stop = template.answer_limits(form)
         streams = [
             content_id("stream", str(seed), "seeds", plural, str(n)) for n in range(self.prompts)
         ]
@@ -589,7 +589,7 @@ class DynamicSeeds:
 
 
 def name_groups(
-    how: DynamicSeeds, answers: Sequence[Answer], form: Form, progress: Progress
+    how: DynamicSeeds, answers: Sequence[Answer], form: PromptForm, progress: Progress
 ) -> SeedCategory:
     """The category with the groups from the lists, followed by those it already had; a name it
     knows, as a group or a variant, stands for that group.
@@ -630,7 +630,7 @@ def agreed(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
     return {name: counts[key] for key, name in first.items() if counts[key] >= agree}
 
 
-def read_list(text: str, *, cut: bool = False, form: Form = "completion") -> list[str]:
+def read_list(text: str, *, cut: bool = False, form: PromptForm = "completion") -> list[str]:
     """The names in an answer: lines with a number or a bullet, or a single line with commas.
 
     The prompt of the completion form ends in "1.", so the first line of the answer is an entry. A

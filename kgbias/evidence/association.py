@@ -11,7 +11,7 @@ from kgbias.evidence.tables import group_tables
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Probing, canonical_json
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors, unit
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.graph import contrast
@@ -111,7 +111,7 @@ def embed_run(
 
     Raises UsageError for a spec that gives no vectors, DataError for a probing without edges.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     vectors = Texts(spec, device=device, progress=progress)
     stated = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
     found = list(group_tables(run.groups, probing, run.probes(probing.id), stated).values())

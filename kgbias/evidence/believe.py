@@ -14,7 +14,7 @@ from kgbias.evidence.asked import Asked, Asking, asked, default_carriers, stem
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Group, GroupName, NameProbe, TripleView
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measures import known
 from kgbias.models.score.base import Array
 from kgbias.models.score.spread import Scoring, grids
@@ -52,7 +52,7 @@ def believe(
 
     Raises DataError if there is nothing to ask.
     """
-    told, asking = progress or Silent(), asking or Asking()
+    told, asking = progress or SilentProgress(), asking or Asking()
     triples = select(run, selection).triples
     plans, carriers = _planned(run, asking, indicators, triples)
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
@@ -107,7 +107,7 @@ def decided(
 ) -> tuple[list[BelievedEdge], dict[str, Any]]:
     """The results of the probes: the edges between groups and statements, and the record of the
     believing, by category: the floor, the figures of groups, and how names differ."""
-    told = progress or Silent()
+    told = progress or SilentProgress()
     told.stage("what is believed", len(plans))
     edges: list[BelievedEdge] = []
     record: dict[str, Any] = {"categories": [], "groups": [], "floor": [], "names": {}}

@@ -28,7 +28,7 @@ from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED
@@ -236,7 +236,7 @@ def known(
 
     Raises DataError if the table has none of the run's groups.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     counted = select(run, selection)
     groups = same_groups(run.groups, table, indicators or shipped())
     own = [each for each in table if each.group in groups]
@@ -357,7 +357,7 @@ def matched(
     texts: Sequence[str], attributes: Sequence[str], embed: Embed, progress: Progress | None = None
 ) -> dict[str, dict[str, Match]]:
     """The attributes that each text is known for or related to, whomever it is about."""
-    told = progress or Silent()
+    told = progress or SilentProgress()
     theirs = [(a, claim) for a in attributes for claim in claims(a) or (_as_it_is(a),)]
     said = [(text, claim) for text in texts for claim in claims(text) or (_as_it_is(text),)]
     told.stage("statements beside recorded stereotypes", len(said))

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, TripleView, node_id
-from kgbias.io.drawing import INK, LINE, NEGATIVE, NEUTRAL, POSITIVE, SOFT, figure_style
+from kgbias.io.drawing import INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, SOFT_COLOR, figure_style
 from kgbias.io.text import printable, xml_safe
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -27,7 +27,7 @@ COLUMN, PAGE = 3.3, 7.0
 """Widths in inches: a column of a two-column paper, and both."""
 MOST_EDGES = 60  # more are unreadable on a page
 MOST = 8  # of one group alone, of the other, and of both, unless the caller says which
-_TONES = {"positive": POSITIVE, "negative": NEGATIVE}
+_TONES = {"positive": POSITIVE_COLOR, "negative": NEGATIVE_COLOR}
 _WIDEST = 4.0  # bits at which a line is widest
 _THIN, _THICK = 0.5, 3.2  # points
 
@@ -49,7 +49,7 @@ class Text:
     size: float
     anchor: Anchor = "start"
     style: Style = ""
-    colour: str = INK
+    colour: str = INK_COLOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,7 +292,7 @@ def too_many(count: int) -> str:
 def tone(triple: TripleView) -> str:
     """The colour of a statement's regard; grey if it is neutral or was not measured."""
     score = triple.scores.get("regard")
-    return _TONES.get(score.label, NEUTRAL) if score is not None else NEUTRAL
+    return _TONES.get(score.label, NEUTRAL_COLOR) if score is not None else NEUTRAL_COLOR
 
 
 # ---- text of a known width ----
@@ -364,7 +364,7 @@ def two_groups(pair: Pair, width: float, foot: Sequence[str] = ()) -> Scene:
     heights = [sum(len(b) * line + 0.6 * line for b in column) for column in blocks]
     bottom = top + max(heights)
     for x in bars:
-        scene.strokes.append(Stroke(x, top - 0.3 * line, x, bottom, 2.2, INK))
+        scene.strokes.append(Stroke(x, top - 0.3 * line, x, bottom, 2.2, INK_COLOR))
     places: Sequence[tuple[float, Anchor]] = (
         (room, "end"), (scene.width / 2, "middle"), (scene.width - room, "start")
     )  # fmt: skip
@@ -395,7 +395,7 @@ def _heads(scene: Scene, pair: Pair, bars: Sequence[float], width: float, size: 
         (scene.width - edge + 6, "only", "start"),
     )  # fmt: skip
     for x, text, anchor in columns:
-        scene.texts.append(Text(x, y, text, size, anchor, "italic", SOFT))
+        scene.texts.append(Text(x, y, text, size, anchor, "italic", SOFT_COLOR))
     return y + size
 
 
@@ -442,7 +442,7 @@ def _object(
             at = x - room / 2 if side == "first" else x + room / 2
             heights[side == "second"] = y + (n + 0.5) * line
         style: Style = "" if side is None else "italic"
-        colour = INK if side is None else SOFT
+        colour = INK_COLOR if side is None else SOFT_COLOR
         scene.texts.append(Text(at, y + (n + 0.78) * line, text, size, where, style, colour))
     ends = {"end": (x + 4, x + 4), "start": (x - 4, x - 4),
             "middle": (x - wide / 2 - 4, x + wide / 2 + 4)}[anchor]  # fmt: skip
@@ -463,7 +463,7 @@ def _edge(
 
 def _shape(triple: TripleView, beliefs: Beliefs) -> tuple[float, Dash]:
     """A line's width and dashes."""
-    dashed: Dash = "dashed" if tone(triple) == NEGATIVE else ""
+    dashed: Dash = "dashed" if tone(triple) == NEGATIVE_COLOR else ""
     if not beliefs.model:
         return _by_count(triple.count), dashed
     edge = beliefs.about(triple)
@@ -488,29 +488,29 @@ def _legend(
     tones = {tone(t) for t, _ in edges}
     rows: list[list[tuple[str, Stroke | Dot | None]]] = [
         [("regard:", None), *(
-            (name, Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE else ""))
+            (name, Stroke(0, 0, 13, 0, 1.8, colour, "dashed" if colour == NEGATIVE_COLOR else ""))
             for name, colour in (
-                ("negative", NEGATIVE), ("neutral", NEUTRAL), ("positive", POSITIVE),
+                ("negative", NEGATIVE_COLOR), ("neutral", NEUTRAL_COLOR), ("positive", POSITIVE_COLOR),
             )
             if colour in tones
         )]
     ]  # fmt: skip
     if any(beliefs.model for _, beliefs in edges):
         rows.append([("lift in bits:", None), *(
-            (name, Stroke(0, 0, 13, 0, _by_lift(bits), SOFT))
+            (name, Stroke(0, 0, 13, 0, _by_lift(bits), SOFT_COLOR))
             for name, bits in (("0 or less", 0), ("2", 2), ("4 or more", 4))
         )])  # fmt: skip
         last: list[tuple[str, Stroke | Dot | None]] = []
         if any(beliefs.held(t) for t, beliefs in edges):
-            last.append(("believed of the group", Dot(0, 0, 2.0, SOFT)))
+            last.append(("believed of the group", Dot(0, 0, 2.0, SOFT_COLOR)))
         if any(_shape(t, beliefs)[1] == "dotted" for t, beliefs in edges):
-            last.append(("not asked", Stroke(0, 0, 13, 0, 0.9, SOFT, "dotted")))
+            last.append(("not asked", Stroke(0, 0, 13, 0, 0.9, SOFT_COLOR, "dotted")))
         rows.append(last)
     else:
         counts = sorted({1, *(t.count for t, _ in edges)})
         shown = dict.fromkeys((counts[0], counts[len(counts) // 2], counts[-1]))
         rows.append([("said:", None), *(
-            (f"{count}×", Stroke(0, 0, 13, 0, _by_count(count), SOFT)) for count in shown
+            (f"{count}×", Stroke(0, 0, 13, 0, _by_count(count), SOFT_COLOR)) for count in shown
         )])  # fmt: skip
     x = 2.0
     for row in filter(None, rows):
@@ -524,7 +524,7 @@ def _legend(
             elif isinstance(mark, Dot):
                 scene.dots.append(Dot(x + 3, y, mark.radius, mark.colour))
                 x += 8
-            scene.texts.append(Text(x, y + 0.36 * size, text, size, colour=SOFT))
+            scene.texts.append(Text(x, y + 0.36 * size, text, size, colour=SOFT_COLOR))
             x += width_of(text, size) + 6
         x += 8
     return y + 1.5 * size
@@ -536,7 +536,7 @@ def _foot(scene: Scene, lines: Sequence[str]) -> None:
     y = scene.height + small
     for line in filter(None, lines):
         for text in wrapped(line, scene.width - 4, small, 8):
-            scene.texts.append(Text(2, y, text, small, colour=SOFT))
+            scene.texts.append(Text(2, y, text, small, colour=SOFT_COLOR))
             y += 1.25 * small
     scene.height = y
 
@@ -573,11 +573,11 @@ def fan(
         if beliefs.held(t):
             scene.dots.append(Dot(middle, y, 2.0, tone(t)))
         words = wrapped(t.predicate, right - middle - 10, size, 1)
-        scene.texts += [Text(middle + 5, y + 0.36 * size, w, size, "start", "italic", SOFT)
+        scene.texts += [Text(middle + 5, y + 0.36 * size, w, size, "start", "italic", SOFT_COLOR)
                         for w in words]  # fmt: skip
         if label is not None:
             ends = (top + (place - 0.3) * step, top + (last + 0.3) * step)
-            scene.strokes.append(Stroke(right - 3, ends[0], right - 3, ends[1], 0.8, LINE))
+            scene.strokes.append(Stroke(right - 3, ends[0], right - 3, ends[1], 0.8, LINE_COLOR))
             at = top + label * step + 0.36 * size
             for text in wrapped(t.object, scene.width - right - 2, size, 1):
                 scene.texts.append(Text(right, at, text, size))

@@ -18,20 +18,20 @@ from kgbias.graph.recorded import Stereotype as Stereotype
 from kgbias.graph.recorded import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
-from kgbias.io.named_sets import name_columns
-from kgbias.io.tables import Door, is_missing, literal, number_of, read_table
+from kgbias.io.published_sets import identify_columns
+from kgbias.io.tables import TableFormat, is_missing, parse_literal, parse_number, read_table
 from kgbias.probe.benchmarks.stereoset import is_stereoset, read_examples
 
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
-DOOR = Door(
+DOOR = TableFormat(
     "recorded stereotypes: `known --table`",
     (("group", "identity"), ("attribute",)),
     ("offensiveness", "category", "statement"),
     "StereoSet, SeeGULL",
 )
-_GROUP, _ATTRIBUTE = DOOR.needed
+_GROUP, _ATTRIBUTE = DOOR.needed_columns
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
 _OFFENSIVENESS = (
     "offensiveness", "offensiveness_score", "mean offensiveness_score", "mean_offensive_score",
@@ -120,7 +120,7 @@ def _unique(found: Iterator[Stereotype]) -> list[Stereotype]:
 
 
 def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
-    header, rows = read_table(path, known=(*DOOR.known, *_OFFENSIVENESS, *_ANNOTATORS))
+    header, rows = read_table(path, known=(*DOOR.known_columns, *_OFFENSIVENESS, *_ANNOTATORS))
     group = _column(path, header, columns.group, _GROUP, "group")
     attribute = _column(path, header, columns.attribute, _ATTRIBUTE, "attribute")
     offensiveness = columns.offensiveness
@@ -134,7 +134,7 @@ def _rows(path: Path, source: str, columns: Columns) -> Iterator[Stereotype]:
         ratings = [row[name] for name in _RATINGS if name in row]
         # SeeGULL gives a mean of 0 where nobody rated.
         rated = not ratings or any(not is_missing(cell) for cell in ratings)
-        said = literal(row[attribute])
+        said = parse_literal(row[attribute])
         for one in said if isinstance(said, list) else [row[attribute]]:
             what = _text(path, line, str(one))
             if not (normalise(who) and normalise(what)):
@@ -159,7 +159,7 @@ def _column(
         lacks = f"no column {given!r}" if given is not None else f"no column {' or '.join(usual)}"
         raise DataError(
             f"{path} has {lacks}; its columns are: {listed}. Name the one with the {what} as "
-            f"`{what}_column`{name_columns(header)}"
+            f"`{what}_column`{identify_columns(header)}"
         )
     return found
 
@@ -176,7 +176,7 @@ def _number(path: Path, line: int, cell: str) -> float:
     if is_missing(cell):
         return math.nan
     try:
-        number = number_of(cell)
+        number = parse_number(cell)
     except ValueError:
         number = math.inf
     if math.isinf(number):

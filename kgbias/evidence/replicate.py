@@ -16,7 +16,7 @@ from kgbias.evidence.names import FEWEST
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Believing, GroupName
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.models.score.base import Array
@@ -188,7 +188,7 @@ def with_carriers(
 ) -> Again:
     """Try the findings again with other carriers. This takes as many probes as finding them did,
     without the floor; what the store holds is not asked again."""
-    told = progress or Silent()
+    told = progress or SilentProgress()
     record = replication.believing.record
     before = record.get("carriers", [])
     mixed = dict.fromkeys((*default_carriers(run, 9), *OTHERS))

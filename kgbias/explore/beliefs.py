@@ -22,7 +22,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Believing, Triple, node_id, statement_id
 from kgbias.io.progress import Progress
-from kgbias.io.text import shortened, storable
+from kgbias.io.text import shorten, storable
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
@@ -120,7 +120,7 @@ def _nearest(mark: Recorded) -> str:
         parts.append(f"offensiveness {entry.offensiveness:+.1f}")
     if entry.annotators is not None:
         parts.append(f"{entry.annotators} of its annotators called it a stereotype")
-    return f"{shortened(entry.attribute, 200)} ({'; '.join(parts)})"
+    return f"{shorten(entry.attribute, 200)} ({'; '.join(parts)})"
 
 
 def _never(
@@ -137,8 +137,8 @@ def _never(
         {
             "run": run,
             "group": group,
-            "predicate": storable(shortened(row.predicate, 200)),
-            "object": storable(shortened(row.object, 200)),
+            "predicate": storable(shorten(row.predicate, 200)),
+            "object": storable(shorten(row.object, 200)),
             "lift": round(row.lift.value, 2),
             "verdict": verdict,
         }

@@ -16,7 +16,7 @@ from kgbias.explore.columns import Block
 from kgbias.explore.statements import Placed, Statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Choosing, ChosenEdge, Group, Triple, statement_id
-from kgbias.io.text import shortened, storable
+from kgbias.io.text import shorten, storable
 
 EACH = 20  # statements that one group was chosen for
 _ANSWERS = 8  # different answers that named one group
@@ -86,7 +86,7 @@ def _answers(run: StoredRun, edges: Sequence[ChosenEdge]) -> dict[str, str]:
     told: dict[str, str] = {}
     for first in range(0, len(keys), _BATCH):
         for key, answer in run.store.answers(keys[first : first + _BATCH]).items():
-            told[key] = storable(shortened(answer.text.strip(), _LONGEST))
+            told[key] = storable(shorten(answer.text.strip(), _LONGEST))
     return told
 
 

@@ -21,7 +21,7 @@ from starlette.routing import Route
 
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.io import pages
-from kgbias.io.reading import json_value
+from kgbias.io.reading import parse_json
 from kgbias.io.text import CONTENT_WARNING, json_in_html
 from kgbias.measure.labelling import SKIP, Labelling
 
@@ -52,14 +52,14 @@ class Desk:
         measures = [
             {"name": x.measure, "masked": x.masked, **asdict(x.guide)} for x in self._own.values()
         ]
-        script = pages.script(pages.read("kgbias.explore", "page", "label.js"))
+        script = pages.join_scripts(pages.read_asset("kgbias.explore", "page", "label.js"))
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-            f"connect-src 'self'; script-src {pages.allowed(script)}"
+            f"connect-src 'self'; script-src {pages.script_policy(script)}"
         )
-        return pages.filled(
-            pages.read("kgbias.explore", "page", "label.html"),
-            style=pages.style(pages.read("kgbias.explore", "page", "label.css")),
+        return pages.fill_template(
+            pages.read_asset("kgbias.explore", "page", "label.html"),
+            style=pages.page_style(pages.read_asset("kgbias.explore", "page", "label.css")),
             about=Markup(json_in_html({"measures": measures})),
             warning=CONTENT_WARNING,
             script=script,
@@ -123,7 +123,7 @@ def routes(desk: Desk, read: Callable[[Callable[[], Any]], Any]) -> tuple[list[R
         if (refused := refusal(request)) is not None:
             return JSONResponse({"error": refused}, 403)
         try:
-            asked = json_value((await _body(request)).decode("utf-8"), "the request")
+            asked = parse_json((await _body(request)).decode("utf-8"), "the request")
             if not isinstance(asked, dict):
                 raise UsageError("not a request of the page: open it again")
             return JSONResponse(await read(lambda: desk.done(asked)))

@@ -13,7 +13,7 @@ from kgbias.crawl.config import recorded
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Pulse, RunSummary
-from kgbias.io.text import duration, printable
+from kgbias.io.text import format_duration, printable
 
 EVERY = 2.0  # seconds between two looks, at least
 _SHARE = 10  # a look may take a tenth of the time
@@ -85,13 +85,13 @@ class Live:
         if new > 0:  # in the whole store: the log does not say whose they are
             parts.append(f"{new:,} more answers in the store, read once their round is complete")
         if tokens := s.prompt_tokens + s.completion_tokens:
-            seconds = f", {duration(s.seconds)} of asking" if s.seconds else ""
+            seconds = f", {format_duration(s.seconds)} of asking" if s.seconds else ""
             parts.append(
                 f"{tokens:,} tokens ({s.prompt_tokens:,} in, {s.completion_tokens:,} out){seconds}"
             )
         if (quiet := time.monotonic() - self._moved) > _QUIET:
             parts.append(
-                f"nothing new for {duration(quiet)}: if the crawl was stopped, the same command "
+                f"nothing new for {format_duration(quiet)}: if the crawl was stopped, the same command "
                 "continues it"
             )
         return "; ".join(parts)

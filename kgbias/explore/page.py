@@ -18,8 +18,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.files import write_text
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import html, json_in_html, printable, shortened
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.text import html, json_in_html, printable, shorten
 from kgbias.measure.labelled import shipped_annotator
 from kgbias.measure.precision import precision_of
 from kgbias.measures import Measure
@@ -59,7 +59,7 @@ def drawn(found: Statements, by_group: Map) -> str:
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * scale:.1f}" fill="{colour}"/>')
     for unit, centre, radius in zip(by_group.units, layout.units, layout.radii, strict=True):
         x, y = (centre - low) * scale
-        name = html(printable(shortened(found.groups.texts[int(unit)], 40)))
+        name = html(printable(shorten(found.groups.texts[int(unit)], 40)))
         parts.append(f'<text x="{x:.1f}" y="{max(14.0, y - radius * scale - 5):.1f}">{name}</text>')
     height = float((high - low)[1]) * scale
     return (
@@ -98,7 +98,7 @@ def write_explorer(
 
     Raises DataError if the file cannot be written, UsageError if the runs hold nothing.
     """
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     page, _ = render(runs, selection=selection, seed=seed, progress=progress)
     write_text(path, page)
 
@@ -112,7 +112,7 @@ def render(
 ) -> tuple[str, str]:
     """The page as HTML, and a picture of its map by group as SVG; arguments as of
     `write_explorer`."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     selection = selection or Selection()
     found = statements.read(runs, selection, progress)
     statements.find_echoes(found, progress)
@@ -148,21 +148,21 @@ def page_of(
 ) -> tuple[str, str]:
     """The page and its Content-Security-Policy; without `blocks` it fetches them. `label`: the
     address of the page to label on, if there is one."""
-    vendor = Markup(pages.read("kgbias.explore", "vendor", "libraries.min.js"))
+    vendor = Markup(pages.read_asset("kgbias.explore", "vendor", "libraries.min.js"))
     own = [_read(f"{name}.js") for name in SCRIPTS]
-    app = pages.script(*pages.shared(*pages.STATEMENTS), *own)
+    app = pages.join_scripts(*pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *own)
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
-        f"form-action 'none'; script-src {pages.allowed(vendor, app)}"
+        f"form-action 'none'; script-src {pages.script_policy(vendor, app)}"
     ) + ("; connect-src 'self'" if blocks is None else "")
-    page = pages.filled(
+    page = pages.fill_template(
         _read("page.html"),
         title=about["title"],
         total=about["rows"],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
         label=label,
-        style=pages.style(_read("style.css")),
+        style=pages.page_style(_read("style.css")),
         about=Markup(json_in_html({**about, "served": blocks is None})),
         blocks={name: Markup(block) for name, block in (blocks or {}).items()},
         vendor=vendor,
@@ -176,7 +176,7 @@ def about_of(
     found: Statements, selection: Selection, maps: Sequence[units.Map], blocks: Mapping[str, Block]
 ) -> dict[str, Any]:
     """The data that the page needs before it reads its columns."""
-    models = dict.fromkeys(shortened(run.model.title, 80) for run in found.runs)
+    models = dict.fromkeys(shorten(run.model.title, 80) for run in found.runs)
     return {
         "format": FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",
@@ -218,7 +218,7 @@ def _measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, Any]:
 
 
 def _read(name: str) -> str:
-    return pages.read("kgbias.explore", "page", name)
+    return pages.read_asset("kgbias.explore", "page", name)
 
 
 _HEIGHT = 820  # pixels of the frame

@@ -59,7 +59,7 @@ from kgbias.explore.statements import Placed, Source
 from kgbias.graph.derived import Place
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
 from kgbias.measure.labelling import Labelling
 
@@ -108,7 +108,7 @@ def render_served(
     place = _place(runs, selection, seed)
     packed = _kept(place) if place else None
     if packed is None:
-        packed = _read(runs, selection, seed, progress or Silent())
+        packed = _read(runs, selection, seed, progress or SilentProgress())
         if place and packed.about["rows"] >= WORTH_KEEPING:
             _keep(packed, place, runs[0])
     said = json.dumps(packed.about).encode()

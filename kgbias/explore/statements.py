@@ -20,7 +20,7 @@ from kgbias.explore.columns import Block, Dictionary, quantised
 from kgbias.graph.selection import Selection, repetitions_of, scope
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
-from kgbias.io.text import shortened, storable
+from kgbias.io.text import shorten, storable
 from kgbias.measures import Measure, columns
 
 NAME = 500  # characters that the page holds of a group, a predicate or an object
@@ -213,7 +213,7 @@ def _in_order(found: Statements, run: StoredRun, group: Ints, predicate: Ints, t
 def _number(dictionary: Dictionary[str], id: str, text: str) -> int:
     """The number of a node; its text is stored if new."""
     place = dictionary.get(id)
-    return place if place >= 0 else dictionary.add(id, storable(shortened(text, NAME)))
+    return place if place >= 0 else dictionary.add(id, storable(shorten(text, NAME)))
 
 
 def _strategy(found: Statements, strategy: str) -> int:

@@ -20,7 +20,7 @@ from kgbias.graph.types import (
     node_id,
     statement_id,
 )
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 from kgbias.measure import merge
 from kgbias.measures import Measure, columns
@@ -112,7 +112,7 @@ class Content:
     run: StoredRun
     triples: Collection[TripleView]
     counted: Counted
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress = field(default_factory=SilentProgress)
     width: float = 7.0
     pair: "Pair | None" = None
 

@@ -10,7 +10,7 @@ from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import Content
 from kgbias.graph.recorded import COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
-from kgbias.io.text import defused
+from kgbias.io.text import escape_formula
 from kgbias.stories import stereotales
 
 _TRIPLE = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
@@ -123,7 +123,7 @@ def _csv(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) 
         writer = csv.DictWriter(file, columns, lineterminator="\r\n")
         writer.writeheader()
         for row in rows:
-            writer.writerow({name: defused(value) for name, value in row.items()})
+            writer.writerow({name: escape_formula(value) for name, value in row.items()})
 
 
 def write_parquet(content: Content, path: Path) -> None:

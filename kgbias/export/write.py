@@ -28,11 +28,11 @@ from kgbias.graph.selection import Counted, Selection, Stream, of_one_arm, selec
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView, node_id
 from kgbias.io import files
-from kgbias.io.files import is_special, whole_file, whole_folder, write_json
-from kgbias.io.plugins import Table
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.files import is_special, replace_file, replace_folder, write_json
+from kgbias.io.plugins import PluginTable
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.io.text import shown
+from kgbias.io.text import for_file
 from kgbias.measure import merge
 
 
@@ -59,7 +59,7 @@ class Format:
     whole: bool = False
 
 
-FORMATS: Table[Format] = Table("export", Format, {
+FORMATS: PluginTable[Format] = PluginTable("export", Format, {
     "jsonl": Format(write_jsonl, ("jsonl", "ndjson")),
     "csv": Format(write_csv, ("csv",)),
     "csv-pair": Format(write_csv_pair, kind="several"),
@@ -125,7 +125,7 @@ def write_export(
         counted = counted.about({run.group(name).id for name in filters.groups})
     if filters.merged and progress is not None and not run.near_duplicates():
         progress.note(merge.unlinked())
-    content = Content(run, triples, counted, progress or Silent(), width, pair)
+    content = Content(run, triples, counted, progress or SilentProgress(), width, pair)
     if isinstance(output, Path):
         _to_path(form, content, name, output)
     else:
@@ -142,13 +142,13 @@ def _to_path(form: Format, content: Content, name: str, output: Path) -> None:
     if form.kind in ("folder", "several") and is_special(output):
         raise UsageError(f"{name} is several files, which {output} cannot hold: name a file")
     if form.kind == "folder":
-        with whole_folder(output) as partial:
+        with replace_folder(output) as partial:
             form.write(content, partial)
     elif form.kind == "several":
-        with whole_folder(output.parent) as partial:
+        with replace_folder(output.parent) as partial:
             form.write(content, partial / output.name)
     else:
-        with whole_file(output, f".{name}") as partial:
+        with replace_file(output, f".{name}") as partial:
             form.write(content, partial)
 
 
@@ -191,7 +191,7 @@ def chosen_format(output: Path | TextIO, name: str | None = None) -> str:
     if not isinstance(output, Path) or is_special(output):
         return "jsonl"
     extension = output.suffix.removeprefix(".").lower()
-    for formats in (FORMATS.own, FORMATS.sound()):
+    for formats in (FORMATS.own_entries, FORMATS.usable_entries()):
         for name, form in formats.items():
             if extension in form.extensions:
                 return name
@@ -208,12 +208,12 @@ def _to_stream(form: Format, content: Content, name: str, stream: TextIO) -> Non
         form.write(content, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
-                stream.write(shown(line, stream))
+                stream.write(for_file(line, stream))
 
 
 def manifest(content: Content, filters: Filters, name: str) -> dict[str, Any]:
     """The manifest of an export, for whoever finds the file."""
-    return files.manifest(
+    return files.make_manifest(
         content.run.record,
         config=content.run.config,
         scorers={

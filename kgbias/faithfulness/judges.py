@@ -14,7 +14,7 @@ import numpy as np
 from kgbias.errors import UsageError, no_such
 from kgbias.faithfulness.rules import content, says
 from kgbias.graph.prompted import Prompted
-from kgbias.io.templates import Template
+from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_negated
 
 LOCAL = ("rule", "minilm")
@@ -130,7 +130,7 @@ class LocalJudge:
 class ModelJudge:
     """A language model with the prompts of the paper."""
 
-    def __init__(self, model: Prompted, prompts: dict[str, Template]) -> None:
+    def __init__(self, model: Prompted, prompts: dict[str, PromptTemplate]) -> None:
         self.name = model.name
         self._model = model
         self._prompts = prompts

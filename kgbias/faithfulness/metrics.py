@@ -16,7 +16,7 @@ import numpy as np
 from kgbias.errors import DataError
 from kgbias.faithfulness.judges import Embed, Judge, split
 from kgbias.ids import normalise
-from kgbias.io.reading import json_value, read_text
+from kgbias.io.reading import parse_json, read_text
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
 
 # The keys of a record: ours, then those of ragas.
@@ -128,7 +128,7 @@ def read_records(path: Path) -> list[Record]:
     for n, line in enumerate(read_text(path).splitlines(), 1):
         if not line.strip():
             continue
-        row = json_value(line, f"{path}, line {n}")
+        row = parse_json(line, f"{path}, line {n}")
         if not isinstance(row, dict):
             raise DataError(f"{path}, line {n} is not a JSON object")
         cells = []

@@ -19,14 +19,14 @@ from kgbias.faithfulness.metrics import (
     context_relevance,
     faithfulness,
 )
-from kgbias.io.tables import Door, read_sheet
+from kgbias.io.tables import TableFormat, read_sheet
 from kgbias.stats.inference import Estimate, proportion
 
 CHANCE = 0.5
 COLUMNS = (
     "question", "answer", "ungrounded_answer", "poor_answer", "context_v1", "context_v2",
 )  # fmt: skip
-DOOR = Door("answers to compare: `faithfulness`", tuple((name,) for name in COLUMNS))
+DOOR = TableFormat("answers to compare: `faithfulness`", tuple((name,) for name in COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)

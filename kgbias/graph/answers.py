@@ -17,11 +17,11 @@ from kgbias.errors import Interrupted, ModelError, UsageError
 from kgbias.graph.holding import OwnLease, hold_lease
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Batch, Run, canonical_json, storable
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import (
     Completer,
     Completion,
-    Form,
+    PromptForm,
     ModelInfo,
     Request,
     Settings,
@@ -212,7 +212,7 @@ class LoggedModel:
         budget: Budget | None = None,
     ) -> None:
         self._store = store
-        self._progress = progress or Silent()
+        self._progress = progress or SilentProgress()
         self._budget = budget or Budget()
         batch = self._budget.batch
         self._model: Completer = BatchedModel(model, store, self._progress) if batch else model
@@ -255,7 +255,7 @@ class LoggedModel:
         found = self._store.answers(keys)
         return [found.get(key) or Answer(key, info.id, "", "error") for key in keys]
 
-    def find_form(self, asked: Mapping[Form, Request], first: Form) -> Form:
+    def find_form(self, asked: Mapping[PromptForm, Request], first: PromptForm) -> PromptForm:
         """The form in which the model is asked something, given the request in each form: that in
         which the log has an answer to it, else what a trial finds (`kgbias.models.base.find_form`).
         """

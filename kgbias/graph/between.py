@@ -16,7 +16,7 @@ from kgbias.graph.selection import OTHER, Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Metric, Score, Triple, TripleView
 from kgbias.ids import content_id, normalise
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.language.words import PERSON_WORDS
 
 SWAPPED = "swapped@1"
@@ -81,7 +81,7 @@ def too_dear(metrics: Mapping[str, Metric]) -> dict[str, str]:
     """The measures whose scorer may react to a name but costs too much to be asked about every
     name, each with a line that says so. Groups are not tested by them."""
     return {
-        measure: f"{spoken(measure)} by {metric.scorer} is left out of the tests of "
+        measure: f"{spoken_name(measure)} by {metric.scorer} is left out of the tests of "
         "groups: it may react to a group's name, and asking it about every name would cost too much"
         for measure, metric in metrics.items()
         if metric.scorer.startswith(TOO_DEAR)
@@ -102,7 +102,7 @@ def _scores_without_names(
         if (own := swapped(metric, run.groups)) in there:
             found[measure] = run.store.scores(own, sorted({t.id for t in triples}))
             remarks.append(
-                f"{spoken(measure)} by {metric.scorer} reacts to a group's name: its "
+                f"{spoken_name(measure)} by {metric.scorer} reacts to a group's name: its "
                 "scores here are means over the names of the category's groups"
             )
     return found, remarks

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from kgbias.errors import DataError
-from kgbias.io.files import whole_file
+from kgbias.io.files import replace_file
 from kgbias.models.gguf import cache_folder
 
 _DIGEST = 32  # bytes
@@ -61,7 +61,7 @@ class Place:
         kept."""
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with whole_file(self.file) as partial:
+            with replace_file(self.file) as partial:
                 partial.write_bytes(_digest(body) + body)
             self.make_room(newest, most)
         except (DataError, OSError):

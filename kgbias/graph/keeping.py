@@ -143,8 +143,8 @@ def check_alone(model: ModelInfo, others: Iterable[ModelInfo]) -> None:
         for named, free in ((model, other), (other, model)):
             if named.called and free.goes_by(named.called):
                 raise UsageError(
-                    f"two models of the store would be called {named.called!r}: {model.public} and "
-                    f"{other.public}; choose another name"
+                    f"two models of the store would be called {named.called!r}: {model.public_name} and "
+                    f"{other.public_name}; choose another name"
                 )
 
 

@@ -7,19 +7,19 @@ from typing import Any
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.resources import resource
-from kgbias.io.templates import Template, read_template
-from kgbias.models.base import Completer, Form, Request
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.resources import resource_path
+from kgbias.io.templates import PromptTemplate, read_template
+from kgbias.models.base import Completer, PromptForm, Request
 
 
-def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, Template]:
+def load_prompts(name: str | Path, needed: Mapping[str, Mapping[str, Any]]) -> dict[str, PromptTemplate]:
     """The `needed` templates of a folder, given by its name in `prompts/` or by its path. `needed`
     has example values for what each template may name.
 
     Raises UsageError if there is no such folder, DataError for a template that is missing or
     faulty."""
-    shipped = resource("prompts", str(name)) if str(name) == Path(str(name)).name else None
+    shipped = resource_path("prompts", str(name)) if str(name) == Path(str(name)).name else None
     folder = shipped if shipped is not None and shipped.is_dir() else Path(name)
     if not folder.is_dir():
         raise UsageError(f"no prompts {str(name)!r}: name a folder with one file for each template")
@@ -46,13 +46,13 @@ class Prompted:
         model: Completer,
         store: Store,
         *,
-        form: Form | None = None,
+        form: PromptForm | None = None,
         temperature: float = 0.0,
         seed: int = 0,
         progress: Progress | None = None,
     ) -> None:
         self.name = model.info.title
-        self._progress = progress or Silent()
+        self._progress = progress or SilentProgress()
         self._log = LoggedModel(model, store, self._progress)
         self._form = form
         self._temperature = temperature
@@ -60,7 +60,7 @@ class Prompted:
 
     def ask(
         self,
-        template: Template,
+        template: PromptTemplate,
         values: Sequence[Mapping[str, Any]],
         *,
         repeat: int = 0,
@@ -69,8 +69,8 @@ class Prompted:
         """The answers to a template filled with each of the values, in order. Raises ModelError if
         the model answered none of them."""
 
-        def written(form: Form, given: Mapping[str, Any]) -> Request:
-            most, stop = template.limits(form)
+        def written(form: PromptForm, given: Mapping[str, Any]) -> Request:
+            most, stop = template.answer_limits(form)
             return Request(
                 template.render(form, **given),
                 seed=self._seed + repeat,
@@ -80,7 +80,7 @@ class Prompted:
             )
 
         if self._form is None and values:
-            forms: tuple[Form, ...] = ("chat", "completion")
+            forms: tuple[PromptForm, ...] = ("chat", "completion")
             firsts = {form: written(form, values[0]) for form in forms}
             self._form = self._log.find_form(firsts, "chat")
         requests = [written(self._form or "chat", given) for given in values]

@@ -11,8 +11,8 @@ from kgbias.graph.between import is_swapped
 from kgbias.graph.profiles import READING
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Triple, TripleView
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import spoken
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.text import spoken_name
 
 _CHUNK = 5_000
 _T = TypeVar("_T")
@@ -28,7 +28,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
     Generations are streamed: a few thousand of an import are in memory at a time, or one round of
     any other run, which the target replaces as a whole. Raises RunConflict if the target has
     another run of that name."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     source = run.store
     new = not _has(target, run.record.name)
     target.begin(run.record)
@@ -53,7 +53,7 @@ def push(run: StoredRun, target: Store, progress: Progress | None = None) -> int
         target.save_scores(run.id, metric, list(apart.values()))
     for measure, metric in source.metrics(run.id).items():
         scores = [t.scores[measure] for t in triples if measure in t.scores]
-        progress.stage(spoken(measure), len(scores))
+        progress.stage(spoken_name(measure), len(scores))
         target.save_scores(run.id, metric, scores)
         progress.advance(len(scores))
     said = {t.id for t in triples}

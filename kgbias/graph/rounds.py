@@ -18,7 +18,7 @@ from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import is_refusal
-from kgbias.models.base import Completer, Form, ModelInfo, Request, Settings
+from kgbias.models.base import Completer, PromptForm, ModelInfo, Request, Settings
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.kinds import abilities, form_for
 from kgbias.models.truncate import Truncation
@@ -62,14 +62,14 @@ def takes_schema(model: str) -> bool:
     return able is not None and able.structured != "no"
 
 
-def form_of(model: str, form: Form | None) -> Form:
+def form_of(model: str, form: PromptForm | None) -> PromptForm:
     """The form in which the model with this spec is asked: messages if it is a server, unless
     another is given."""
     return form_for(model, form) or ("chat" if takes_schema(model) else "completion")
 
 
 def how_to_ask(
-    model: str, pack: Drawing, form: Form | None, given: Mapping[str, Any]
+    model: str, pack: Drawing, form: PromptForm | None, given: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The form in which the model with this spec is asked, and the parameters, those of the pack
     where they are None. The pack's `min_p` is not for servers."""

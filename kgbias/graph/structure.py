@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.types import NodePlace, TripleView, node_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 
 if TYPE_CHECKING:
     import networkx
@@ -93,7 +93,7 @@ def structure(
 
     graph = _weighted(nx, triples)
     if progress is None or len(graph) <= _EXACT:  # takes about a second
-        progress = Silent()
+        progress = SilentProgress()
     betweenness = _betweenness(graph, seed, progress)
     progress.stage("communities", 1)
     found = nx.community.louvain_communities(graph, weight="weight", seed=seed)

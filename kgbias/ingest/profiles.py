@@ -22,7 +22,7 @@ from kgbias.ingest.tables import (
     read_records,
     tell_columns,
 )
-from kgbias.io.tables import literal
+from kgbias.io.tables import parse_literal
 
 _LABELS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAMES = ("name", "firstname", "first_name", "given_name")
@@ -138,7 +138,7 @@ def _values(value: Any) -> list[str]:
 def _literal(text: str) -> Any:
     """The value of a text written by Python or JSON, or by someone who forgot to escape a quote;
     any other text as it is."""
-    value = literal(text)
+    value = parse_literal(text)
     unread = isinstance(value, str) and text[:1] in ("(", "[") and len(text) <= _LONGEST
     if unread and any(quote in text for quote in "'\""):
         return [part.strip(" '\"") for part in text[1:-1].split(",")]

@@ -12,18 +12,18 @@ from typing import Any
 
 from kgbias.errors import DataError
 from kgbias.graph.types import Triple
-from kgbias.io.reading import decoded, given_encoding, json_value, not_text, read_bytes
+from kgbias.io.reading import decode_text, assumed_encoding, parse_json, not_text_error, read_bytes
 from kgbias.io.tables import (
-    COMMENTS,
-    LONGEST_CELL,
-    Door,
-    canonical,
+    COMMENT_STARTS,
+    MAX_CELL_CHARACTERS,
+    TableFormat,
+    canonical_names,
     check_header,
-    delimiter_of,
-    literal,
+    find_delimiter,
+    parse_literal,
     read_sheet,
 )
-from kgbias.io.text import undefused
+from kgbias.io.text import unescape_formula
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
@@ -52,7 +52,7 @@ class Record:
     def parts(self, column: str) -> list[str]:
         """The cell as parts of triples: each of a list, which may be written as text."""
         value = self.cells.get(column)
-        value = literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
+        value = parse_literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
         if isinstance(value, list):
             return [Record(self.line, {column: each}).part(column) for each in value]
         return [self.part(column)]
@@ -70,13 +70,13 @@ def format_of(path: Path) -> str:
     first, _, rest = text.partition(b"\n")
     if text[:1] == b"{" and first.rstrip()[-1:] == b"}" and rest.strip():
         return "jsonl"
-    if given_encoding() or head.startswith(_WHOLE) or text.startswith((b"{", b"[", *_COMMENTS)):
+    if assumed_encoding() or head.startswith(_WHOLE) or text.startswith((b"{", b"[", *_COMMENTS)):
         return "table"
-    return "tsv" if delimiter_of(first.decode("utf-8", "replace")) == "\t" else "csv"
+    return "tsv" if find_delimiter(first.decode("utf-8", "replace")) == "\t" else "csv"
 
 
 _HEAD = 1 << 16  # bytes
-_COMMENTS = tuple(begin.encode() for begin in COMMENTS)
+_COMMENTS = tuple(begin.encode() for begin in COMMENT_STARTS)
 _WHOLE = (b"\x1f\x8b", b"PAR1", b"PK\x03\x04", codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -95,8 +95,8 @@ def read_records(path: Path, format: str, known: Sequence[str] = ()) -> Iterator
                 line = record.line
                 yield record
     except UnicodeDecodeError as error:
-        decoded(read_bytes(path), path)  # names the line and the byte, unless it is UTF-16
-        raise not_text(path, error, line + 1) from error
+        decode_text(read_bytes(path), path)  # names the line and the byte, unless it is UTF-16
+        raise not_text_error(path, error, line + 1) from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}") from error
     except (csv.Error, ValueError, DataError) as error:
@@ -126,20 +126,20 @@ def tell_columns(
 
 
 def _table(file: Any, format: str, known: Sequence[str]) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST_CELL)
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
     first = next(file, None)
     if first is None:
         raise ValueError("the file is empty")
-    delimiter = "\t" if format == "tsv" else delimiter_of(first, known)
+    delimiter = "\t" if format == "tsv" else find_delimiter(first, known)
     reader = csv.reader(chain([first], file), delimiter=delimiter, strict=True)
-    header = canonical(next(reader, []), known)
+    header = canonical_names(next(reader, []), known)
     check_header(header, "the file")
     line = reader.line_num
     for cells in reader:
         if cells:
             if len(cells) > len(header):
                 raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
-            padded = [*map(undefused, cells), *[""] * (len(header) - len(cells))]
+            padded = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
             yield Record(line + 1, dict(zip(header, padded, strict=True)))
         line = reader.line_num
 
@@ -148,7 +148,7 @@ def _json_lines(file: Any) -> Iterator[Record]:
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
-        value = json_value(text, f"line {number}")
+        value = parse_json(text, f"line {number}")
         if not isinstance(value, dict):
             raise ValueError(f"line {number} is not a JSON object")
         yield Record(number, value)
@@ -191,7 +191,7 @@ class Statement:
     attribute: str = ""
 
 
-DOOR = Door(
+DOOR = TableFormat(
     "triples: `kgbias import`",
     ((Columns().group,), (Columns().predicate,), (Columns().object,)),
     ("category", "count", "arm"),
@@ -206,7 +206,7 @@ def read_triples(
     which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
-    needed = (columns.group, columns.predicate, columns.object, *DOOR.beside)
+    needed = (columns.group, columns.predicate, columns.object, *DOOR.optional_columns)
     rows = read_records(path, format, needed)
     first = next(rows, None)
     if first is None:
@@ -221,7 +221,7 @@ def read_triples(
     need_columns(path, there, wanted | {k: v for k, v in optional.items() if v is not None})
     category, count, arm = (
         named or (usual if usual in there else None)
-        for named, usual in zip(optional.values(), DOOR.beside, strict=True)
+        for named, usual in zip(optional.values(), DOOR.optional_columns, strict=True)
     )
     taken = (columns.group, columns.predicate, columns.object, category, count, arm)
     tell_columns(path, there, [name for name in taken if name], notify)

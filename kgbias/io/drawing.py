@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from kgbias.errors import MissingExtra
 
-COLUMN = 3.3  # inches: one column of a two-column paper
-INK, SOFT, LINE, PAPER = "#1d2733", "#4f5b67", "#c9d1d9", "#ffffff"
+COLUMN_INCHES = 3.3  # inches: one column of a two-column paper
+INK_COLOR, SOFT_COLOR, LINE_COLOR, PAPER_COLOR = "#1d2733", "#4f5b67", "#c9d1d9", "#ffffff"
 # Blue and orange stay apart for every kind of colour vision, and in grey.
-POSITIVE, NEUTRAL, NEGATIVE = "#2f6fb3", "#9aa5b1", "#cf6a1f"
-TOXIC = "#7a4a9c"
+POSITIVE_COLOR, NEUTRAL_COLOR, NEGATIVE_COLOR = "#2f6fb3", "#9aa5b1", "#cf6a1f"
+TOXIC_COLOR = "#7a4a9c"
 
 
 @contextmanager
@@ -26,17 +26,17 @@ def figure_style() -> Iterator[None]:
         "font.family": "sans-serif",
         "font.size": 8,
         "figure.dpi": 72,  # so that a pixel of the layout is a point
-        "axes.edgecolor": INK,
-        "axes.labelcolor": INK,
+        "axes.edgecolor": INK_COLOR,
+        "axes.labelcolor": INK_COLOR,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.linewidth": 0.6,
-        "grid.color": LINE,
+        "grid.color": LINE_COLOR,
         "grid.linewidth": 0.5,
-        "text.color": INK,
+        "text.color": INK_COLOR,
         "text.parse_math": False,
-        "xtick.color": INK,
-        "ytick.color": INK,
+        "xtick.color": INK_COLOR,
+        "ytick.color": INK_COLOR,
         "xtick.major.width": 0.6,
         "ytick.major.size": 0,
         "svg.fonttype": "none",
@@ -51,25 +51,25 @@ def figure_style() -> Iterator[None]:
         yield
 
 
-def draw_estimates(estimates: Sequence[tuple[str, "Interval"]], label: str, ax: Any = None) -> Any:
+def draw_estimates(estimates: Sequence[tuple[str, "IntervalFigure"]], label: str, axes: Any = None) -> Any:
     """Draw named figures with their intervals as rows, the first at the top, into axes of
     matplotlib, or in a figure of their own if there are none. Returns the axes."""
-    if ax is None:
+    if axes is None:
         with figure_style():
-            _, own = subplots(figsize=(COLUMN, 0.62 + 0.2 * max(len(estimates), 2)))
-            return draw_estimates(estimates, label, own)
-    places = range(len(estimates) - 1, -1, -1)
-    for place, (_, e) in zip(places, estimates, strict=True):
-        if e.low == e.low and e.high == e.high:  # NaN without an interval
-            ax.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
-        ax.plot([e.value], [place], "o", color=POSITIVE, markersize=4)
-    ax.set_yticks(list(places), [name.replace("$", r"\$") for name, _ in estimates])
-    ax.set_ylim(-0.6, max(len(estimates), 2) - 0.4)
-    ax.set_xlabel(label)
-    return ax
+            _, own_axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + 0.2 * max(len(estimates), 2)))
+            return draw_estimates(estimates, label, own_axes)
+    heights = range(len(estimates) - 1, -1, -1)
+    for height, (_, estimate) in zip(heights, estimates, strict=True):
+        if estimate.low == estimate.low and estimate.high == estimate.high:  # NaN without an interval
+            axes.plot([estimate.low, estimate.high], [height, height], color=INK_COLOR, linewidth=0.9)
+        axes.plot([estimate.value], [height], "o", color=POSITIVE_COLOR, markersize=4)
+    axes.set_yticks(list(heights), [name.replace("$", r"\$") for name, _ in estimates])
+    axes.set_ylim(-0.6, max(len(estimates), 2) - 0.4)
+    axes.set_xlabel(label)
+    return axes
 
 
-class Interval(Protocol):
+class IntervalFigure(Protocol):
     """A figure with its interval, NaN without one."""
 
     @property
@@ -80,10 +80,10 @@ class Interval(Protocol):
     def high(self) -> float: ...
 
 
-def subplots(
+def make_subplots(
     rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
 ) -> tuple[Any, Any]:
-    """A figure and its axes, as from `matplotlib.pyplot.subplots`. Pyplot is left alone: it shows
+    """A figure and its axes, as from `matplotlib.pyplot.make_subplots`. Pyplot is left alone: it shows
     the user's own figures in a notebook, through a backend of which a process has only one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

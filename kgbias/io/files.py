@@ -18,12 +18,12 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from kgbias.errors import DataError
-from kgbias.io.reading import only_files, read_text
+from kgbias.io.reading import need_regular_files, read_text
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 
 @contextmanager
-def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
+def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
     """A path to write to instead of `path`; at the end of the block, that file becomes `path`. It
     ends in `suffix`, or as `path` does: some writers go by the extension.
 
@@ -34,7 +34,7 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
     Raises DataError if the file cannot be written, or is a folder.
     """
     suffix = path.suffix if suffix is None else suffix
-    with _one_line(path):
+    with _as_data_error(path):
         target = Path(os.path.realpath(path))
         if target.is_dir():
             raise DataError(f"cannot write {path}: it is a folder")
@@ -69,34 +69,34 @@ def whole_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def whole_folder(path: Path) -> Iterator[Path]:
+def replace_folder(path: Path) -> Iterator[Path]:
     """A folder to write files into instead of `path`. At the end of the block it becomes `path` in
     one step; if a folder `path` exists, the files are moved into it one by one, and other files
     there stay. Folders above it are created.
 
     Raises DataError if something cannot be written, or a file would replace a folder or a device.
     """
-    with _one_line(path):
-        created = [folder for folder in path.parents if not folder.exists()]
+    with _as_data_error(path):
+        created_folders = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(path))
-        new = not target.exists()
-        partial = (target.parent if new else target) / _temporary_name()
+        is_new = not target.exists()
+        partial = (target.parent if is_new else target) / _temporary_name()
         try:
             partial.mkdir()
             yield partial
-            if not new or not _renamed(partial, target):
+            if not is_new or not _try_replace(partial, target):
                 _move_files(partial, target)
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
-            for folder in created:
+            for folder in created_folders:
                 with suppress(OSError):
                     folder.rmdir()
             raise
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _renamed(partial: Path, target: Path) -> bool:
+def _try_replace(partial: Path, target: Path) -> bool:
     """Whether `partial` has become `target`; False if somebody else made `target` meanwhile."""
     try:
         partial.replace(target)
@@ -107,9 +107,9 @@ def _renamed(partial: Path, target: Path) -> bool:
     return True
 
 
-def _move_files(source: Path, to: Path) -> None:
+def _move_files(source: Path, destination: Path) -> None:
     moves = [
-        (file, to / file.relative_to(source))
+        (file, destination / file.relative_to(source))
         for file in sorted(source.rglob("*"))
         if not file.is_dir()
     ]
@@ -123,7 +123,7 @@ def _move_files(source: Path, to: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text to a file, whole or not at all; line ends stay as they are."""
-    with whole_file(path) as partial:
+    with replace_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="")
 
 
@@ -168,25 +168,25 @@ def open_file(path: Path) -> int | None:
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
-class _Model(Protocol):
+class _ModelFacts(Protocol):
     @property
-    def public(self) -> str: ...
+    def public_name(self) -> str: ...
     @property
     def called(self) -> str: ...
     @property
     def revision(self) -> str: ...
 
 
-class Described(Protocol):
+class RunFacts(Protocol):
     """The parts of a run that a manifest names; `kgbias.graph.types.Run` has them."""
 
     @property
     def name(self) -> str: ...
     @property
-    def model(self) -> _Model: ...
+    def model(self) -> _ModelFacts: ...
 
 
-def manifest(run: Described, **facts: Any) -> dict[str, Any]:
+def make_manifest(run: RunFacts, **facts: Any) -> dict[str, Any]:
     """The manifest of a file made from a run, for whoever finds it: the warning, the run and its
     model, then these facts. Mappings keep their order."""
     return {
@@ -194,7 +194,7 @@ def manifest(run: Described, **facts: Any) -> dict[str, Any]:
         "statement": SAMPLE_STATEMENT,
         "run": run.name,
         "model": {
-            "name": run.model.public,
+            "name": run.model.public_name,
             "revision": run.model.revision,
             **({"called": run.model.called} if run.model.called else {}),
         },
@@ -207,7 +207,7 @@ def _temporary_name() -> str:
 
 
 @contextmanager
-def _one_line(path: Path) -> Iterator[None]:
+def _as_data_error(path: Path) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:  # whoever reads has enough, which is no error of ours
@@ -216,7 +216,7 @@ def _one_line(path: Path) -> Iterator[None]:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def within(folder: Path, file: Path) -> bool:
+def is_within(folder: Path, file: Path) -> bool:
     """Whether a file is in a folder once links are followed, and not hidden there."""
     try:
         inside = file.resolve().relative_to(folder.resolve())
@@ -225,38 +225,38 @@ def within(folder: Path, file: Path) -> bool:
     return not any(part.startswith(".") for part in inside.parts)
 
 
-NAME = "SHA256SUMS"
+CHECKSUM_FILE = "SHA256SUMS"
 
-_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
+_CHECKSUM_LINE = re.compile(r"([0-9a-f]{64}) [ *](.+)")
 
 
 def write_checksums(folder: Path) -> None:
     """Write the checksum of every file in a folder, sorted by path, to SHA256SUMS in it."""
-    found = sorted(
+    names = sorted(
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and path != folder / NAME
+        if path.is_file() and path != folder / CHECKSUM_FILE
     )
-    lines = [f"{sha256_of(folder / name)}  {name}\n" for name in found]
-    (folder / NAME).write_text("".join(lines), encoding="utf-8", newline="")
+    lines = [f"{sha256_of(folder / name)}  {name}\n" for name in names]
+    (folder / CHECKSUM_FILE).write_text("".join(lines), encoding="utf-8", newline="")
 
 
-def altered(folder: Path) -> dict[str, str]:
+def find_altered(folder: Path) -> dict[str, str]:
     """The files of a published folder that are not as published, and how: "missing" or "changed".
     Added files are ignored. Raises DataError if there are no checksums."""
-    only_files(folder)
-    wrong = {}
-    for number, line in enumerate(read_text(folder / NAME).splitlines(), 1):
-        match = _LINE.fullmatch(line)
+    need_regular_files(folder)
+    altered_files = {}
+    for number, line in enumerate(read_text(folder / CHECKSUM_FILE).splitlines(), 1):
+        match = _CHECKSUM_LINE.fullmatch(line)
         name = PurePosixPath(match[2]) if match else PurePosixPath("..")
         if match is None or name.is_absolute() or ".." in name.parts:
-            raise DataError(f"{folder / NAME}, line {number}: not a checksum of a file beside it")
+            raise DataError(f"{folder / CHECKSUM_FILE}, line {number}: not a checksum of a file beside it")
         path = folder / name
         try:
             if not path.is_file():
-                wrong[str(name)] = "missing"
+                altered_files[str(name)] = "missing"
             elif sha256_of(path) != match[1]:
-                wrong[str(name)] = "changed"
+                altered_files[str(name)] = "changed"
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    return wrong
+    return altered_files

@@ -9,38 +9,38 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-STATEMENTS = ("draw", "statements", "pictures", "table")
+STATEMENT_SCRIPTS = ("draw", "statements", "pictures", "table")
 """The scripts of `page/`: a page that draws statements has them all, before its own."""
 
 
-def read(package: str, *path: str) -> str:
+def read_asset(package: str, *path: str) -> str:
     """The text of a file that ships in a package."""
     return files(package).joinpath(*path).read_text("utf-8")
 
 
-def shared(*names: str) -> list[str]:
+def shared_scripts(*names: str) -> list[str]:
     """The texts of scripts of `page/`."""
-    return [read("kgbias.io", "page", f"{name}.js") for name in names]
+    return [read_asset("kgbias.io", "page", f"{name}.js") for name in names]
 
 
-def style(own: str) -> Markup:
+def page_style(own_style: str) -> Markup:
     """A page's style sheet: the shared colours and type, light and dark, then its own."""
-    return Markup(read("kgbias.io", "page", "style.css") + own)
+    return Markup(read_asset("kgbias.io", "page", "style.css") + own_style)
 
 
-def script(*parts: str) -> Markup:
+def join_scripts(*scripts: str) -> Markup:
     """Several script files as one script: they share their names with each other, and with nothing
     else."""
-    return Markup("\n".join(['"use strict";', "(() => {", *parts, "})();"]))
+    return Markup("\n".join(['"use strict";', "(() => {", *scripts, "})();"]))
 
 
-def filled(template: str, **values: Any) -> str:
+def fill_template(template: str, **values: Any) -> str:
     """A template filled with values. Text is escaped, and a missing name is an error."""
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(template).render(values)
 
 
-def allowed(*scripts: str) -> str:
+def script_policy(*scripts: str) -> str:
     """The source list of a content security policy that lets only these inline scripts run."""
-    hashes = (base64.b64encode(sha256(script.encode("utf-8")).digest()) for script in scripts)
-    return " ".join(f"'sha256-{found.decode()}'" for found in hashes)
+    digests = (base64.b64encode(sha256(script.encode("utf-8")).digest()) for script in scripts)
+    return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)

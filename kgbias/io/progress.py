@@ -1,6 +1,6 @@
 """The progress of long work, and how it is shown.
 
-Library code reports to a `Progress`. `working` chooses how it is shown: rich's bars in a terminal
+Library code reports to a `Progress`. `show_progress` chooses how it is shown: rich's bars in a terminal
 and in a notebook, plain lines elsewhere, or not at all.
 """
 
@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kgbias.errors import Interrupted
-from kgbias.io.traces import untraced
+from kgbias.io.traces import restore_state
 
-_LINE_EVERY = 10.0  # seconds between plain lines
-_DRAW_EVERY = 0.2  # seconds between redraws of a notebook's bars
+_PRINT_SECONDS = 10.0  # seconds between plain lines
+_DRAW_SECONDS = 0.2  # seconds between redraws of a notebook's bars
 
 
 class Progress(Protocol):
@@ -38,7 +38,7 @@ class Progress(Protocol):
         ...
 
 
-class Silent:
+class SilentProgress:
     """Shows nothing."""
 
     def stage(self, name: str, total: int) -> None: ...
@@ -52,26 +52,26 @@ class Silent:
     def finish(self) -> None: ...
 
 
-class Lines:
+class ProgressLines:
     """A line on stderr every ten seconds, and one when a stage ends."""
 
     def __init__(self) -> None:
         self._name = ""
         self._total = self._done = 0
         self._counts: dict[str, float] = {}
-        self._began = self._said = time.monotonic()
+        self._start_time = self._last_print = time.monotonic()
 
     def stage(self, name: str, total: int) -> None:
         self.finish()
         self._name, self._total, self._done = name, total, 0
         self._counts.clear()
-        self._began = self._said = time.monotonic()
+        self._start_time = self._last_print = time.monotonic()
 
     def advance(self, steps: int = 1, **counts: float) -> None:
         self._done += steps
-        _add(self._counts, counts)
-        if time.monotonic() - self._said > _LINE_EVERY and self._done < self._total:
-            self._say()
+        _add_counts(self._counts, counts)
+        if time.monotonic() - self._last_print > _PRINT_SECONDS and self._done < self._total:
+            self._print_line()
 
     def grow(self, steps: int) -> None:
         self._total += steps
@@ -83,28 +83,28 @@ class Lines:
 
     def finish(self) -> None:
         if self._name and self._total:
-            self._say()
+            self._print_line()
         self._name = ""
 
-    def _say(self) -> None:
-        self._said = time.monotonic()
-        seconds = self._said - self._began
-        left = ""
+    def _print_line(self) -> None:
+        self._last_print = time.monotonic()
+        seconds = self._last_print - self._start_time
+        time_left = ""
         if 0.05 * self._total <= self._done < self._total:  # with less, a guess would be wild
-            left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
+            time_left = f", about {seconds / self._done * (self._total - self._done):.0f} s left"
         print(
-            f"{self._name}: {self._done}/{self._total}{_described(self._counts)} "
-            f"({seconds:.0f} s{left})",
+            f"{self._name}: {self._done}/{self._total}{_describe_counts(self._counts)} "
+            f"({seconds:.0f} s{time_left})",
             file=sys.stderr,
             flush=True,
         )
 
 
-class Bars:
+class ProgressBars:
     """A bar for each stage in a terminal, with counts and the time left."""
 
     def __init__(self) -> None:
-        self._bars = _bars(sys.stderr)
+        self._bars = _make_bars(sys.stderr)
         self._counts: dict[str, float] = {}
         self._start()
 
@@ -114,8 +114,8 @@ class Bars:
         self._task = self._bars.add_task(name, total=total, counts="")
 
     def advance(self, steps: int = 1, **counts: float) -> None:
-        _add(self._counts, counts)
-        self._bars.update(self._task, advance=steps, counts=_described(self._counts))
+        _add_counts(self._counts, counts)
+        self._bars.update(self._task, advance=steps, counts=_describe_counts(self._counts))
 
     def grow(self, steps: int) -> None:
         self._total += steps
@@ -131,7 +131,7 @@ class Bars:
         self._bars.start()
 
 
-class NotebookBars(Bars):
+class NotebookBars(ProgressBars):
     """The same bars in a notebook, redrawn in place under the cell. (rich's own display needs
     ipywidgets, whose output is lost when the notebook is saved.)"""
 
@@ -141,7 +141,7 @@ class NotebookBars(Bars):
 
     def advance(self, steps: int = 1, **counts: float) -> None:
         super().advance(steps, **counts)
-        if time.monotonic() - self._drawn > _DRAW_EVERY:
+        if time.monotonic() - self._last_draw > _DRAW_SECONDS:
             self._draw()
 
     def note(self, text: str) -> None:
@@ -153,24 +153,24 @@ class NotebookBars(Bars):
 
     def _start(self) -> None:
         self._notes: list[str] = []
-        self._shown: Any = None
-        self._drawn = 0.0
+        self._display: Any = None
+        self._last_draw = 0.0
 
     def _draw(self) -> None:
         from IPython.display import display
         from rich.console import Group
         from rich.text import Text
 
-        self._drawn = time.monotonic()
+        self._last_draw = time.monotonic()
         notes = [Text(note, style="dim") for note in self._notes]
-        drawn = _InNotebook(Group(self._bars.get_renderable(), *notes))
-        if self._shown is None:
-            self._shown = display(drawn, display_id=True)  # type: ignore[no-untyped-call]
+        output = _NotebookOutput(Group(self._bars.get_renderable(), *notes))
+        if self._display is None:
+            self._display = display(output, display_id=True)  # type: ignore[no-untyped-call]
         else:
-            self._shown.update(drawn)
+            self._display.update(output)
 
 
-class _InNotebook:
+class _NotebookOutput:
     """A rich renderable as text and HTML."""
 
     def __init__(self, content: Any) -> None:
@@ -192,7 +192,7 @@ class _InNotebook:
         return self._text.rstrip()
 
 
-def _bars(file: Any) -> Any:
+def _make_bars(file: Any) -> Any:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
@@ -207,17 +207,17 @@ def _bars(file: Any) -> Any:
     )
 
 
-def _add(counts: dict[str, float], more: Mapping[str, float]) -> None:
-    for name, number in more.items():
+def _add_counts(counts: dict[str, float], new_counts: Mapping[str, float]) -> None:
+    for name, number in new_counts.items():
         counts[name] = counts.get(name, 0) + number
 
 
-def _described(counts: Mapping[str, float]) -> str:
+def _describe_counts(counts: Mapping[str, float]) -> str:
     """For example ", 12 tokens, 3 refused"."""
-    return "".join(f", {_number(value)} {name}" for name, value in sorted(counts.items()) if value)
+    return "".join(f", {_format_count(value)} {name}" for name, value in sorted(counts.items()) if value)
 
 
-def _number(value: float) -> str:
+def _format_count(value: float) -> str:
     """A count as it is; money with two decimals."""
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
@@ -230,31 +230,31 @@ def in_notebook() -> bool:
 
 
 @contextmanager
-def working(wanted: Progress | bool | None = None, *, whole: bool = False) -> Iterator[Progress]:
+def show_progress(progress: Progress | bool | None = None, *, all_or_nothing: bool = False) -> Iterator[Progress]:
     """Show the progress of the work done inside.
 
-    `wanted` is None to show it if stderr is a terminal or this is a notebook; True to show it
+    `progress` is None to show it if stderr is a terminal or this is a notebook; True to show it
     always, as plain lines elsewhere; False to show nothing; or a `Progress` to report to. Ctrl-C
-    raises Interrupted, which says what becomes of the work: with `whole`, it is written at the end
+    raises Interrupted, which says what becomes of the work: with `all_or_nothing`, it is written at the end
     or not at all; otherwise what was finished is kept. The caller's random states, environment and
     filters of warnings are put back afterwards (`kgbias.io.traces`).
     """
-    if not isinstance(wanted, bool | None):
-        shown: Any = wanted
-    elif wanted is False:
-        shown = Silent()
+    if not isinstance(progress, bool | None):
+        reporter: Any = progress
+    elif progress is False:
+        reporter = SilentProgress()
     elif in_notebook():
-        shown = NotebookBars()
+        reporter = NotebookBars()
     elif sys.stderr.isatty():
-        shown = Bars()
+        reporter = ProgressBars()
     else:
-        shown = Lines() if wanted else Silent()
+        reporter = ProgressLines() if progress else SilentProgress()
     try:
-        with untraced():
-            yield shown
+        with restore_state():
+            yield reporter
     except KeyboardInterrupt:
-        kept = "what was finished is kept, and running this again continues from there"
-        raise Interrupted(f"stopped: {'nothing was written' if whole else kept}") from None
+        kept_note = "what was finished is kept, and running this again continues from there"
+        raise Interrupted(f"stopped: {'nothing was written' if all_or_nothing else kept_note}") from None
     finally:
-        if isinstance(shown, Bars | Lines):
-            shown.finish()
+        if isinstance(reporter, ProgressBars | ProgressLines):
+            reporter.finish()

@@ -19,9 +19,9 @@ from typing import IO, Any
 from kgbias.errors import DataError, UsageError
 from kgbias.io.wording import how
 
-_MOST_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
-_TRIED = 20  # brackets that may begin an object in a text
-LARGEST = 1 << 30  # bytes of a file that is read whole
+_MAX_INTEGER_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
+_MAX_TRIED_BRACKETS = 20  # brackets that may begin an object in a text
+MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read whole
 _PART = 1 << 20  # bytes at once
 
 
@@ -34,8 +34,8 @@ def read_bytes(path: Path) -> bytes:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:  # a name with a NUL
         raise DataError(f"cannot read {path}: {error}") from error
-    if len(data) > LARGEST:
-        raise DataError(f"{path} is larger than {LARGEST >> 30} GB")
+    if len(data) > MAX_FILE_BYTES:
+        raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB")
     return data
 
 
@@ -43,70 +43,70 @@ def _read_parts(file: IO[bytes] | gzip.GzipFile) -> bytes:
     """All of it, or one byte more than is read. Asked for all at once, Python sets a gigabyte aside
     for a file of any size, which fails where a process may not have so much."""
     parts: list[bytes] = []
-    left = LARGEST + 1
+    left = MAX_FILE_BYTES + 1
     while part := file.read(min(left, _PART)):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
 
 
-def first_bytes(path: Path, most: int) -> bytes:
+def read_head(path: Path, max_bytes: int) -> bytes:
     """How a file begins, unpacked if gzip packed it; nothing of what is no file."""
     if not path.is_file():
         return b""
     try:
         with path.open("rb") as file:
-            head = file.read(most)
-        if not head.startswith(_GZIP):
+            head = file.read(max_bytes)
+        if not head.startswith(_GZIP_MAGIC):
             return head
         with gzip.open(path) as file:
-            return file.read(most)
+            return file.read(max_bytes)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
 
 
-def only_files(folder: Path) -> None:
+def need_regular_files(folder: Path) -> None:
     """Raise DataError if a stranger's folder holds a pipe, a socket or a device, or a link to one:
     reading it could wait forever."""
     for path in folder.rglob("*"):
         try:
-            other = path.exists() and not (path.is_file() or path.is_dir())
+            is_other = path.exists() and not (path.is_file() or path.is_dir())
         except OSError:
-            other = True
-        if other:
+            is_other = True
+        if is_other:
             raise DataError(f"{path} is not a regular file")
 
 
 def read_text(path: Path) -> str:
     """The text of a file."""
-    return decoded(unpacked(read_bytes(path), path), path)
+    return decode_text(unpack(read_bytes(path), path), path)
 
 
-def unpacked(data: bytes, path: Path) -> bytes:
+def unpack(data: bytes, path: Path) -> bytes:
     """The content of a file that gzip packed, of at most a gigabyte; any other as it is."""
-    if not data.startswith(_GZIP):
+    if not data.startswith(_GZIP_MAGIC):
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = _read_parts(file)
+            content = _read_parts(file)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be unpacked: {error}") from error
-    if len(found) > LARGEST:
-        raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
-    return found
+    if len(content) > MAX_FILE_BYTES:
+        raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked")
+    return content
 
 
 _encodings: list[str] = []  # what a person says that files are written in; the last one counts
 
 
 @contextmanager
-def encoded(name: str) -> Iterator[None]:
+def assume_encoding(name: str) -> Iterator[None]:
     """Inside this context, files that are not UTF-8 are read in this encoding. Raises UsageError
     for one that Python does not know."""
     try:
         codecs.lookup(name).decode(b"a")
     except (LookupError, TypeError, ValueError) as error:
-        raise UsageError(f"there is no encoding {name!r}; examples: {_EXAMPLES}") from error
+        raise UsageError(f"there is no encoding {name!r}; examples: {_ENCODING_EXAMPLES}") from error
     _encodings.append(name)
     try:
         yield
@@ -114,71 +114,71 @@ def encoded(name: str) -> Iterator[None]:
         _encodings.remove(name)
 
 
-def given_encoding() -> str:
+def assumed_encoding() -> str:
     """The encoding that a person gave for files that are not UTF-8; "" for none."""
     return _encodings[-1] if _encodings else ""
 
 
-def decoded(data: bytes, path: Path) -> str:
-    """The text in a file's bytes: UTF-8, else what a person says that it is (`encoded`); UTF-16
+def decode_text(data: bytes, path: Path) -> str:
+    """The text in a file's bytes: UTF-8, else what a person says that it is (`assume_encoding`); UTF-16
     where it begins with its mark. A DataError names the line, the byte and the remedy."""
-    wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    for encoding in ("utf-16" if wide else "utf-8-sig", *_encodings[-1:]):
+    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for encoding in ("utf-16" if is_utf16 else "utf-8-sig", *_encodings[-1:]):
         try:
             return data.decode(encoding)
         except UnicodeDecodeError as error:
             wrong = error
-    raise not_text(path, wrong, data.count(b"\n", 0, wrong.start) + 1)
+    raise not_text_error(path, wrong, data.count(b"\n", 0, wrong.start) + 1)
 
 
-def not_text(path: Path, wrong: UnicodeDecodeError, line: int) -> DataError:
+def not_text_error(path: Path, wrong: UnicodeDecodeError, line: int) -> DataError:
     """What to say of a line that is not in the encoding that was tried."""
-    tried = "UTF-8" if wrong.encoding.startswith("utf-8") else wrong.encoding
+    encoding = "UTF-8" if wrong.encoding.startswith("utf-8") else wrong.encoding
     named = how(
         "read the file with its own encoding and hand over the table",
-        f"name the file's encoding with --encoding ({_EXAMPLES})",
+        f"name the file's encoding with --encoding ({_ENCODING_EXAMPLES})",
     )
     return DataError(
-        f"{path}, line {line}: the byte 0x{wrong.object[wrong.start]:02x} is not {tried} text; "
+        f"{path}, line {line}: the byte 0x{wrong.object[wrong.start]:02x} is not {encoding} text; "
         f"{named}, or save it as UTF-8"
     )
 
 
-_GZIP = b"\x1f\x8b"
-_EXAMPLES = "cp1252, mac_roman, gbk ..."
+_GZIP_MAGIC = b"\x1f\x8b"
+_ENCODING_EXAMPLES = "cp1252, mac_roman, gbk ..."
 
 
 def read_json(path: Path) -> Any:
     """The value in a JSON file."""
-    return json_value(read_text(path), str(path))
+    return parse_json(read_text(path), str(path))
 
 
-def json_value(text: str, where: str) -> Any:
-    """A value written as JSON, with its texts made storable; `where` names it in errors."""
+def parse_json(text: str, source: str) -> Any:
+    """A value written as JSON, with its texts made storable; `source` names it in errors."""
     try:
-        return _storable(json.loads(text))
+        return _make_storable(json.loads(text))
     except RecursionError:
-        raise DataError(f"{where} is nested too deep") from None
+        raise DataError(f"{source} is nested too deep") from None
     except json.JSONDecodeError as error:
-        raise DataError(f"{where} is not JSON: {error.msg}") from error
+        raise DataError(f"{source} is not JSON: {error.msg}") from error
     except ValueError as error:
-        raise DataError(f"{where} cannot be read: a number has too many digits") from error
+        raise DataError(f"{source} cannot be read: a number has too many digits") from error
 
 
-def first_object(text: str) -> Any:
+def find_object(text: str) -> Any:
     """The first JSON object in a text, even inside a list."""
-    starts = [place for place, c in enumerate(text) if c in "{["]
-    for start in starts[:_TRIED]:
+    starts = [position for position, character in enumerate(text) if character in "{["]
+    for start in starts[:_MAX_TRIED_BRACKETS]:
         try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
+            value, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             if text[start] == "{":  # an object inside a broken one is not the object
                 return None
             continue
-        if isinstance(found, list) and found:
-            found = found[0]
-        if isinstance(found, dict):
-            return found
+        if isinstance(value, list) and value:
+            value = value[0]
+        if isinstance(value, dict):
+            return value
     return None
 
 
@@ -186,7 +186,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     text = read_text(path)
     try:
-        tables: dict[str, Any] = _storable(tomllib.loads(text))
+        tables: dict[str, Any] = _make_storable(tomllib.loads(text))
         return tables
     except RecursionError:
         raise DataError(f"{path} is nested too deep") from None
@@ -196,13 +196,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise DataError(f"{path} cannot be read: a number or a date is out of range") from error
 
 
-def _storable(value: Any) -> Any:
+def _make_storable(value: Any) -> Any:
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if isinstance(value, list):
-        return [_storable(item) for item in value]
+        return [_make_storable(item) for item in value]
     if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return {_make_storable(key): _make_storable(item) for key, item in value.items()}
+    if isinstance(value, int) and value.bit_length() > _MAX_INTEGER_BITS:
         raise ValueError("a number has too many digits")
     return value

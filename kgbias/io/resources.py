@@ -7,22 +7,22 @@ __version__ = "0.1.0"
 _PACKAGE = Path(__file__).parent.parent
 
 
-def resource(folder: str, name: str) -> Path:
+def resource_path(folder: str, name: str) -> Path:
     """The path of `prompts/NAME` or `cypher/NAME`."""
     installed = _PACKAGE / folder / name
     return installed if installed.exists() else _PACKAGE.parent / folder / name
 
 
-def names(folder: str, suffix: str) -> list[str]:
+def file_names(folder: str, suffix: str) -> list[str]:
     """The names of a folder's files with this suffix, in alphabetical order."""
-    return sorted(path.name for path in _folder(folder).glob("*" + suffix))
+    return sorted(path.name for path in _folder_path(folder).glob("*" + suffix))
 
 
-def folders(folder: str) -> list[str]:
+def folder_names(folder: str) -> list[str]:
     """The names of a folder's subfolders, in alphabetical order."""
-    return sorted(path.name for path in _folder(folder).iterdir() if path.is_dir())
+    return sorted(path.name for path in _folder_path(folder).iterdir() if path.is_dir())
 
 
-def _folder(name: str) -> Path:
+def _folder_path(name: str) -> Path:
     installed = _PACKAGE / name
     return installed if installed.is_dir() else _PACKAGE.parent / name

@@ -7,19 +7,19 @@ from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kgbias.errors import MissingExtra
-from kgbias.io.text import printable, shortened
+from kgbias.io.text import printable, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 T = TypeVar("T")
 
-Record = Mapping[str, Any]
+Cells = Mapping[str, Any]
 
-_SHOWN = 10  # rows of a printed table
-_WIDEST = 60  # characters of a cell in it
-_COLUMNS = 20  # of a table that is printed whole; of a wider one, the first few
-_FEW = 10
+_MAX_PRINTED_ROWS = 10  # rows of a printed table
+_MAX_CELL_CHARACTERS = 60  # characters of a cell in it
+_MAX_COLUMNS = 20  # of a table that is printed whole; of a wider one, the first few
+_FIRST_COLUMNS = 10
 
 
 class Rows(Sequence[T], Generic[T]):
@@ -29,24 +29,24 @@ class Rows(Sequence[T], Generic[T]):
     each, `records` the same as plain dicts. A notebook shows its first rows.
     """
 
-    __slots__ = ("_columns", "_items", "_record", "_summary")
+    __slots__ = ("_columns", "_items", "_make_record", "_make_summary")
 
     def __init__(
         self,
         items: Iterable[T],
-        record: Callable[[T], Record] | None = None,
+        record: Callable[[T], Cells] | None = None,
         columns: Iterable[str] | None = None,
-        summary: Callable[[T], Record] | None = None,
+        summary: Callable[[T], Cells] | None = None,
     ) -> None:
         """`record` gives a row's cells by column (default: a dataclass's fields, or the mapping
         itself); `columns` are their names, needed if there may be no rows. `summary` gives the
         cells that are printed where a row has too many columns to read."""
         self._items: tuple[T, ...] = tuple(items)
-        self._record = record or _fields
+        self._make_record = record or _default_record
         if columns is None:
-            columns = self._record(self._items[0]) if self._items else ()
+            columns = self._make_record(self._items[0]) if self._items else ()
         self._columns = tuple(columns)
-        self._summary = summary
+        self._make_summary = summary
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Rows(Sequence[T], Generic[T]):
 
     def records(self) -> list[dict[str, Any]]:
         """Each row as a dict by column."""
-        return list(self._records(self._items))
+        return list(self._iter_records(self._items))
 
     def to_frame(self) -> "DataFrame":
         """A pandas DataFrame with one row for each item, columns as in `columns`.
@@ -68,9 +68,9 @@ class Rows(Sequence[T], Generic[T]):
             raise MissingExtra("pandas", extra="frames") from error
         return pandas.DataFrame(self.records(), columns=list(self._columns))
 
-    def _records(self, items: Iterable[T]) -> Iterator[dict[str, Any]]:
+    def _iter_records(self, items: Iterable[T]) -> Iterator[dict[str, Any]]:
         for item in items:
-            cells = self._record(item)
+            cells = self._make_record(item)
             yield {name: cells[name] for name in self._columns}
 
     @overload
@@ -81,7 +81,7 @@ class Rows(Sequence[T], Generic[T]):
 
     def __getitem__(self, index: int | slice) -> "T | Rows[T]":
         if isinstance(index, slice):
-            return Rows(self._items[index], self._record, self._columns, self._summary)
+            return Rows(self._items[index], self._make_record, self._columns, self._make_summary)
         return self._items[index]
 
     def __len__(self) -> int:
@@ -96,69 +96,69 @@ class Rows(Sequence[T], Generic[T]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        names, rows = self._printed()
-        cells = [names, *([_cell(v) for v in row.values()] for row in rows)]
+        names, rows = self._printed_rows()
+        cells = [names, *([_format_cell(v) for v in row.values()] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
             for row in cells
         ]
-        return "\n".join([*lines, self._more()]).strip()
+        return "\n".join([*lines, self._footer()]).strip()
 
     def _repr_html_(self) -> str:
-        names, rows = self._printed()
+        names, rows = self._printed_rows()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join("<tr>" + "".join(map(_html_cell, row.values())) + "</tr>" for row in rows)
+        body = "".join("<tr>" + "".join(map(_format_html_cell, row.values())) + "</tr>" for row in rows)
         return (
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
-            f"<tbody>{body}</tbody></table></div><p>{self._more()}</p>"
+            f"<tbody>{body}</tbody></table></div><p>{self._footer()}</p>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """The rows with their cells, since the functions that make them cannot be pickled."""
-        shown = [dict(self._summary(item)) for item in self._items] if self._summary else None
-        return _restored, (self._items, self.records(), self._columns, shown)
+        summaries = [dict(self._make_summary(item)) for item in self._items] if self._make_summary else None
+        return _restore_rows, (self._items, self.records(), self._columns, summaries)
 
     def __copy__(self) -> "Rows[T]":
         return self
 
-    def _printed(self) -> tuple[list[str], list[Record]]:
+    def _printed_rows(self) -> tuple[list[str], list[Cells]]:
         """The columns and the first rows as they are printed."""
-        first = self._items[:_SHOWN]
-        if self._summary is None or not first:
-            names = list(self._columns)[: self._most]
-            return names, [{n: row[n] for n in names} for row in self._records(first)]
-        rows = [self._summary(item) for item in first]
+        first_items = self._items[:_MAX_PRINTED_ROWS]
+        if self._make_summary is None or not first_items:
+            names = list(self._columns)[: self._printed_column_count]
+            return names, [{name: row[name] for name in names} for row in self._iter_records(first_items)]
+        rows = [self._make_summary(item) for item in first_items]
         return list(rows[0]), rows
 
     @property
-    def _most(self) -> int:
+    def _printed_column_count(self) -> int:
         """How many columns are printed: all, unless there are too many to read."""
-        return len(self._columns) if len(self._columns) <= _COLUMNS else _FEW
+        return len(self._columns) if len(self._columns) <= _MAX_COLUMNS else _FIRST_COLUMNS
 
-    def _more(self) -> str:
+    def _footer(self) -> str:
         count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
-        count = count if len(self) <= _SHOWN else f"the first {_SHOWN} of {count}"
-        whole = self._summary is None and self._most == len(self._columns)
-        if whole or not self._items:
+        count = count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
+        is_complete = self._make_summary is None and self._printed_column_count == len(self._columns)
+        if is_complete or not self._items:
             return count
         return f"{count}, in short; to_frame() has all {len(self._columns)} columns"
 
 
-def _restored(
+def _restore_rows(
     items: tuple[Any, ...],
     records: list[dict[str, Any]],
     columns: tuple[str, ...],
-    shown: list[dict[str, Any]] | None,
+    summaries: list[dict[str, Any]] | None,
 ) -> Rows[Any]:
     """Rows that were pickled, whose cells are kept."""
-    cells = {id(item): record for item, record in zip(items, records, strict=True)}
-    short = {id(item): row for item, row in zip(items, shown or (), strict=False)}
+    record_by_item = {id(item): record for item, record in zip(items, records, strict=True)}
+    summary_by_item = {id(item): row for item, row in zip(items, summaries or (), strict=False)}
     return Rows(
         items,
-        lambda item: cells[id(item)],
+        lambda item: record_by_item[id(item)],
         columns,
-        (lambda item: short[id(item)]) if shown is not None else None,
+        (lambda item: summary_by_item[id(item)]) if summaries is not None else None,
     )
 
 
@@ -197,7 +197,7 @@ class Result:
         return heading + self.as_rows()._repr_html_()
 
 
-def _fields(item: Any) -> Record:
+def _default_record(item: Any) -> Cells:
     if isinstance(item, Mapping):
         return item
     if is_dataclass(item):
@@ -205,13 +205,13 @@ def _fields(item: Any) -> Record:
     raise TypeError(f"{type(item).__name__} has no columns")
 
 
-def _html_cell(value: Any) -> str:
+def _format_html_cell(value: Any) -> str:
     """A cell of a notebook's table: numbers on the right, text on the left."""
     side = "right" if isinstance(value, int | float) else "left"
-    return f'<td style="text-align: {side}">{html.escape(_cell(value))}</td>'
+    return f'<td style="text-align: {side}">{html.escape(_format_cell(value))}</td>'
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     """A value for people to read: one line, without terminal control characters."""
     if value is None or value != value:
         return ""
@@ -219,4 +219,4 @@ def _cell(value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, tuple | list):
         value = ", ".join(str(part) for part in value)
-    return shortened(printable(" ".join(str(value).split())), _WIDEST)
+    return shorten(printable(" ".join(str(value).split())), _MAX_CELL_CHARACTERS)

@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line, no_such
-from kgbias.io.named_sets import name_columns, name_keys, name_lines
-from kgbias.io.reading import LARGEST, decoded, json_value, read_bytes, unpacked
-from kgbias.io.text import undefused
+from kgbias.io.published_sets import identify_columns, identify_keys, identify_lines
+from kgbias.io.reading import MAX_FILE_BYTES, decode_text, parse_json, read_bytes, unpack
+from kgbias.io.text import unescape_formula
 
-LONGEST_CELL = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
+MAX_CELL_CHARACTERS = 16 << 20  # characters of one cell of a table; the csv module alone stops at 128 kB
 VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
 _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
-_BAR = "|"  # also stands between the names of one group, so only names of columns tell of it
-_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
-_OTHERS = {  # how files that hold no table begin
+_BAR_DELIMITER = "|"  # also stands between the names of one group, so only names of columns tell of it
+_PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
+_OTHER_FORMATS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
     b"\x89HDF": "an HDF5 file",
     b"SQLite format 3\0": "a SQLite file",
@@ -38,38 +38,38 @@ _OTHERS = {  # how files that hold no table begin
     b"version https://git-lfs": "a pointer of Git LFS, and not the file itself",
 }
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*%?")
-_SEEN = 20  # lines by which a text is told from a table
-_DEPTH = 3  # of lists within a JSON object
+_CHECKED_LINES = 20  # lines by which a text is told from a table
+_MAX_LIST_DEPTH = 3  # of lists within a JSON object
 
-Row = tuple[int, Mapping[str, Any]]
+NumberedRow = tuple[int, Mapping[str, Any]]
 """The line of a file, or the number of an entry, and its cells by column."""
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class TableFormat:
     """What is read of a table that a person hands over; docs/how-to/data.md lists all doors.
 
     Attributes:
-        what: what is handed over, and where.
-        needed: the columns that a table must have, each by any of its names.
-        beside: columns that may stand beside them.
-        also: what else is read there, in words.
+        subject: what is handed over, and where.
+        needed_columns: the columns that a table must have, each by any of its names.
+        optional_columns: columns that may stand beside them.
+        other_forms: what else is read there, in words.
     """
 
-    what: str
-    needed: tuple[tuple[str, ...], ...] = ()
-    beside: tuple[str, ...] = ()
-    also: str = ""
+    subject: str
+    needed_columns: tuple[tuple[str, ...], ...] = ()
+    optional_columns: tuple[str, ...] = ()
+    other_forms: str = ""
 
     @property
-    def known(self) -> tuple[str, ...]:
+    def known_columns(self) -> tuple[str, ...]:
         """All names that columns may have."""
-        return (*(name for names in self.needed for name in names), *self.beside)
+        return (*(name for names in self.needed_columns for name in names), *self.optional_columns)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The needed columns, if each has one name."""
-        return tuple(names[0] for names in self.needed)
+        return tuple(names[0] for names in self.needed_columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,23 +83,23 @@ class Sheet:
     path: Path
     form: str
     columns: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[NumberedRow]
 
-    def column(self, names: Sequence[str]) -> str:
+    def find_column(self, names: Sequence[str]) -> str:
         """The column that is called one of these, whatever its capitals; VALUE in a file without
         columns. Raises DataError, which lists the columns there are."""
         if not self.columns or self.columns == (VALUE,):
             return VALUE
-        there = {name.strip().casefold(): name for name in self.columns}
-        if found := next((there[name] for name in names if name in there), None):
-            return found
+        columns_by_key = {name.strip().casefold(): name for name in self.columns}
+        if column := next((columns_by_key[name] for name in names if name in columns_by_key), None):
+            return column
         if VALUE in self.columns:
             return VALUE
-        listed = ", ".join(map(repr, self.columns))
+        listing = ", ".join(map(repr, self.columns))
         raise DataError(
             f"{self.path} is {self.form} and has no column {' or '.join(map(repr, names))}; its "
-            f"columns are {listed} (a table begins with a line of their names)"
-            f"{name_columns(self.columns)}"
+            f"columns are {listing} (a table begins with a line of their names)"
+            f"{identify_columns(self.columns)}"
         )
 
 
@@ -116,26 +116,26 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
         DataError: in one line that says what to do, for a file that cannot be read, or is no table.
         MissingExtra: for Parquet and Excel without the package that reads them.
     """
-    data = unpacked(read_bytes(path), path)
-    for begins, what in _OTHERS.items():
-        if data.startswith(begins):
-            raise DataError(f"{path} is {what}, and no table: save the table as CSV or JSON")
-    if data.startswith(_PARQUET):
-        return _parquet(path, data, known)
-    if data.startswith(_ZIP):
-        return _workbook(path, data, known)
-    text = decoded(data, path)
-    if text.lstrip()[:1] in ("[", "{", '"') and (found := _json(path, text, known, lines)):
-        return found
-    _refuse_lines(path, text)
-    return _text(path, text, known, lines)
+    data = unpack(read_bytes(path), path)
+    for magic, format_name in _OTHER_FORMATS.items():
+        if data.startswith(magic):
+            raise DataError(f"{path} is {format_name}, and no table: save the table as CSV or JSON")
+    if data.startswith(_PARQUET_MAGIC):
+        return _parse_parquet(path, data, known)
+    if data.startswith(_ZIP_MAGIC):
+        return _parse_workbook(path, data, known)
+    text = decode_text(data, path)
+    if text.lstrip()[:1] in ("[", "{", '"') and (sheet := _parse_json(path, text, known, lines)):
+        return sheet
+    _refuse_text(path, text)
+    return _parse_text(path, text, known, lines)
 
 
-def _refuse_lines(path: Path, text: str) -> None:
+def _refuse_text(path: Path, text: str) -> None:
     if text.startswith("|"):
         raise DataError(f"{path} is a table in Markdown: save it as CSV")
-    if told := name_lines(text):
-        raise DataError(f"{path} is no table{told}")
+    if advice := identify_lines(text):
+        raise DataError(f"{path} is no table{advice}")
 
 
 def read_table(
@@ -146,106 +146,106 @@ def read_table(
     needed or known. Raises DataError for a missing or repeated column and, while reading, for a row
     that is too long."""
     known = (*needed, *known)
-    data = unpacked(read_bytes(path), path)
-    if data.startswith((_PARQUET, _ZIP, *_OTHERS)) or data.lstrip()[:1] in (b"[", b"{"):
+    data = unpack(read_bytes(path), path)
+    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC, *_OTHER_FORMATS)) or data.lstrip()[:1] in (b"[", b"{"):
         sheet = read_sheet(path, known)
-        _need(sheet.columns, needed, str(path))
-        return list(sheet.columns), ((line, _as_texts(sheet, row)) for line, row in sheet.rows)
-    text, skipped = _uncommented(decoded(data, path))
-    _refuse_lines(path, text)
+        _need_columns(sheet.columns, needed, str(path))
+        return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
+    text, skipped_lines = _skip_comments(decode_text(data, path))
+    _refuse_text(path, text)
     lines = io.StringIO(text, newline="")
-    columns, rows = table(lines, str(path), needed, delimiter_of(text, known), known)
-    return columns, ((line + skipped, row) for line, row in rows)
+    columns, rows = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
+    return columns, ((line + skipped_lines, row) for line, row in rows)
 
 
-COMMENTS = ("# ", "##", "#\n", "#\r")  # how lines above a table begin, which name no column
-_OF_EXCEL = "sep="  # how a line begins that tells Excel the delimiter
+COMMENT_STARTS = ("# ", "##", "#\n", "#\r")  # how lines above a table begin, which name no column
+_EXCEL_DELIMITER_LINE = "sep="  # how a line begins that tells Excel the delimiter
 
 
-def _uncommented(text: str) -> tuple[str, int]:
+def _skip_comments(text: str) -> tuple[str, int]:
     """A table without the comments above it, and how many lines these are."""
     lines = 0
-    while text.startswith((*COMMENTS, _OF_EXCEL)):
+    while text.startswith((*COMMENT_STARTS, _EXCEL_DELIMITER_LINE)):
         text, lines = text.partition("\n")[2], lines + 1
     return text, lines
 
 
-def filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The cells of these columns of a table, row by row with the line, white space made one space.
     Raises DataError, while reading, for an empty cell or a file without rows."""
     line = 0
     for line, row in read_table(path, columns)[1]:
         cells = tuple(" ".join(row[column].split()) for column in columns)
         if not all(cells):
-            *most, last = columns
-            raise DataError(f"{path}, line {line}: a {', '.join(most)} or {last} is empty")
+            *first_columns, last_column = columns
+            raise DataError(f"{path}, line {line}: a {', '.join(first_columns)} or {last_column} is empty")
         yield line, cells
     if not line:
         raise DataError(f"{path} has a header but no rows")
 
 
-def delimiter_of(text: str, known: Sequence[str] = ()) -> str:
+def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
     """What separates the cells of a table, by its header: that which brings out these columns, else
     what parts it into the most cells."""
-    first = text.lstrip("\r\n").partition("\n")[0]
+    header = text.lstrip("\r\n").partition("\n")[0]
 
     def rank(delimiter: str) -> tuple[int, int]:
-        cells = _cells(first, delimiter)
-        return len(_named_in(cells, known)), len(cells)
+        cells = _split_cells(header, delimiter)
+        return len(_find_known(cells, known)), len(cells)
 
-    if rank(_BAR)[0] > 1:
-        return _BAR
+    if rank(_BAR_DELIMITER)[0] > 1:
+        return _BAR_DELIMITER
     return max(_DELIMITERS, key=rank)
 
 
-def _named_in(cells: Iterable[str], known: Iterable[str]) -> set[str]:
+def _find_known(cells: Iterable[str], known: Iterable[str]) -> set[str]:
     """The known names among the cells of a line, whatever their capitals."""
     return {name.casefold() for name in known} & {cell.strip().casefold() for cell in cells}
 
 
-def canonical(header: Sequence[str], known: Iterable[str]) -> list[str]:
+def canonical_names(header: Sequence[str], known: Iterable[str]) -> list[str]:
     """The names of columns, without white space around them, those that are known as they are known
     (Group is group), unless that would name two alike."""
-    stripped = [cell.strip(_EDGES) for cell in header]
-    by = {name.casefold(): name for name in known}
-    wanted = [by.get(name.casefold(), name) for name in stripped]
-    count = Counter(wanted)
-    return [w if count[w] == 1 else s for w, s in zip(wanted, stripped, strict=True)]
+    stripped_names = [cell.strip(_HEADER_WHITESPACE) for cell in header]
+    known_by_key = {name.casefold(): name for name in known}
+    wanted_names = [known_by_key.get(name.casefold(), name) for name in stripped_names]
+    name_counts = Counter(wanted_names)
+    return [wanted if name_counts[wanted] == 1 else stripped for wanted, stripped in zip(wanted_names, stripped_names, strict=True)]
 
 
-_EDGES = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
+_HEADER_WHITESPACE = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
 
 
-def _cells(line: str, delimiter: str) -> list[str]:
+def _split_cells(line: str, delimiter: str) -> list[str]:
     try:
         return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
     except csv.Error:
         return [line]
 
 
-def table(
+def parse_table(
     lines: Iterable[str],
-    where: str,
+    source: str,
     needed: Sequence[str] = (),
     delimiter: str = ",",
     known: Sequence[str] = (),
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """As `read_table`, for lines in memory."""
-    csv.field_size_limit(LONGEST_CELL)
+    csv.field_size_limit(MAX_CELL_CHARACTERS)
     reader = csv.reader(lines, delimiter=delimiter)
     try:
-        header = canonical(next(reader, []), (*needed, *known))
+        header = canonical_names(next(reader, []), (*needed, *known))
     except csv.Error as error:
-        raise DataError(f"cannot read {where}: {error}") from error
-    check_header(header, where)
-    _need(header, needed, where)
-    return header, _rows(reader, header, where)
+        raise DataError(f"cannot read {source}: {error}") from error
+    check_header(header, source)
+    _need_columns(header, needed, source)
+    return header, _parse_rows(reader, header, source)
 
 
-def _need(header: Sequence[str], needed: Sequence[str], where: str) -> None:
-    if missing := [name for name in needed if name not in header]:
-        told = name_columns(header)
-        raise DataError(no_such("column", missing[0], header, f" in {where}") + told)
+def _need_columns(header: Sequence[str], needed: Sequence[str], source: str) -> None:
+    if missing_columns := [name for name in needed if name not in header]:
+        advice = identify_columns(header)
+        raise DataError(no_such("column", missing_columns[0], header, f" in {source}") + advice)
 
 
 def is_missing(cell: str) -> bool:
@@ -253,7 +253,7 @@ def is_missing(cell: str) -> bool:
     return cell.strip().upper() in ("", "NA", "NAN", "N/A", "NULL", "<NA>", "#N/A")
 
 
-def number_of(cell: Any) -> float:
+def parse_number(cell: Any) -> float:
     """The number in a cell, with a point or a comma before its decimals. Raises ValueError for what
     is none."""
     text = str(cell).strip()
@@ -265,97 +265,97 @@ def number_of(cell: Any) -> float:
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
-def check_header(header: Sequence[str], where: str) -> None:
+def check_header(header: Sequence[str], source: str) -> None:
     """Raise DataError if two columns have the same name: one of them would be lost."""
-    seen: set[str] = set()
+    seen_names: set[str] = set()
     for name in header:
-        if name and name in seen:
-            raise DataError(f"{where} has the column {name!r} twice")
-        seen.add(name)
+        if name and name in seen_names:
+            raise DataError(f"{source} has the column {name!r} twice")
+        seen_names.add(name)
 
 
-def _rows(reader: Any, header: Sequence[str], where: str) -> Iterator[tuple[int, dict[str, str]]]:
+def _parse_rows(reader: Any, header: Sequence[str], source: str) -> Iterator[tuple[int, dict[str, str]]]:
     try:
         for cells in reader:
             if not cells:
                 continue
             if len(cells) > len(header):
                 raise DataError(
-                    f"{where}, line {reader.line_num}: {len(cells)} cells, but the header has "
+                    f"{source}, line {reader.line_num}: {len(cells)} cells, but the header has "
                     f"{len(header)}"
                 )
             # Our own tables guard what a spreadsheet would take for a formula.
-            padded = [*map(undefused, cells), *[""] * (len(header) - len(cells))]
-            yield reader.line_num, dict(zip(header, padded, strict=True))
+            padded_cells = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
+            yield reader.line_num, dict(zip(header, padded_cells, strict=True))
     except csv.Error as error:
-        raise DataError(f"{where}, after line {reader.line_num}: {error}") from error
+        raise DataError(f"{source}, after line {reader.line_num}: {error}") from error
 
 
 # Text
 
 
-def _text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
+def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> Sheet:
     """A table with a header or, where that is allowed, a list with one value a line."""
-    body, skipped = _uncommented(text)
-    delimiter = delimiter_of(body, known)
-    if not lines or _named_in(_cells(_first(body), delimiter), known):
-        read = io.StringIO(body, newline="")
-        columns, rows = table(read, str(path), (), delimiter, known)
+    body, skipped_lines = _skip_comments(text)
+    delimiter = find_delimiter(body, known)
+    if not lines or _find_known(_split_cells(_first_line(body), delimiter), known):
+        stream = io.StringIO(body, newline="")
+        columns, rows = parse_table(stream, str(path), (), delimiter, known)
         form = _DELIMITERS.get(delimiter, "bar-separated")
         if len(columns) == 1:
             form = "a list with a header"
-        return Sheet(path, form, tuple(columns), [(line + skipped, row) for line, row in rows])
-    numbered = [
+        return Sheet(path, form, tuple(columns), [(line + skipped_lines, row) for line, row in rows])
+    numbered_lines = [
         (number, line.strip())
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip() and not line.lstrip().startswith("#")
     ]
-    if all(_BULLET.match(line) for _, line in numbered):
-        numbered = [(number, _BULLET.sub("", line)) for number, line in numbered]
-    _check_list(path, [line for _, line in numbered], known)
-    return Sheet(path, "a list, one a line", (), [(n, {VALUE: line}) for n, line in numbered])
+    if all(_BULLET.match(line) for _, line in numbered_lines):
+        numbered_lines = [(number, _BULLET.sub("", line)) for number, line in numbered_lines]
+    _check_list(path, [line for _, line in numbered_lines], known)
+    return Sheet(path, "a list, one a line", (), [(line_number, {VALUE: line}) for line_number, line in numbered_lines])
 
 
 _BULLET = re.compile(r"(?:[-*•]|\d+[.)])\s+")
 
 
-def _first(text: str) -> str:
+def _first_line(text: str) -> str:
     return next((line for line in text.splitlines() if line.strip()), "")
 
 
 def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None:
     """Raise DataError for a table without a header, and for what another program printed: neither
     is a list with one value a line."""
-    seen = values[:_SEEN]
-    for value in seen[1:]:
+    checked_values = values[:_CHECKED_LINES]
+    for value in checked_values[1:]:
         for delimiter in _DELIMITERS:
-            cells = _cells(value, delimiter)
-            if len(cells) > 1 and len(_named_in(cells, known)) == len(cells):
+            cells = _split_cells(value, delimiter)
+            if len(cells) > 1 and len(_find_known(cells, known)) == len(cells):
                 raise DataError(
                     f"{path}: {value[:60]!r} names the columns of a table: delete what is above it"
                 )
     for delimiter, form in _DELIMITERS.items():
-        widths = {len(_cells(line, delimiter)) for line in seen}
-        numbers = any(_NUMBER.fullmatch(c.strip()) for v in seen for c in _cells(v, delimiter))
+        widths = {len(_split_cells(line, delimiter)) for line in checked_values}
+        numbers = any(_NUMBER.fullmatch(c.strip()) for v in checked_values for c in _split_cells(v, delimiter))
         if len(widths) == 1 and widths != {1} and (delimiter != "," or numbers):
-            listed = ", ".join(repr(cell.strip()) for cell in _cells(seen[0], delimiter))
+            listing = ", ".join(repr(cell.strip()) for cell in _split_cells(checked_values[0], delimiter))
             raise DataError(
                 f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
-                f"are {listed} (a table begins with a line of their names)"
-                f"{name_columns([cell.strip() for cell in _cells(seen[0], delimiter)])}"
+                f"are {listing} (a table begins with a line of their names)"
+                f"{identify_columns([cell.strip() for cell in _split_cells(checked_values[0], delimiter)])}"
             )
-    columns = [re.split(r"\s{2,}", value) for value in seen]
-    if seen and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
+    columns = [re.split(r"\s{2,}", value) for value in checked_values]
+    if checked_values and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in columns):
         raise DataError(
             f"{path} is a table in columns of a fixed width: save it as CSV, with a first line "
             f"that names the columns, one of them {' or '.join(known)}"
         )
-    if dashed := next((value for value in seen if value.startswith("- ")), ""):
+    if dashed := next((value for value in checked_values if value.startswith("- ")), ""):
         raise DataError(f"{path}: {dashed[:60]!r} stands below another line, as in YAML: write one "
                         "value a line, or JSON")  # fmt: skip
-    if printed := next((value for value in seen if value[0] in "[{(|"), ""):
+    if program_output := next((value for value in checked_values if value[0] in "[{(|"), ""):
         raise DataError(
-            f"{path}: {printed[:60]!r} is no text of one value a line; write the value itself, or "
+            f"{path}: {program_output[:60]!r} is no text of one value a line; write the value itself, or "
             "JSON"
         )
 
@@ -363,53 +363,53 @@ def _check_list(path: Path, values: Sequence[str], known: Sequence[str]) -> None
 # JSON
 
 
-def _json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | None:
+def _parse_json(path: Path, text: str, known: Sequence[str], lists: bool) -> Sheet | None:
     """The rows of JSON, as a whole or line by line; None for a text that only begins so."""
     try:
-        value = json_value(text, str(path))
+        value = parse_json(text, str(path))
     except DataError as error:
         if isinstance(error.__cause__, json.JSONDecodeError):
-            return _json_lines(path, text, known, error.__cause__)
+            return _parse_json_lines(path, text, known, error.__cause__)
         raise
     if isinstance(value, str):
         return None
     if lists and isinstance(value, list):
-        value = _named(value, known)
-    rows = _objects(value, known)
+        value = _as_objects(value, known)
+    rows = _find_rows(value, known)
     if rows is None and value == []:
         rows = []
     if rows is not None:
-        return _of_objects(path, "JSON", rows, known)
+        return _make_sheet(path, "JSON", rows, known)
     if not lists:
-        told = name_keys(value) if isinstance(value, dict) else ""
-        raise DataError(f"{path} is JSON, but no list of objects, one for each row{told}")
-    found = list(_listed(path, value, ""))
+        advice = identify_keys(value) if isinstance(value, dict) else ""
+        raise DataError(f"{path} is JSON, but no list of objects, one for each row{advice}")
+    texts = list(_iter_texts(path, value, ""))
     columns = (VALUE, "category") if isinstance(value, dict) else (VALUE,)
-    return Sheet(path, "JSON", columns, list(enumerate(found, 1)))
+    return Sheet(path, "JSON", columns, list(enumerate(texts, 1)))
 
 
-def _json_lines(
+def _parse_json_lines(
     path: Path, text: str, known: Sequence[str], error: json.JSONDecodeError
 ) -> Sheet | None:
     """The rows of JSON lines; None for a text whose first line is no JSON and need not be any."""
-    lines = [(n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()]
-    first = lines[0][1].strip()
+    lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+    first_text = lines[0][1].strip()
     try:
-        if str(json.loads(first)).casefold() in known:
+        if str(json.loads(first_text)).casefold() in known:
             return None  # the header of a table with one column, in quotation marks
     except ValueError:
-        if first == "[" or first.startswith(('["', "[{", "{")):
+        if first_text == "[" or first_text.startswith(('["', "[{", "{")):
             raise DataError(f"{path} is not JSON: {error}") from error
         return None
-    values = [json_value(line, f"{path}, line {n}") for n, line in lines]
-    values = _named(values, known) if known else values
-    rows = list(zip((n for n, _ in lines), values, strict=True))
-    if wrong := next((n for n, row in rows if not isinstance(row, dict)), None):
-        raise DataError(f"{path}, line {wrong} is not a JSON object")
-    return _of_objects(path, "JSON lines", rows, known)
+    values = [parse_json(line, f"{path}, line {number}") for number, line in lines]
+    values = _as_objects(values, known) if known else values
+    rows = list(zip((number for number, _ in lines), values, strict=True))
+    if wrong_number := next((number for number, row in rows if not isinstance(row, dict)), None):
+        raise DataError(f"{path}, line {wrong_number} is not a JSON object")
+    return _make_sheet(path, "JSON lines", rows, known)
 
 
-def _named(values: list[Any], known: Sequence[str]) -> list[Any]:
+def _as_objects(values: list[Any], known: Sequence[str]) -> list[Any]:
     """The values of a list in which texts stand beside objects: a text is the column that the
     objects name first of the known ones."""
     objects = [value for value in values if isinstance(value, dict)]
@@ -419,31 +419,31 @@ def _named(values: list[Any], known: Sequence[str]) -> list[Any]:
     return [{column: value} if isinstance(value, str) else value for value in values]
 
 
-def _objects(value: Any, known: Sequence[str]) -> list[Row] | None:
+def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
     """The rows of a list of objects, of an object that holds one, of a frame's columns, or of lists
     of cells below one of names; an object with a text in a known column is a row itself."""
     if isinstance(value, dict):
         if any(isinstance(value.get(name), str | int) for name in known):
             return [(1, value)]
-        parts = list(value.values())
-        tables = [part for part in parts if _is_table(part)]
+        values = list(value.values())
+        tables = [item for item in values if _is_table(item)]
         if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
             value = [value["columns"], *value["data"]]  # as pandas splits a frame
         elif isinstance(value.get("rows"), list) and _is_table(value["rows"]):
             value = [row.get("row", row) for row in value["rows"]]  # as the hub answers
         elif len(tables) == 1 and not any(
-            isinstance(p, list) and p is not tables[0] for p in parts
+            isinstance(other, list) and other is not tables[0] for other in values
         ):
             value = tables[0]
-        elif _named_in(value, known) and all(isinstance(p, list) for p in parts):
-            if len({len(part) for part in parts}) > 1:
+        elif _find_known(value, known) and all(isinstance(other, list) for other in values):
+            if len({len(item) for item in values}) > 1:
                 return None
-            value = [dict(zip(value, cells, strict=True)) for cells in zip(*parts, strict=True)]
-        elif parts and all(isinstance(p, dict) and list(p) == list(parts[0]) for p in parts):
-            if any(isinstance(cell, dict | list) for part in parts for cell in part.values()):
+            value = [dict(zip(value, cells, strict=True)) for cells in zip(*values, strict=True)]
+        elif values and all(isinstance(other, dict) and list(other) == list(values[0]) for other in values):
+            if any(isinstance(cell, dict | list) for item in values for cell in item.values()):
                 return None
-            value = [{name: part[key] for name, part in value.items()} for key in parts[0]]
-    if _is_grid(value) and (not known or _named_in(value[0], known)):
+            value = [{name: item[key] for name, item in value.items()} for key in values[0]]
+    if _is_grid(value) and (not known or _find_known(value[0], known)):
         value = [dict(zip(value[0], cells, strict=False)) for cells in value[1:]]
     return list(enumerate(value, 1)) if _is_table(value) else None
 
@@ -459,26 +459,26 @@ def _is_grid(value: Any) -> bool:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(isinstance(v, dict) for v in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
-def _of_objects(path: Path, form: str, rows: Sequence[Row], known: Sequence[str]) -> Sheet:
+def _make_sheet(path: Path, form: str, rows: Sequence[NumberedRow], known: Sequence[str]) -> Sheet:
     """Rows with the columns of all of them, since not all need to have each."""
-    written = list(dict.fromkeys(str(name) for _, row in rows for name in row))
-    columns = canonical(written, known)
-    if columns != written:
-        called = dict(zip(written, columns, strict=True))
-        rows = [(n, {called[str(name)]: cell for name, cell in row.items()}) for n, row in rows]
+    written_names = list(dict.fromkeys(str(name) for _, row in rows for name in row))
+    columns = canonical_names(written_names, known)
+    if columns != written_names:
+        canonical_by_name = dict(zip(written_names, columns, strict=True))
+        rows = [(number, {canonical_by_name[str(name)]: cell for name, cell in row.items()}) for number, row in rows]
     return Sheet(path, form, tuple(columns), rows)
 
 
-def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _iter_texts(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
     """The texts in nested lists, each with the category that its object names."""
-    if isinstance(value, dict) and depth < _DEPTH:
-        if told := name_keys(value):
-            raise DataError(f"{path} holds no texts by category{told}")
-        for name, part in value.items():
-            yield from _listed(path, part, f"{category} {name}".strip(), depth + 1)
+    if isinstance(value, dict) and depth < _MAX_LIST_DEPTH:
+        if advice := identify_keys(value):
+            raise DataError(f"{path} holds no texts by category{advice}")
+        for name, item in value.items():
+            yield from _iter_texts(path, item, f"{category} {name}".strip(), depth + 1)
         return
     if not isinstance(value, list):
         raise DataError(
@@ -487,9 +487,9 @@ def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[d
         )
     for number, text in enumerate(value, 1):
         if not isinstance(text, str):
-            where = f"{category}, entry {number}" if category else f"entry {number}"
+            position = f"{category}, entry {number}" if category else f"entry {number}"
             raise DataError(
-                f"{path}, {where}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; write "
+                f"{path}, {position}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; write "
                 "one text for each entry"
             )
         yield {VALUE: text, "category": category}
@@ -498,7 +498,7 @@ def _listed(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[d
 # Parquet and Excel
 
 
-def _parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
+def _parse_parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError as error:
@@ -509,23 +509,23 @@ def _parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         with pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data)) as file:
             for batch in file.iter_batches(batch_size=1024):
                 size += batch.nbytes  # a small file may hold the same text many times
-                if size > LARGEST:
-                    raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
+                if size > MAX_FILE_BYTES:
+                    raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked")
                 rows += batch.to_pylist()
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {first_line(error)}") from error
-    return _of_objects(path, "Parquet", list(enumerate(rows, 1)), known)
+    return _make_sheet(path, "Parquet", list(enumerate(rows, 1)), known)
 
 
-def _workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
+def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     """The first sheet of an Excel workbook. Its formulas are not computed."""
     try:
-        inside = zipfile.ZipFile(io.BytesIO(data)).infolist()
+        entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except zipfile.BadZipFile as error:
         raise DataError(f"{path} is a damaged archive") from error
-    if sum(part.file_size for part in inside) > LARGEST:
-        raise DataError(f"{path} is larger than {LARGEST >> 30} GB when unpacked")
-    if "xl/workbook.xml" not in [part.filename for part in inside]:
+    if sum(entry.file_size for entry in entries) > MAX_FILE_BYTES:
+        raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked")
+    if "xl/workbook.xml" not in [entry.filename for entry in entries]:
         raise DataError(f"{path} is an archive: unpack it, and hand over the file inside")
     try:
         import openpyxl
@@ -536,33 +536,33 @@ def _workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
     except Exception as error:  # a damaged workbook may raise anything
         raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
-    names = ["" if cell is None else str(cell) for cell in (lines or [[]])[0]]
-    header = canonical(names, known)
+    first_cells = ["" if cell is None else str(cell) for cell in (lines or [[]])[0]]
+    header = canonical_names(first_cells, known)
     check_header(header, str(path))
     rows = [
-        (n, dict(zip(header, line, strict=False)))
-        for n, line in enumerate(lines[1:], 2)
+        (number, dict(zip(header, line, strict=False)))
+        for number, line in enumerate(lines[1:], 2)
         if any(cell is not None for cell in line)
     ]
     return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)
 
 
-def literal(cell: Any) -> Any:
+def parse_literal(cell: Any) -> Any:
     """The list or object that a cell holds as text, as Python or JSON write it; any other cell as
     it is."""
     if not isinstance(cell, str) or cell.lstrip()[:1] not in ("[", "(", "{"):
         return cell
-    if len(cell) > _LONGEST_LITERAL:
+    if len(cell) > _MAX_LITERAL_CHARACTERS:
         return cell
-    for read in (ast.literal_eval, json.loads):
+    for parse in (ast.literal_eval, json.loads):
         try:
-            return read(cell.strip())
+            return parse(cell.strip())
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             continue
     return cell
 
 
-_LONGEST_LITERAL = 20_000  # characters
+_MAX_LITERAL_CHARACTERS = 20_000  # characters
 
 
 def as_text(cell: Any) -> str:
@@ -576,5 +576,5 @@ def as_text(cell: Any) -> str:
     return str(cell)
 
 
-def _as_texts(sheet: Sheet, row: Mapping[str, Any]) -> dict[str, str]:
+def _row_as_texts(sheet: Sheet, row: Mapping[str, Any]) -> dict[str, str]:
     return {name: as_text(row.get(name)) for name in sheet.columns}

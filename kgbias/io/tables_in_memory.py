@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from kgbias.errors import DataError, KgbiasError
-from kgbias.io.text import name_of_type
+from kgbias.io.text import type_with_article
 
-FORMS = (
+ACCEPTED_FORMS = (
     "a file; a pandas, polars or Arrow table; a list of dicts, one for each row; a list or series "
     "of texts; or a dict of lists"
 )
-NAME = "table"  # of the file, after which a run or a set of statements is called
+DEFAULT_NAME = "table"  # of the file, after which a run or a set of statements is called
 
 
 class Frame(Protocol):
@@ -38,11 +38,11 @@ Texts = Table | Sequence[str]
 
 
 @contextmanager
-def on_disk(given: Any, columns: Sequence[str] = (), *, name: str = NAME) -> Iterator[Path]:
+def as_table_file(table: Any, columns: Sequence[str] = (), *, name: str = DEFAULT_NAME) -> Iterator[Path]:
     """The path that was given, or a temporary file that holds the table that was given.
 
     Args:
-        given: a path or a table.
+        table: a path or a table.
         columns: of which a dict of lists must have one to be a table by columns; any other dict of
             lists holds texts by category.
         name: what the file is called, and the table in messages.
@@ -51,10 +51,10 @@ def on_disk(given: Any, columns: Sequence[str] = (), *, name: str = NAME) -> Ite
         DataError: in one line that says which forms are taken, for what is no table; whatever
             reads the file calls it by its name.
     """
-    if isinstance(given, str | Path):
-        yield Path(given)
+    if isinstance(table, str | Path):
+        yield Path(table)
         return
-    text = json.dumps(_content(given, columns), ensure_ascii=False)
+    text = json.dumps(_to_json_content(table, columns), ensure_ascii=False)
     with TemporaryDirectory(prefix="kgbias-") as folder:
         path = Path(folder) / name
         path.write_text(text, "utf-8", "surrogatepass")
@@ -64,82 +64,82 @@ def on_disk(given: Any, columns: Sequence[str] = (), *, name: str = NAME) -> Ite
             if str(path) not in str(error) or type(error) is not DataError:
                 raise
             line = str(error).replace(f"{path} is JSON, but no", f"the {name} is no")
-            told = f": hand over {FORMS}" if line != str(error) else ""
-            raise DataError(line.replace(str(path), f"the {name}") + told) from None
+            hint = f": hand over {ACCEPTED_FORMS}" if line != str(error) else ""
+            raise DataError(line.replace(str(path), f"the {name}") + hint) from None
 
 
-def rows_of(given: Any) -> list[dict[str, Any]] | None:
+def read_rows(table: Any) -> list[dict[str, Any]] | None:
     """The rows of a frame, a list of dicts, or a dict of columns, each without the cells that hold
     no value; None for anything else. Raises DataError for a frame with two columns of a name."""
-    found = _frame(given)
-    if found is None and isinstance(given, list | tuple):
-        found = list(given) if given and all(isinstance(row, Mapping) for row in given) else None
-    if found is None:
+    mappings = _frame_rows(table)
+    if mappings is None and isinstance(table, list | tuple):
+        mappings = list(table) if table and all(isinstance(row, Mapping) for row in table) else None
+    if mappings is None:
         return None
-    rows = [{str(name): plain(cell) for name, cell in row.items()} for row in found]
+    rows = [{str(name): to_json_value(cell) for name, cell in row.items()} for row in mappings]
     return [{name: cell for name, cell in row.items() if cell is not None} for row in rows]
 
 
-def _content(given: Any, columns: Sequence[str]) -> Any:
+def _to_json_content(table: Any, columns: Sequence[str]) -> Any:
     """A table as JSON."""
-    if (rows := rows_of(given)) is not None:
+    if (rows := read_rows(table)) is not None:
         return rows
-    if isinstance(given, Mapping):
-        lists = {str(name): _values(value) for name, value in given.items()}
+    if isinstance(table, Mapping):
+        lists = {str(name): _list_values(value) for name, value in table.items()}
         if set(map(str.casefold, lists)) & set(columns):
-            return _by_column(lists)
-        return {name: plain(value) for name, value in lists.items()}
-    values = _values(given)
+            return _rows_from_columns(lists)
+        return {name: to_json_value(value) for name, value in lists.items()}
+    values = _list_values(table)
     if not isinstance(values, list):
-        raise _no_table(given)
-    rows = rows_of(values)
-    return plain(values) if rows is None else rows
+        raise _no_table_error(table)
+    rows = read_rows(values)
+    return to_json_value(values) if rows is None else rows
 
 
-def _by_column(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if wrong := next((name for name, cells in lists.items() if not isinstance(cells, list)), None):
-        raise DataError(f"the column {wrong!r} holds no list, but {name_of_type(lists[wrong])}")
+def _rows_from_columns(lists: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if wrong_column := next((name for name, cells in lists.items() if not isinstance(cells, list)), None):
+        raise DataError(f"the column {wrong_column!r} holds no list, but {type_with_article(lists[wrong_column])}")
     if len({len(cells) for cells in lists.values()}) > 1:
         raise DataError("the columns of the table are of different lengths")
     rows = zip(*lists.values(), strict=True)
-    return [dict(zip(lists, map(plain, row), strict=True)) for row in rows]
+    return [dict(zip(lists, map(to_json_value, row), strict=True)) for row in rows]
 
 
-def _frame(given: Any) -> list[Mapping[Any, Any]] | None:
+def _frame_rows(frame: Any) -> list[Mapping[Any, Any]] | None:
     """The rows of a table of any kind; None for what is none."""
-    if isinstance(given, str | bytes | Mapping | list | tuple):
+    if isinstance(frame, str | bytes | Mapping | list | tuple):
         return None
-    if hasattr(given, "collect") and hasattr(given, "collect_schema"):  # a lazy frame of polars
-        given = given.collect()
-    found: Any = None
-    if hasattr(given, "to_dicts"):  # polars
-        found = given.to_dicts()
-    elif hasattr(given, "to_pylist") and hasattr(given, "column_names"):  # Arrow
-        found = given.to_pylist()
-    elif hasattr(given, "records") and hasattr(given, "columns"):  # rows of kgbias
-        found = given.records()
-    elif hasattr(given, "column_names") and hasattr(given, "features"):  # Hugging Face's datasets
-        found = [dict(row) for row in given]
-    elif hasattr(given, "df") and hasattr(given, "columns"):  # DuckDB
-        found = given.df().to_dict("records")
-    elif hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
-        if len(set(given.columns)) < len(given.columns):
+    if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a lazy frame of polars
+        frame = frame.collect()
+    records: Any = None
+    if hasattr(frame, "to_dicts"):  # polars
+        records = frame.to_dicts()
+    elif hasattr(frame, "to_pylist") and hasattr(frame, "column_names"):  # Arrow
+        records = frame.to_pylist()
+    elif hasattr(frame, "records") and hasattr(frame, "columns"):  # rows of kgbias
+        records = frame.records()
+    elif hasattr(frame, "column_names") and hasattr(frame, "features"):  # Hugging Face's datasets
+        records = [dict(row) for row in frame]
+    elif hasattr(frame, "df") and hasattr(frame, "columns"):  # DuckDB
+        records = frame.df().to_dict("records")
+    elif hasattr(frame, "to_dict") and hasattr(frame, "columns"):  # pandas
+        if len(set(frame.columns)) < len(frame.columns):
             raise DataError("the table has two columns of one name")
-        found = given.to_dict("records")
-    return None if found is None else list(found)
+        records = frame.to_dict("records")
+    return None if records is None else list(records)
 
 
-def _values(given: Any) -> Any:
+def _list_values(value: Any) -> Any:
     """The values of a list, series, array or any other iterable; anything else as it is."""
-    if isinstance(given, str | bytes | Mapping):
-        return given
+    if isinstance(value, str | bytes | Mapping):
+        return value
     for method in ("to_list", "to_pylist", "tolist"):  # a series, an array
-        if hasattr(given, method):
-            return getattr(given, method)()
-    return list(given) if isinstance(given, Iterable) else given
+        if hasattr(value, method):
+            return getattr(value, method)()
+    return list(value) if isinstance(value, Iterable) else value
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """A cell as JSON has it: numbers and arrays of other packages as Python's own, dates as text,
     and None for a cell without a value. Raises DataError for what JSON does not have."""
     if value is None or isinstance(value, str | bool | int):
@@ -147,11 +147,11 @@ def plain(value: Any) -> Any:
     if isinstance(value, date | time) and value == value:
         return value.isoformat()
     if isinstance(value, Mapping):
-        return {str(name): plain(cell) for name, cell in value.items()}
+        return {str(name): to_json_value(cell) for name, cell in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(cell) for cell in value]
+        return [to_json_value(cell) for cell in value]
     if hasattr(value, "tolist"):  # a number or an array of numpy
-        return plain(value.tolist())
+        return to_json_value(value.tolist())
     try:
         if value != value:  # NaN, NaT
             return None
@@ -159,8 +159,8 @@ def plain(value: Any) -> Any:
         return None
     if isinstance(value, float):
         return int(value) if value.is_integer() else value  # a column with gaps holds 2 as 2.0
-    raise _no_table(value)
+    raise _no_table_error(value)
 
 
-def _no_table(value: Any) -> DataError:
-    return DataError(f"{name_of_type(value)} is no table: hand over {FORMS}")
+def _no_table_error(value: Any) -> DataError:
+    return DataError(f"{type_with_article(value)} is no table: hand over {ACCEPTED_FORMS}")

@@ -4,7 +4,7 @@ one for chat models. The rendered text is exactly what the model reads.
 A template is a stranger's file like any other (`kgbias crawl --prompts FOLDER`). It may print, test
 and loop over the values it is given; calls, assignments and all else that could reach out are
 refused before it runs. It is rendered in Jinja's sandbox, in a separate process with little time
-and memory (`kgbias.io.aside`). A name without a value is an error, not an empty text.
+and memory (`kgbias.io.sandbox`). A name without a value is an error, not an empty text.
 """
 
 from collections.abc import Mapping
@@ -19,27 +19,27 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
-from kgbias.io.aside import Aside, serve
+from kgbias.io.sandbox import TemplateSandbox, serve
 from kgbias.io.reading import read_text, read_toml
 
-Form = Literal["completion", "chat"]
+PromptForm = Literal["completion", "chat"]
 _ENVIRONMENT = ImmutableSandboxedEnvironment(
     autoescape=False, keep_trailing_newline=False, undefined=jinja2.StrictUndefined
 )
 _ENVIRONMENT.globals.clear()  # a template has what it is given, the same at each call
-_renderer = Aside("kgbias.io.templates")
-_PARTS = (
+_sandbox = TemplateSandbox("kgbias.io.templates")
+_ALLOWED_NODES = (
     nodes.Output, nodes.TemplateData, nodes.Name, nodes.Getattr, nodes.Getitem, nodes.Slice,
     nodes.Const, nodes.Tuple, nodes.List, nodes.If, nodes.CondExpr, nodes.For, nodes.Not,
     nodes.And, nodes.Or, nodes.Compare, nodes.Operand, nodes.Add, nodes.Sub, nodes.Concat,
     nodes.Filter, nodes.Test, nodes.Keyword,
 )  # fmt: skip
-_FILTERS = frozenset(
+_ALLOWED_FILTERS = frozenset(
     "capitalize count d default first join last length list lower reverse sort title trim unique "
     "upper".split()
 )
-_TESTS = frozenset("defined eq even ge gt in le lt mapping ne none number odd string true".split())
-_VALUES: Mapping[str, Any] = {
+_ALLOWED_TESTS = frozenset("defined eq even ge gt in le lt mapping ne none number odd string true".split())
+_DEFAULT_VALUES: Mapping[str, Any] = {
     "group": "",
     "predicate": "",
     "prefix": "",
@@ -55,7 +55,7 @@ _VALUES: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Template:
+class PromptTemplate:
     """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`;
     `chat_max_tokens` and `chat_stop` do the same in the chat form, where many answers begin with a
     remark. `wordings` are headers to choose from, which the template calls `header`; empty for a
@@ -72,7 +72,7 @@ class Template:
     chat_max_tokens: int
     chat_stop: tuple[str, ...]
 
-    def limits(self, form: Form) -> tuple[int, tuple[str, ...]]:
+    def answer_limits(self, form: PromptForm) -> tuple[int, tuple[str, ...]]:
         """The maximum number of tokens in an answer, and the texts that end it."""
         if form == "completion":
             return self.max_tokens, self.stop
@@ -82,55 +82,55 @@ class Template:
     def label(self) -> str:
         return f"{self.name}@{self.version}"
 
-    def worded(self, wording: int) -> str:
+    def wording_label(self, wording: int) -> str:
         """The label with the number of the wording, counted from 1, such as "object@1.2"."""
         return f"{self.label}.{wording + 1}" if self.wordings else self.label
 
     def render(
-        self, form: Form = "completion", *, wording: int = 0, **values: Any
+        self, form: PromptForm = "completion", *, wording: int = 0, **values: Any
     ) -> str | tuple[tuple[str, str], ...]:
         """The prompt: a text or, in the chat form, a tuple of (role, content) messages."""
-        given = {**_VALUES, **values}
+        all_values = {**_DEFAULT_VALUES, **values}
         if self.wordings:
-            given["header"] = self.wordings[wording]
+            all_values["header"] = self.wordings[wording]
         if form == "completion":
-            return render(self.completion, given)
-        return tuple((role, render(text, given)) for role, text in self.chat)
+            return render_template(self.completion, all_values)
+        return tuple((role, render_template(text, all_values)) for role, text in self.chat)
 
 
-def render(text: str, values: Mapping[str, Any]) -> str:
+def render_template(text: str, values: Mapping[str, Any]) -> str:
     """The text of a template with these values. Raises DataError for a faulty template."""
-    return _renderer.rendered({"template": text, "values": values}, DataError, "a prompt template")
+    return _sandbox.render({"template": text, "values": values}, DataError, "a prompt template")
 
 
-def _answer(question: Mapping[str, Any]) -> str:
-    return _compiled(question["template"]).render(question["values"])
+def _answer_question(question: Mapping[str, Any]) -> str:
+    return _compile_template(question["template"]).render(question["values"])
 
 
 @lru_cache(256)
-def _compiled(text: str) -> jinja2.Template:
-    _check(_ENVIRONMENT.parse(text))
+def _compile_template(text: str) -> jinja2.Template:
+    _check_nodes(_ENVIRONMENT.parse(text))
     return _ENVIRONMENT.from_string(text)
 
 
-def _check(node: nodes.Node) -> None:
+def _check_nodes(node: nodes.Node) -> None:
     """Raise a TemplateError for anything that a template may not contain."""
-    for part in node.iter_child_nodes():
-        if isinstance(part, nodes.Filter | nodes.Test):
-            known = _FILTERS if isinstance(part, nodes.Filter) else _TESTS
-            if part.name not in known:
+    for child in node.iter_child_nodes():
+        if isinstance(child, nodes.Filter | nodes.Test):
+            allowed = _ALLOWED_FILTERS if isinstance(child, nodes.Filter) else _ALLOWED_TESTS
+            if child.name not in allowed:
                 raise jinja2.TemplateError(
-                    f"line {part.lineno}: it may not use {part.name!r}, only "
-                    f"{', '.join(sorted(known))}"
+                    f"line {child.lineno}: it may not use {child.name!r}, only "
+                    f"{', '.join(sorted(allowed))}"
                 )
-        elif not isinstance(part, _PARTS):
+        elif not isinstance(child, _ALLOWED_NODES):
             raise jinja2.TemplateError(
-                f"line {part.lineno}: it may not use {_called(type(part).__name__)}"
+                f"line {child.lineno}: it may not use {_describe_node(type(child).__name__)}"
             )
-        _check(part)
+        _check_nodes(child)
 
 
-def _called(node: str) -> str:
+def _describe_node(node: str) -> str:
     """A part of a template, in words."""
     return {
         "Call": "calls", "Assign": "`set`", "AssignBlock": "`set`", "Mul": "`*`", "Mod": "`%`",
@@ -138,25 +138,25 @@ def _called(node: str) -> str:
     }.get(node, node)  # fmt: skip
 
 
-def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Template:
+def read_template(path: Path, values: Mapping[str, Any] | None = None) -> PromptTemplate:
     """The template in a file. `values` are examples of the names it may use besides those of a
     crawl's templates. Raises DataError for a file that is not a template."""
     data = read_toml(path)
     kinds = {"name": str, "version": int, "max_tokens": int, "stop": list, "completion": str}
     for key, kind in {**kinds, "chat": dict}.items():
         if not isinstance(data.get(key), kind):
-            raise DataError(f"{path}: a prompt template needs {key!r}, {_KINDS[kind]}")
+            raise DataError(f"{path}: a prompt template needs {key!r}, {_TYPE_WORDS[kind]}")
     for key in ("stop", "chat_stop", "wordings"):
         if not isinstance(words := data.get(key, []), list) or not all(
             isinstance(word, str) and word for word in words
         ):
-            raise DataError(f"{path}: {key!r} must be {_KINDS[list]}")
+            raise DataError(f"{path}: {key!r} must be {_TYPE_WORDS[list]}")
     if not all(isinstance(text, str) for text in data["chat"].values()):
         raise DataError(f"{path}: 'chat' must hold a text for each role")
     for key in ("max_tokens", "chat_max_tokens"):
         if not isinstance(most := data.get(key, 1), int) or most < 1:
             raise DataError(f"{path}: {key!r} must be a whole number of at least 1")
-    template = Template(
+    template = PromptTemplate(
         name=data["name"],
         version=data["version"],
         max_tokens=data["max_tokens"],
@@ -176,8 +176,8 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Templa
     return template
 
 
-_KINDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
+_TYPE_WORDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
 
 
 if __name__ == "__main__":
-    serve(_answer)
+    serve(_answer_question)

@@ -15,7 +15,7 @@ SAMPLE_STATEMENT = (
     "of what is true of anyone, and it is not all that the model could say."
 )
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
+_CONTROL_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 _LATEX = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
     "%": r"\%", "_": r"\_", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}",
@@ -38,26 +38,26 @@ _LATEX_ACCENTS = {
 }  # fmt: skip
 
 
-def number(value: float, form: str) -> str:
+def format_number(value: float, form: str) -> str:
     """A number for display: a zero has no sign (never "-0.00")."""
     if "z" in form:
         return f"{value:{form}}"
-    sign, rest = (form[0], form[1:]) if form[:1] in ("+", "-", " ") else ("", form)
-    return f"{value:{sign}z{rest}}"
+    sign, remainder = (form[0], form[1:]) if form[:1] in ("+", "-", " ") else ("", form)
+    return f"{value:{sign}z{remainder}}"
 
 
-def p_value(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value for display: "<0.0001", "0.0312", "1"."""
     return "<0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.99995 else "1"
 
 
-def spoken(name: str) -> str:
+def spoken_name(name: str) -> str:
     """A name of the code, such as a measure's, in sentences and tables: identity_attack is
     "identity attack"."""
     return name.replace("_", " ")
 
 
-def name_of_type(value: object) -> str:
+def type_with_article(value: object) -> str:
     """The type of a value, after "a" or "an"."""
     name = type(value).__name__
     return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"
@@ -82,14 +82,14 @@ def printable(text: str) -> str:
     return "".join(c if is_plain(c) else "�" for c in text)
 
 
-def shown(text: str, file: TextIO) -> str:
+def for_file(text: str, file: TextIO) -> str:
     """The text as it is for a file; with each line made `printable` for a terminal."""
     if not file.isatty():
         return text
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
-def defused(value: Any) -> Any:
+def escape_formula(value: Any) -> Any:
     """A CSV cell that a spreadsheet shows as text: anything it would take for a formula gets an
     apostrophe in front."""
     if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r", "\n")):
@@ -97,9 +97,9 @@ def defused(value: Any) -> Any:
     return value
 
 
-def undefused(cell: str) -> str:
-    """The text of a cell that `defused` wrote."""
-    return cell[1:] if cell[:1] == "'" and defused(cell[1:]) == cell else cell
+def unescape_formula(cell: str) -> str:
+    """The text of a cell that `escape_formula` wrote."""
+    return cell[1:] if cell[:1] == "'" and escape_formula(cell[1:]) == cell else cell
 
 
 def html(text: str) -> str:
@@ -119,7 +119,7 @@ def json_in_html(value: Any) -> str:
 def xml_safe(text: str) -> str:
     """Text that XML 1.0 can hold: other characters are replaced. (The file's writer escapes
     markup.)"""
-    return _CONTROL.sub("�", text)
+    return _CONTROL_CHARACTERS.sub("�", text)
 
 
 def markdown(text: str) -> str:
@@ -171,18 +171,18 @@ def _turtle_character(character: str) -> str:
 def dot(text: str) -> str:
     """A quoted DOT string of at most 80 characters: Graphviz reads backslashes and HTML entities in
     labels."""
-    text = xml_safe(printable(shortened(text, 80)))
+    text = xml_safe(printable(shorten(text, 80)))
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """A time as text, such as "42 s", "5 min" or "2.5 h"."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
-def shortened(text: str, longest: int) -> str:
-    """The text on one line, at most `longest` characters of it."""
+def shorten(text: str, max_characters: int) -> str:
+    """The text on one line, at most `max_characters` characters of it."""
     text = " ".join(text.split())
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+    return text if len(text) <= max_characters else text[: max_characters - 1].rstrip() + "…"

@@ -1,7 +1,7 @@
 """What a call leaves behind in the process of its caller: nothing but its result.
 
 Libraries move the random states, set environment variables and change the filters of warnings when
-they are imported or used. What is inside `untraced` is put back as it was.
+they are imported or used. What is inside `restore_state` is put back as it was.
 """
 
 import os
@@ -17,81 +17,81 @@ from typing import Any
 # fewer statements a second than with one, while on a quiet machine sleeping at once costs nothing
 # measurable (benchmarks/threads.py). These are the runtimes' own names for the setting: the
 # standard's, GNU's, and Intel's and LLVM's.
-_SPINS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
+_SPIN_VARIABLES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 
 
 def wait_passively() -> None:
     """Let the OpenMP threads of this process and its children sleep while they wait, unless the
     environment already says how they wait. The OpenMP runtime reads this when it is loaded, so call
     it before torch is imported."""
-    if not any(name in os.environ for name in _SPINS):
+    if not any(name in os.environ for name in _SPIN_VARIABLES):
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
         os.environ["KMP_BLOCKTIME"] = "0"
 
 
-_found: list[dict[str, Any]] = []  # the random states that open contexts will put back
+_saved_states: list[dict[str, Any]] = []  # the random states that open contexts will put back
 
 
 @contextmanager
-def untraced() -> Iterator[None]:
+def restore_state() -> Iterator[None]:
     """Inside this context, the random states of Python, numpy and torch, the environment and the
     filters of warnings may change; after it they are as they were. Torch that is imported inside is
     told to wait passively, and is left as a fresh import leaves it."""
-    if _found:  # the outermost one puts everything back
+    if _saved_states:  # the outermost one puts everything back
         yield
         return
     environment = dict(os.environ)
     wait_passively()
     with warnings.catch_warnings():
-        _found.append(_states())
+        _saved_states.append(_random_states())
         try:
             yield
         finally:
-            _restore(_found.pop())
+            _restore_random(_saved_states.pop())
             for name in os.environ.keys() - environment.keys():
                 del os.environ[name]
             os.environ.update(environment)
 
 
 @contextmanager
-def by_caller() -> Iterator[None]:
+def use_caller_state() -> Iterator[None]:
     """Inside this context, which a caller's own function runs in, the random states are the
     caller's, and stay as that function leaves them."""
-    if not _found:
+    if not _saved_states:
         yield
         return
-    ours = _states()
-    _restore(_found[-1])
+    own_states = _random_states()
+    _restore_random(_saved_states[-1])
     try:
         yield
     finally:
-        _found[-1] = _states()
-        _restore(ours)
+        _saved_states[-1] = _random_states()
+        _restore_random(own_states)
 
 
-def _states() -> dict[str, Any]:
+def _random_states() -> dict[str, Any]:
     """The random states of the packages that are there."""
-    found: dict[str, Any] = {"random": random.getstate()}
+    states: dict[str, Any] = {"random": random.getstate()}
     if numpy := sys.modules.get("numpy"):
-        found["numpy"] = numpy.random.get_state()
+        states["numpy"] = numpy.random.get_state()
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "random"):
-        found["torch"] = torch.random.get_rng_state()
+        states["torch"] = torch.random.get_rng_state()
         if torch.cuda.is_available() and torch.cuda.is_initialized():
-            found["cuda"] = torch.cuda.get_rng_state_all()
-    return found
+            states["cuda"] = torch.cuda.get_rng_state_all()
+    return states
 
 
-def _restore(found: dict[str, Any]) -> None:
-    random.setstate(found["random"])
-    if "numpy" in found:
-        sys.modules["numpy"].random.set_state(found["numpy"])
+def _restore_random(states: dict[str, Any]) -> None:
+    random.setstate(states["random"])
+    if "numpy" in states:
+        sys.modules["numpy"].random.set_state(states["numpy"])
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "random"):
         return
-    if "torch" in found:
-        torch.random.set_rng_state(found["torch"])
+    if "torch" in states:
+        torch.random.set_rng_state(states["torch"])
     else:  # it was imported inside: as after a fresh import
         torch.random.default_generator.manual_seed(torch.random.default_generator.initial_seed())
-    if "cuda" in found:
-        torch.cuda.set_rng_state_all(found["cuda"])
+    if "cuda" in states:
+        torch.cuda.set_rng_state_all(states["cuda"])

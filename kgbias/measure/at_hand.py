@@ -59,7 +59,7 @@ class AtHand:
 
 def own_scorers() -> dict[str, list[str]]:
     """The scorers that ship with kgbias, as specs by measure: those of statements."""
-    return {name: [OWN] for name, m in MEASURES.own.items() if m.heads is not None}
+    return {name: [OWN] for name, m in MEASURES.own_entries.items() if m.heads is not None}
 
 
 def read(
@@ -154,7 +154,7 @@ def together(
         more = left.pop((one.measure, one.scorer, one.version), [])
         found.append(replace(one, checked=(*one.checked, *more)))
     found += [_at_hand(*key, None, rows) for key, rows in left.items()]
-    order = list(MEASURES.own)
+    order = list(MEASURES.own_entries)
     yield from sorted(
         found,
         key=lambda x: (order.index(x.measure) if x.measure in order else len(order), x.measure,

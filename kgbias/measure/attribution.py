@@ -19,8 +19,8 @@ from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.selection import select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import spoken
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._reading import Masking, Readable, Reading
 from kgbias.measures import known
@@ -206,13 +206,13 @@ def attribute(
     require_language(run, scorers)
     for scorer in scorers:
         check_methods(scorer, methods)
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     known = {(a.metric.id, a.triple_id, a.method): a for a in run.attributions()}
     found = []
     for scorer, method in product(scorers, methods):
         metric = Metric(scorer.measure, scorer.name, scorer.version)
         version = METHODS[method]
-        progress.stage(f"words: {spoken(scorer.measure)}, {method}", len(triples))
+        progress.stage(f"words: {spoken_name(scorer.measure)}, {method}", len(triples))
         keys = {t.id: (metric.id, t.id, version) for t in triples}
         todo = [t for t in triples if keys[t.id] not in known]
         found += [known[keys[t.id]] for t in triples if keys[t.id] in known]

@@ -95,7 +95,7 @@ class MeasureConfig:
     def wanted(self) -> "dict[str, ScorersLike | None]":
         """The scorers of each measure, by their specs; those that are named win."""
         axes = self.embedding if self.axes else None
-        own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own.values()}
+        own = {m.name: axes if m.in_vectors else OWN for m in MEASURES.own_entries.values()}
         return {**own, **self.scorers}
 
     @property
@@ -117,7 +117,7 @@ class MeasureConfig:
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     PUBLISHED: {
         "scorers": {
-            **{measure.name: None for measure in MEASURES.own.values() if not measure.in_vectors},
+            **{measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors},
             "regard": "hf:sasha/regardv3",
             "toxicity": "hf:unitary/unbiased-toxic-roberta:identity_attack",
         },
@@ -163,7 +163,7 @@ def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall
     if language == ENGLISH or given.get("scorers") or not able:
         return given, ""
     scorers: dict[str, Any] = {
-        measure.name: None for measure in MEASURES.own.values() if not measure.in_vectors
+        measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors
     }
     scorers.update({measure: f"{SPEC}:{language}" for measure in able})
     left_out = [name for name, scorer in scorers.items() if scorer is None]

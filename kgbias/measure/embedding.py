@@ -131,7 +131,7 @@ class SentenceVectors:
 
     def __init__(self, sentences: Sentences) -> None:
         self._sentences = sentences
-        self.name, self.version = sentences.info.public, sentences.info.revision
+        self.name, self.version = sentences.info.public_name, sentences.info.revision
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         return self._sentences.embed([text[:_LONGEST] or "." for text in texts])
@@ -144,7 +144,7 @@ class ModelVectors:
         from kgbias.models.embed import open_encoder
 
         self._encoder = open_encoder(spec, cache=False, device=device)
-        self.name, self.version = self._encoder.info.public, self._encoder.info.revision
+        self.name, self.version = self._encoder.info.public_name, self._encoder.info.revision
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         from kgbias.models.embed import Span

@@ -11,7 +11,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SENSE, Counted, Selection, by_group, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, TripleView
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measure.corrected import corrected_figures
 from kgbias.measure.topics.run import ENTROPIES, entropies
 from kgbias.measures import CORRECTED, Figure, Measure, among, figures, measure_of, measures_of
@@ -237,9 +237,9 @@ def how_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
         for method, names in sorted(by_measure[measure.name].items()):
             own = [f for f in measure.figures if f.name in names]
             if len(by_measure[measure.name]) == 1:
-                found[method].append(spoken(measure.name))
+                found[method].append(spoken_name(measure.name))
             elif all(f.statistic == "mean" for f in own):
-                found[method].append(f"means of {spoken(measure.name)}")
+                found[method].append(f"means of {spoken_name(measure.name)}")
             else:
                 found[method] += [f.title for f in own]
     return dict(sorted(found.items()))

@@ -17,13 +17,13 @@ from typing import Any
 
 from kgbias.errors import DataError, no_such
 from kgbias.graph.labels import KINDS, SKIPPED, Kind, Label, in_effect, whom
-from kgbias.io.named_sets import name_columns
-from kgbias.io.reading import first_bytes, read_text, read_toml
-from kgbias.io.tables import Door, is_missing, read_table
-from kgbias.io.text import shortened
+from kgbias.io.published_sets import identify_columns
+from kgbias.io.reading import read_head, read_text, read_toml
+from kgbias.io.tables import TableFormat, is_missing, read_table
+from kgbias.io.text import shorten
 from kgbias.measures import MEASURES, known
 
-DOOR = Door(
+DOOR = TableFormat(
     "labels: `kgbias scorers`",
     (("text",), ("label",)),
     ("group", "unit"),
@@ -108,7 +108,7 @@ def shipped(measure: str) -> LabelledSet | None:
         card = _read_card(path, measure)
     else:
         card = LabelledSet(f"{measure}.tsv", measure, "person", how="whoever made the measure")
-    rows = list(read_table(path, known=DOOR.known)[1])
+    rows = list(read_table(path, known=DOOR.known_columns)[1])
     return replace(card, statements=_once(path, _own_lines(path, rows, card.measure)))
 
 
@@ -128,7 +128,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
     """
     if _is_regard(path):
         return [_published(REGARD, path, _regard(path))]
-    columns, rows = read_table(path, known=DOOR.known)
+    columns, rows = read_table(path, known=DOOR.known_columns)
     found = list(rows)
     if not columns:
         raise DataError(f"{path} is empty")
@@ -140,9 +140,9 @@ def read_sets(path: Path) -> list[LabelledSet]:
             ]
     if not set(DOOR.columns) <= set(columns):
         raise DataError(
-            f"{path} is no set of labels: its columns are {shortened(', '.join(columns), 80)}; "
+            f"{path} is no set of labels: its columns are {shorten(', '.join(columns), 80)}; "
             f"expected text and label, or the form of {', '.join(PUBLISHED_NAMES)}"
-            f"{name_columns(columns)}"
+            f"{identify_columns(columns)}"
         )
     if not _card(path).is_file():
         raise DataError(
@@ -255,7 +255,7 @@ LANGUAGES = {
 def _is_regard(path: Path) -> bool:
     """Whether lines of a number, a tab and a text are Sheng et al.'s, and not of two classes 0 and
     1: they speak of XYZ, or know a regard of -1."""
-    first = first_bytes(path, 16).decode("utf-8", "replace").lstrip("\ufeff")
+    first = read_head(path, 16).decode("utf-8", "replace").lstrip("\ufeff")
     if first.partition("\t")[0].strip() not in _REGARD:
         return False
     samples = [line.partition("\t") for line in read_text(path).splitlines() if line.strip()]

@@ -19,10 +19,10 @@ from kgbias.graph.labels import SKIPPED, TAKEN_BACK, Label
 from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
-from kgbias.io.files import whole_file
+from kgbias.io.files import replace_file
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import read_table
-from kgbias.io.text import defused, is_plain, undefused
+from kgbias.io.text import escape_formula, is_plain, unescape_formula
 from kgbias.measure.sampling import LabelSample, sample_of
 from kgbias.measures import known
 from kgbias.parameters import user_name
@@ -261,13 +261,13 @@ class Labelling:
         """Write the next statements as a CSV file for a spreadsheet; returns how many. The rater
         fills in `label` (a label or its number, or "skip") and, if need be, `note`."""
         found = self.next(most)
-        with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
+        with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
                                                              newline="") as file:  # fmt: skip
             writer = csv.writer(file)
             writer.writerow(_SHEET)
             for x in found:
                 beside = (self.measure, "yes" if self.masked else "no", self.guide.id, self.by)
-                writer.writerow([defused(c) for c in (_ID + x.id, "", "", x.text, *beside)])
+                writer.writerow([escape_formula(c) for c in (_ID + x.id, "", "", x.text, *beside)])
         return len(found)
 
     @cached_property
@@ -360,10 +360,10 @@ def read_sheet(run: StoredRun, path: str | Path, by: str | None = None) -> list[
     labelled: set[tuple[str, str, str]] = set()
     for where, row in _filled(Path(path)):
         try:
-            key = (row["measure"].strip(), _rater(by or undefused(row["rater"])), _masked(row))
+            key = (row["measure"].strip(), _rater(by or unescape_formula(row["rater"])), _masked(row))
             if key not in opened:
                 opened[key] = Labelling(run, *key[:2], masked=key[2])
-            label, note = row["label"].strip().casefold(), undefused(row["note"]).strip()
+            label, note = row["label"].strip().casefold(), unescape_formula(row["note"]).strip()
             one = opened[key].checked(row["id"].strip().removeprefix(_ID), label, note)
             if (one[0], *key[:2]) in labelled:
                 raise UsageError("this statement has a second label by the same rater")

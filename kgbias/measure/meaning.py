@@ -17,7 +17,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import StatementVectors, half, nearest
 from kgbias.ids import normalise
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.language.words import lemmatise_word, is_negated, topic_words
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
@@ -104,7 +104,7 @@ def keep_vectors(
     from kgbias.models.load import find_device
     from kgbias.parallel.local import Local
 
-    progress, work, texts = progress or Silent(), Placing(device), texts_of(run)
+    progress, work, texts = progress or SilentProgress(), Placing(device), texts_of(run)
     there = set(run.vectors(work.version).statements)
     new = sorted(texts.keys() - there, key=lambda ends: (texts[ends], ends))
     progress.stage("vectors", len(texts))

@@ -18,7 +18,7 @@ import numpy as np
 
 from kgbias.graph.types import Metric
 from kgbias.io.reading import read_text
-from kgbias.io.tables import table
+from kgbias.io.tables import parse_table
 from kgbias.measure.agreement import correlation, kappa
 from kgbias.measure.labelled import Labelled, LabelledSet, shipped, shipped_annotator
 from kgbias.measure.scorers import Scorer
@@ -197,7 +197,7 @@ def _told(metric: Metric | None) -> str:
 def _counted() -> dict[tuple[str, str, str], Precision]:
     lines = read_text(COUNTED).splitlines(keepends=True)
     found = {}
-    for _, row in table(lines, str(COUNTED), COLUMNS, delimiter="\t")[1]:
+    for _, row in parse_table(lines, str(COUNTED), COLUMNS, delimiter="\t")[1]:
         read, given, right, wanted = (int(row[name]) for name in COLUMNS[3:])
         key = row["measure"], row["scorer"], row["version"]
         found[key] = Precision(*key, read, given, right, wanted)

@@ -13,8 +13,8 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Counted
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, verbalise
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.text import spoken
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.text import spoken_name
 from kgbias.measure.figures import update_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
 from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spreads
@@ -49,7 +49,7 @@ def measure(
     the `executor` has nothing to do.
     """
     score(run, scorers, progress, processes=processes, executor=executor)
-    _without_names(run, scorers, progress or Silent(), processes, executor)
+    _without_names(run, scorers, progress or SilentProgress(), processes, executor)
     run.derive()
     return update_figures(run)
 
@@ -64,7 +64,7 @@ def score(
 ) -> None:
     """The same as `measure`, without the figures."""
     require_language(run, scorers)
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     if executor and not any(spreads(scorer) for scorer in scorers):
         raise UsageError(
             "`executor` has nothing to do here: it reads for the offline scorers, the axes in "
@@ -104,7 +104,7 @@ def _spread(
     scorers = [scorer for scorer in scorers if left[scorer]]
     any_left = set().union(*left.values())
     ids = [id for id in texts if id in any_left]
-    progress.stage(", ".join(spoken(s.measure) for s in scorers) or "scores", len(texts))
+    progress.stage(", ".join(spoken_name(s.measure) for s in scorers) or "scores", len(texts))
     progress.advance(len(texts) - len(ids), cached=len(texts) - len(ids))
     if not ids:
         return
@@ -136,7 +136,7 @@ def _score_alone(
     metric = _metric(scorer)
     size = getattr(scorer, "batch", BATCH)
     todo = _unscored(run, metric, texts)
-    progress.stage(spoken(scorer.measure), len(texts))
+    progress.stage(spoken_name(scorer.measure), len(texts))
     progress.advance(len(texts) - len(todo), cached=len(texts) - len(todo))
     unjudged = 0
     for start in range(0, len(todo), size):

@@ -18,7 +18,7 @@ from kgbias.graph.between import TOO_DEAR, names_of, swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, Score, verbalise
 from kgbias.io.progress import Progress
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Judgement, Scorer
 from kgbias.measures import MEASURES, known
 from kgbias.stats.inference import Estimate, bootstrap, mean
@@ -165,7 +165,7 @@ def score_with_every_name(
     ids = [id for several in said.values() for id in several]
     done = run.store.scored(own, ids)
     todo = [key for key, several in said.items() if not done.issuperset(several)]
-    progress.stage(f"{spoken(metric.measure)}, with every name", len(said))
+    progress.stage(f"{spoken_name(metric.measure)}, with every name", len(said))
     progress.advance(len(said) - len(todo), cached=len(said) - len(todo))
     if not todo:  # then nothing is loaded
         return

@@ -11,8 +11,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.plugins import named
-from kgbias.io.traces import untraced
+from kgbias.io.plugins import import_object
+from kgbias.io.traces import restore_state
 from kgbias.models.base import Completer, ModelOptions, Notify
 from kgbias.models.load import Loaded, unload
 from kgbias.models.spec import KINDS, Spec, parse, resolve
@@ -64,13 +64,13 @@ def options_of(spec: str, as_: Literal["completer", "scorer"]) -> set[str]:
     scorer of texts; none if its kind cannot be that. Raises UsageError for an unknown spec."""
     kind = KINDS[parse(spec).kind]
     if as_ == "completer":
-        opened = named(kind.completer).open if kind.completer else None
+        opened = import_object(kind.completer).open if kind.completer else None
     else:
-        opened = named(kind.scorer) if kind.scorer else None
+        opened = import_object(kind.scorer) if kind.scorer else None
     return set(signature(opened).parameters) - {"spec", "revision", "notify"} if opened else set()
 
 
-@untraced()
+@restore_state()
 def open_model(
     spec: str,
     *,
@@ -94,7 +94,7 @@ def open_model(
         ModelError: the model does not exist.
     """
     parsed = parse(spec)
-    opened = KINDS.named(parsed.kind, KINDS[parsed.kind].completer).open
+    opened = KINDS.import_part(parsed.kind, KINDS[parsed.kind].completer).open
     given = {name: value for name, value in options.items() if value is not None}
     takes = options_of(spec, "completer")
     if wrong := sorted(given.keys() - takes):

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, TypedDict
 
 from kgbias.ids import content_id
-from kgbias.io.templates import Form as Form
+from kgbias.io.templates import PromptForm as PromptForm
 from kgbias.models.truncate import UNCUT, Truncation
 
 Notify = Callable[[str], None]
@@ -52,11 +52,11 @@ class ModelInfo:
 
     @property
     def title(self) -> str:
-        """Its name wherever it is shown or written: the one that a person gave it, or `public`."""
-        return self.called or self.public
+        """Its name wherever it is shown or written: the one that a person gave it, or `public_name`."""
+        return self.called or self.public_name
 
     @property
-    def public(self) -> str:
+    def public_name(self) -> str:
         """The spec without a path, which says whose machine it was: a file or folder on disk is
         the last part with a few digits of the revision, as two models may have the same file
         name."""
@@ -90,7 +90,7 @@ class ModelInfo:
 
     def goes_by(self, name: str | None) -> bool:
         """Whether it is the model of this spec or title; any model is that of None."""
-        return name in (None, self.name, self.title, self.public)
+        return name in (None, self.name, self.title, self.public_name)
 
     def asked(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings
@@ -117,7 +117,7 @@ class Request:
     truncation: Truncation = UNCUT
 
     @property
-    def form(self) -> Form:
+    def form(self) -> PromptForm:
         return "completion" if isinstance(self.prompt, str) else "chat"
 
     @property
@@ -166,7 +166,7 @@ class Abilities:
     requests can be sent in batches.
     """
 
-    forms: tuple[Form, ...] = ("completion", "chat")
+    forms: tuple[PromptForm, ...] = ("completion", "chat")
     structured: Can = "no"
     seed: Can = "yes"
     batch: Can = "no"
@@ -210,8 +210,8 @@ class Completer(Protocol):
     def close(self) -> None: ...
 
 
-def find_form(model: Completer, first: Form) -> tuple[Form, str]:
+def find_form(model: Completer, first: PromptForm) -> tuple[PromptForm, str]:
     """The form in which a model is asked: `first`, unless only the other is answered; and a line
     that says why, "" where there is nothing to say. A model on a server is asked for it."""
-    find: Callable[[Form], tuple[Form, str]] | None = getattr(model, "find_form", None)
+    find: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(model, "find_form", None)
     return (first, "") if find is None else find(first)

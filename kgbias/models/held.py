@@ -11,14 +11,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kgbias.errors import ModelError, UsageError, first_line
-from kgbias.io.text import name_of_type
-from kgbias.io.traces import by_caller, untraced
+from kgbias.io.text import type_with_article
+from kgbias.io.traces import use_caller_state, restore_state
 from kgbias.models.base import (
     IN_MEMORY,
     Abilities,
     Completer,
     Completion,
-    Form,
+    PromptForm,
     ModelInfo,
     Notify,
     Request,
@@ -59,7 +59,7 @@ InMemory = Callable[..., Any] | tuple[Any, Any] | Client
 """A model that a program holds, as `in_memory` takes it."""
 
 
-@untraced()
+@restore_state()
 def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int = 32) -> Completer:
     """A model that this program holds, to be crawled and, if it gives probabilities, probed.
 
@@ -94,7 +94,7 @@ def check_is_model(model: Any) -> None:
     """Raise UsageError, which says what is taken, for what is none of the models of `in_memory`."""
     model, _ = _parted(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
-        raise UsageError(f"{name_of_type(model)} is no model that kgbias knows: hand over {FORMS}")
+        raise UsageError(f"{type_with_article(model)} is no model that kgbias knows: hand over {FORMS}")
 
 
 def _parted(model: Any, tokenizer: Any) -> tuple[Any, Any]:
@@ -150,7 +150,7 @@ class HeldModel:
         prompts = [prompt_tokens(request, self._tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
-    def find_form(self, first: Form) -> tuple[Form, str]:
+    def find_form(self, first: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
         from kgbias.models.local import form_with
 
@@ -251,7 +251,7 @@ class FunctionModel:
             own = requests[start : start + self._batch_size]
             prompts = [_as_text(request) for request in own]
             try:
-                with by_caller():
+                with use_caller_state():
                     texts = list(self._answers(prompts))
             except Exception as error:  # anyone's function may raise anything
                 raise ModelError(f"{self.info.title} failed: {first_line(error)}") from error

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import Literal, get_type_hints
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.io.plugins import named
-from kgbias.models.base import Abilities, Can, Form
+from kgbias.io.plugins import import_object
+from kgbias.models.base import Abilities, Can, PromptForm
 from kgbias.models.load import called
 from kgbias.models.server import ServerModel
 from kgbias.models.spec import KINDS, Kind, Spec, file_of, forms, on_the_hub, parse
@@ -52,7 +52,7 @@ class ModelKind:
 def kinds_of_models() -> list[ModelKind]:
     """All kinds of models, except unusable ones from other packages (`kgbias.plugins` says why).
     Opens and loads none."""
-    return [_row(name, kind) for name, kind in KINDS.sound().items()]
+    return [_row(name, kind) for name, kind in KINDS.usable_entries().items()]
 
 
 def _row(name: str, kind: Kind) -> ModelKind:
@@ -60,10 +60,10 @@ def _row(name: str, kind: Kind) -> ModelKind:
     unsure: Can = "yes" if kind.trained_as or kind.files is None else "depends"
     scored: Can = "no"
     if kind.scores:  # as the class says that the scorer's function opens
-        opened = get_type_hints(named(kind.scorer)).get("return")
+        opened = get_type_hints(import_object(kind.scorer)).get("return")
         scored = getattr(opened, "logprobs", "yes")
         scored = "depends" if unsure == "depends" else scored
-    model, package = named(kind.completer), KINDS.package(name)
+    model, package = import_object(kind.completer), KINDS.find_package(name)
     return ModelKind(
         name,
         kind.forms,
@@ -90,7 +90,7 @@ def _installed(package: str) -> bool:
 
 @cache
 def _abilities(kind: Kind) -> Abilities:
-    found: Abilities = getattr(named(kind.completer), "abilities", Abilities())
+    found: Abilities = getattr(import_object(kind.completer), "abilities", Abilities())
     return found
 
 
@@ -101,11 +101,11 @@ def abilities(spec: str) -> Abilities | None:
         name = parse(spec).kind
     except UsageError:
         return None
-    KINDS.named(name, KINDS[name].completer)
+    KINDS.import_part(name, KINDS[name].completer)
     return _abilities(KINDS[name])
 
 
-def form_for(model: str, form: Form | None) -> Form | None:
+def form_for(model: str, form: PromptForm | None) -> PromptForm | None:
     """The only form that a model takes, if it has only one. Raises UsageError for another."""
     able = abilities(model)
     if able is None or len(able.forms) > 1:

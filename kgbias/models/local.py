@@ -5,8 +5,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
-from kgbias.io.aside import Aside, serve
-from kgbias.models.base import Abilities, Completion, Form, Notify, Request, Settings
+from kgbias.io.sandbox import TemplateSandbox, serve
+from kgbias.models.base import Abilities, Completion, PromptForm, Notify, Request, Settings
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, Loaded, load
 from kgbias.models.spec import Files, Spec, resolve
@@ -15,7 +15,7 @@ from kgbias.models.thoughts import may_think, without_thoughts
 if TYPE_CHECKING:
     from kgbias.models.generate import Sampler
 
-_renderer = Aside("kgbias.models.local")
+_renderer = TemplateSandbox("kgbias.models.local")
 
 
 class LocalModel:
@@ -86,7 +86,7 @@ class LocalModel:
         prompts = [prompt_tokens(request, tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
-    def find_form(self, first: Form) -> tuple[Form, str]:
+    def find_form(self, first: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
         return form_with(self.loaded.tokenizer) if first == "chat" else first, ""
 
@@ -114,7 +114,7 @@ class LocalModel:
         return Sampler(self.loaded.model, self.loaded.tokenizer, batch_size=self._batch_size)
 
 
-def form_with(tokenizer: Any) -> Form:
+def form_with(tokenizer: Any) -> PromptForm:
     """The form that a model with this tokenizer is made for."""
     return "chat" if tokenizer.chat_template else "completion"
 
@@ -134,7 +134,7 @@ def prompt_tokens(request: Request, tokenizer: Any, model: str) -> list[int]:
         "tokens": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
         "messages": [{"role": role, "content": text} for role, text in request.prompt],
     }
-    text = _renderer.rendered(question, ModelError, f"the chat template of {model}")
+    text = _renderer.render(question, ModelError, f"the chat template of {model}")
     chat: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
     if not chat:
         raise ModelError(f"the chat template of {model} makes an empty text of a prompt")

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 from kgbias.errors import ModelError
-from kgbias.models.base import Abilities, Completion, Form, Notify, Request
+from kgbias.models.base import Abilities, Completion, PromptForm, Notify, Request
 from kgbias.models.batches import Batches, Listed, State, field
 from kgbias.models.budget import about_tokens
 from kgbias.models.server import ServerModel
@@ -125,7 +125,7 @@ class OpenAIModel(ServerModel):
         self._streams = False
         self._says_why = False  # gives a reason for the end of an answer
 
-    def find_form(self, first: Form = "completion") -> tuple[Form, str]:
+    def find_form(self, first: PromptForm = "completion") -> tuple[PromptForm, str]:
         """The form in which to ask this model, by trial: `first`, unless only the other is
         answered. Text that is not continued there, but answered through a chat template, as
         Ollama does, is no completion.

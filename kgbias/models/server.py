@@ -23,12 +23,12 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 from kgbias.errors import ModelError, UsageError
-from kgbias.io.text import duration
+from kgbias.io.text import format_duration
 from kgbias.io.wording import how
 from kgbias.models.base import (
     Abilities,
     Completion,
-    Form,
+    PromptForm,
     ModelInfo,
     Notify,
     Request,
@@ -355,7 +355,7 @@ class ServerModel:
     async def _close(self) -> None:
         await self._client.close()
 
-    def find_form(self, first: Form = "completion") -> tuple[Form, str]:
+    def find_form(self, first: PromptForm = "completion") -> tuple[PromptForm, str]:
         """The form in which to ask this model: `first`, unless only the other is answered; and a
         line that says why. May ask; nothing of it is kept."""
         forms = self.abilities.forms
@@ -473,7 +473,7 @@ class ServerModel:
                 if failure.final:
                     raise ModelError(why)
                 if failure.wait > MAX_WAIT:
-                    raise ModelError(f"{why}; it asks to wait {duration(failure.wait)}")
+                    raise ModelError(f"{why}; it asks to wait {format_duration(failure.wait)}")
                 if code in _FATAL and not self._answered:
                     raise ModelError(why + self.advice(code))
                 if not code and not failure.late and not self._answered:

@@ -21,7 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
-from kgbias.io.plugins import Table
+from kgbias.io.plugins import PluginTable
 from kgbias.io.text import is_plain
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.gguf import converted, digest, smollm2_file
@@ -109,7 +109,7 @@ def parse(text: str) -> Spec:
     kind, colon, rest = text.partition(":")
     packaged = kind in KINDS and KINDS[kind].forms == (kind,)
     if kind not in KINDS or packaged == bool(rest) or (colon and not rest):
-        there = (form for known in KINDS.sound().values() for form in known.forms)
+        there = (form for known in KINDS.usable_entries().values() for form in known.forms)
         raise UsageError(no_such("model", text, there))
     if kind not in _HUGGING_FACE or Path(rest).is_dir():
         return Spec(kind, rest)
@@ -124,7 +124,7 @@ def forms(
     which: Callable[[Kind], bool] = lambda _: True, kinds: Mapping[str, Kind] | None = None
 ) -> str:
     """The forms of the specs of all kinds (or of these), or of those that satisfy `which`."""
-    found = filter(which, (KINDS.sound() if kinds is None else kinds).values())
+    found = filter(which, (KINDS.usable_entries() if kinds is None else kinds).values())
     written = [form for kind in found for form in kind.forms]
     return ", ".join(written[:-1]) + f" and {written[-1]}"
 
@@ -154,16 +154,16 @@ def called(info: ModelInfo, name: str) -> ModelInfo:
     except UsageError:
         another = False
     if another:
-        raise UsageError(f"{own!r} is the spec of a model: call {info.public} something else")
+        raise UsageError(f"{own!r} is the spec of a model: call {info.public_name} something else")
     if len(own) > _LONGEST or not is_plain(own):
         raise UsageError(f"the name of a model has at most {_LONGEST} characters, all printable")
-    return replace(info, called="" if own in (info.name, info.public) else own)
+    return replace(info, called="" if own in (info.name, info.public_name) else own)
 
 
 def asked_as(info: ModelInfo, settings: Settings) -> str:
     """The spec of a model asked with these settings."""
     engine = dict(settings).get("engine", "").partition(" ")[0]
-    kinds = KINDS.own.items()
+    kinds = KINDS.own_entries.items()
     kind = next((name for name, k in kinds if k.engine and k.engine == engine), None)
     return info.name if kind is None else f"{kind}:{info.name.partition(':')[2]}"
 
@@ -409,5 +409,5 @@ def _fault(name: str, kind: Kind) -> str:
     )
 
 
-KINDS: Table[Kind] = Table("model", Kind, _KINDS, _fault, paths=("completer", "scorer"))
+KINDS: PluginTable[Kind] = PluginTable("model", Kind, _KINDS, _fault, path_fields=("completer", "scorer"))
 """Every kind of model, by the word that its specs begin with."""

@@ -15,7 +15,7 @@ from typing import Any
 from warnings import catch_warnings
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
-from kgbias.io.text import shortened
+from kgbias.io.text import shorten
 from kgbias.models.base import ModelInfo, Notify, Settings
 from kgbias.models.load import called, one_line, trained_for, unload, unloaded_by
 from kgbias.models.pretrained import pretrained, quiet, unasked
@@ -147,7 +147,7 @@ def _load(files: Files, dtype: str, notify: Notify) -> Engine:
                 llm = LLMEngine.from_engine_args(asked)
         except ValueError as error:
             if isinstance(error, ValidationError):  # its first line only counts the problems
-                raise ValueError(shortened(error.errors()[0]["msg"], 300)) from error
+                raise ValueError(shorten(error.errors()[0]["msg"], 300)) from error
             raise
         return Engine(files.info, tokenizer, llm)
 

@@ -34,7 +34,7 @@ import numpy as np
 
 from kgbias.compare.paired import PERMUTATIONS, swapped_p
 from kgbias.errors import UsageError, no_such
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.pairs.config import AGAIN, ASKED, GREETED, Answered
 from kgbias.pairs.read import (
@@ -232,7 +232,7 @@ def compare_pairs(
     if wrong := [m for m in measures if m not in known]:
         raise UsageError(no_such("measure", wrong[0], known))
     chosen = [m for m in MEASURES if not measures or m in measures]
-    told = progress or Silent()
+    told = progress or SilentProgress()
     told.stage("measures", len(chosen) + 1 + (advice is not None))
     texts = [neutral(a.text, a.place.person) for a in answers]
     tests = _Tests(answers, permutations, seed)

@@ -12,10 +12,10 @@ from kgbias.crawl.people import chosen_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.rounds import Person, RoundsConfig, how_to_ask, identity
 from kgbias.graph.types import Group
-from kgbias.io.tables import Door, filled_rows, read_table
-from kgbias.io.tables_in_memory import Table, on_disk
-from kgbias.io.templates import Template, read_template
-from kgbias.models.base import Form
+from kgbias.io.tables import TableFormat, read_filled_rows, read_table
+from kgbias.io.tables_in_memory import Table, as_table_file
+from kgbias.io.templates import PromptTemplate, read_template
+from kgbias.models.base import PromptForm
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names, among, as_names
 
@@ -103,7 +103,7 @@ class PairsPack:
     greeting: str
     wordings: tuple[Wording, ...]
     people: tuple[Filler, ...]
-    template: Template
+    template: PromptTemplate
     temperature: float
     min_p: float | None
     hash: str
@@ -121,7 +121,7 @@ class PairsConfig(RoundsConfig):
     wordings: tuple[Wording, ...]
     people: tuple[Filler, ...]
     pack: PairsPack
-    form: Form
+    form: PromptForm
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -192,7 +192,7 @@ def configure_pairs(
     group: Names = (),
     seeds: Names = (),
     prompts: str | Path | None = None,
-    form: Form | None = None,
+    form: PromptForm | None = None,
     **parameters: Any,
 ) -> PairsConfig:
     """The configuration for pairs asked of the model with this spec.
@@ -231,14 +231,14 @@ def configure_pairs(
     )
 
 
-REQUESTS = Door("requests: `pairs --requests`", (("request",), ("text",)))
-PEOPLE = Door("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
+REQUESTS = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
+PEOPLE = TableFormat("people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",)))
 
 
 def read_requests(given: Table) -> tuple[Wording, ...]:
     """The requests in a table with the columns request and text. Raises DataError for a text
     that has not exactly one kind of slot, an empty cell, or a file without rows."""
-    with on_disk(given, ("request", "text"), name="requests") as path:
+    with as_table_file(given, ("request", "text"), name="requests") as path:
         return _wordings(list(dict.fromkeys(_requests(path))))
 
 
@@ -266,13 +266,13 @@ def read_people(given: Table) -> tuple[Filler, ...]:
     """The people in a table with the columns slot, name, group and category. Raises DataError
     for an empty cell, an unknown slot, a file without rows, words that are there twice in a slot of
     a category, or groups of a category with different numbers of people in a slot."""
-    with on_disk(given, ("slot", "name", "group", "category"), name="people") as path:
+    with as_table_file(given, ("slot", "name", "group", "category"), name="people") as path:
         return _people(path)
 
 
 def _people(path: Path) -> tuple[Filler, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for line, cells in filled_rows(path, PEOPLE.columns):
+    for line, cells in read_filled_rows(path, PEOPLE.columns):
         slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")

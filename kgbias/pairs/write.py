@@ -12,7 +12,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.rounds import AskedOnce, Written, ended
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Run, node_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
 from kgbias.pairs.config import GREETED, PairsConfig, Place
@@ -38,7 +38,7 @@ def write_pairs(
     Raises Interrupted on Ctrl-C or when the budget is spent (the same call continues from there);
     RunConflict if the name belongs to a run with other settings.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     asker = LoggedModel(model, store, told, budget=budget)
     run = config.begin(store, model, name)
     result = PairsWritten(run, outcomes={g.name: Counter() for g in config.groups})
@@ -71,7 +71,7 @@ def prompt_of(config: PairsConfig, place: Place) -> str | tuple[tuple[str, str],
 
 def _request(config: PairsConfig, place: Place) -> Request:
     return config.request(
-        prompt_of(config, place), config.pack.template.limits(config.form), place.path
+        prompt_of(config, place), config.pack.template.answer_limits(config.form), place.path
     )
 
 
@@ -125,6 +125,6 @@ def pairs_price(config: PairsConfig) -> PairsPrice:
         samples=config.samples,
         form=config.form,
         requests=requests,
-        answer_tokens_at_most=requests * config.pack.template.limits(config.form)[0],
+        answer_tokens_at_most=requests * config.pack.template.answer_limits(config.form)[0],
         prompt_tokens=fixed + round(sum(tokens) / len(tokens)),
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from kgbias.errors import UsageError
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.parallel.work import LOCAL as LOCAL
 from kgbias.parallel.work import Executor as Executor
 from kgbias.parallel.work import Work as Work
@@ -58,5 +58,5 @@ def opened_executor(
         return
     from kgbias.parallel.apart import opened_ray
 
-    with opened_ray(spec.partition("://")[2], progress or Silent()) as cluster:
+    with opened_ray(spec.partition("://")[2], progress or SilentProgress()) as cluster:
         yield cluster

@@ -20,8 +20,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError
-from kgbias.io.aside import python
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.sandbox import start_python
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.parallel.cluster import REACHED, Failure, joined_ray, opened_cluster
 from kgbias.parallel.work import Executor, P, R, Work
 
@@ -113,7 +113,7 @@ class Apart:
             )
         self._link, theirs = Pipe()
         with closing(theirs):
-            self._process = python(
+            self._process = start_python(
                 __name__,
                 str(theirs.fileno()),
                 self._address,
@@ -169,7 +169,7 @@ def _answers(place: str) -> bool:
     return True
 
 
-class _Notes(Silent):
+class _Notes(SilentProgress):
     """Passes notes on."""
 
     def __init__(self, link: Connection) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from kgbias.io.aside import python
+from kgbias.io.sandbox import start_python
 from kgbias.parallel.work import P, R, Work
 
 
@@ -104,7 +104,7 @@ class _Helper:
     """Another process, which is handed pieces."""
 
     def __init__(self, threads: int) -> None:
-        self._process = python(
+        self._process = start_python(
             "kgbias.parallel.local",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

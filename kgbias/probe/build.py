@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.files import whole_folder, write_json, write_text
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.files import replace_folder, write_json, write_text
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, Door, as_text, read_sheet
-from kgbias.io.text import defused
+from kgbias.io.tables import VALUE, TableFormat, as_text, read_sheet
+from kgbias.io.text import escape_formula
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.sets import read_identities
 
@@ -224,13 +224,13 @@ SBIC: Mapping[str, str] = {
 # The categories of a crawl as SoFa names them: race and country are one.
 CRAWLED: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
 _SBIC_COLUMNS = ("targetStereotype", "targetCategory")
-DOOR = Door(
+DOOR = TableFormat(
     "stereotypes: `sofa build`",
     (("statement", "stereotype", "text"),),
     ("category",),
     "SBIC, a text with one a line",
 )
-(_STATEMENTS,) = DOOR.needed
+(_STATEMENTS,) = DOOR.needed_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    known = (*DOOR.known, *_SBIC_COLUMNS, *([column] if column else []))
+    known = (*DOOR.known_columns, *_SBIC_COLUMNS, *([column] if column else []))
     sheet = read_sheet(path, known, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]
@@ -416,21 +416,21 @@ class SofaSet:
     def write(self, folder: Path, *, progress: Progress | None = None) -> list[Path]:
         """Write statements.csv (which `kgbias probe sets --statements` reads), probes.csv, a data
         statement and a manifest; returns the files. The folder appears whole or not at all."""
-        told = progress or Silent()
-        with whole_folder(folder) as partial:
+        told = progress or SilentProgress()
+        with replace_folder(folder) as partial:
             with (partial / "statements.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "statement", "perplexity", "acceptability"))
                 for number, k in enumerate(self.statements, 1):
                     scores = (k.perplexity, k.acceptability)
                     numbers = ["" if x is None else f"{x:.6g}" for x in scores]
-                    writer.writerow((number, defused(k.category), defused(k.statement), *numbers))
+                    writer.writerow((number, escape_formula(k.category), escape_formula(k.statement), *numbers))
             told.stage("probes", self.count)
             with (partial / "probes.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "identity", "stereotype", "probe"))
                 for number, *texts in self.probes():
-                    writer.writerow((number, *map(defused, texts)))
+                    writer.writerow((number, *map(escape_formula, texts)))
                     told.advance()
             write_text(partial / "data-statement.md", self._data_statement())
             write_json(partial / "manifest.json", {"warning": WARNING} | self.as_dict())
@@ -516,7 +516,7 @@ def construct(
     """
     if not 0 <= threshold <= 1 or not 0 <= cut < 1:
         raise UsageError("`min_acceptability` must be from 0 to 1, and `cut` from 0 to below 1")
-    told = progress or Silent()
+    told = progress or SilentProgress()
     filters = []
     rows = [(c, t) for c, t in found.rows if not c or c in identities]
     lost = Counter(found.unmapped)

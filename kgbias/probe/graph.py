@@ -23,7 +23,7 @@ from kgbias.graph.types import (
     storable,
 )
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.tables_in_memory import Texts
 from kgbias.models.score.base import Array, Counts, Grid, Scores
 from kgbias.models.score.spread import Scoring, grids
@@ -149,7 +149,7 @@ def probe_run(
     often the run said it. Raises DataError if there is nothing to probe, UsageError for a
     category that the run does not have or an output that holds something else.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     measure = measure or measure_for(scorer.convention.kind)
     plan = _plan(run, categories, told)
     settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
@@ -309,7 +309,7 @@ def said_and_probable(
 
 def set_of_run(run: StoredRun) -> ProbeSet:
     """The groups and statements of a run that `probe_run` probes. Raises the same DataError."""
-    return run_set(run.name, (part[:3] for part in _plan(run, (), Silent())))
+    return run_set(run.name, (part[:3] for part in _plan(run, (), SilentProgress())))
 
 
 def _capital(text: str) -> str:
@@ -405,7 +405,7 @@ def texts_of_groups(groups: int, statements: int) -> int:
 def texts_of_run(run: StoredRun) -> tuple[int, int]:
     """How many texts `probe_run` has a model score of a run that was never probed, and how many
     statements there are, which `kgbias.evidence.embed_run` embeds. Raises DataError as it does."""
-    plan = [(len(groups), len(said)) for _, groups, said, _ in _plan(run, (), Silent())]
+    plan = [(len(groups), len(said)) for _, groups, said, _ in _plan(run, (), SilentProgress())]
     return sum(texts_of_groups(*both) for both in plan), sum(said for _, said in plan)
 
 

@@ -11,7 +11,7 @@ from typing import Protocol
 from kgbias.graph.store import Store
 from kgbias.graph.types import Item, ItemScore, canonical_json, storable
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import TextScorer
 from kgbias.models.score.spread import Scoring, answers
@@ -126,7 +126,7 @@ def each_answered(
     """The scores of all items, a chunk at a time and in order, with their places. What the store or
     the file holds is not computed again; what either lacks is written to it as soon as it is known.
     If workers share the items, chunks done early wait for those before them."""
-    told = progress or Silent()
+    told = progress or SilentProgress()
     told.stage(f"{items.title} of {scorer.info.title}", items.texts)
     chunks = list(enumerate(items.chunks()))
 

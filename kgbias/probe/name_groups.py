@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, MissingExtra, UsageError
-from kgbias.io.files import whole_folder, write_json, write_text
+from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.tables import read_table
-from kgbias.io.text import defused
+from kgbias.io.text import escape_formula
 from kgbias.probe.sets import as_people
 
 PER_GROUP = 10
@@ -147,13 +147,13 @@ class NameGroups:
     def write(self, folder: Path) -> list[Path]:
         """Write names.csv, which `--names` takes, a data statement and a manifest, whole or not at
         all; returns the files."""
-        with whole_folder(folder) as partial:
+        with replace_folder(folder) as partial:
             with (partial / "names.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("name", "group", "origin", "gender", "cluster", "purity", "how"))
                 for c in self.chosen:
                     g = c.guess
-                    texts = map(defused, (g.name, as_people(g.origin, g.gender), g.origin))
+                    texts = map(escape_formula, (g.name, as_people(g.origin, g.gender), g.origin))
                     writer.writerow((*texts, g.gender, c.cluster, f"{c.purity:.3f}", c.how))
             write_json(partial / "manifest.json", self._facts())
             write_text(partial / "data-statement.md", self._statement())

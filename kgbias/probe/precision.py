@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import UsageError
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.score.base import Grid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
@@ -85,7 +85,7 @@ def check_precision(
     """
     if dtype == "float32":
         raise UsageError("`dtype` float32 is what the others are compared with: name another dtype")
-    told = progress or Silent()
+    told = progress or SilentProgress()
     lists = read_identities("sofa").values()
     each = _GROUPS // len(lists)
     groups = [group for names in lists for group in names[:: len(names) // each][:each]]

@@ -7,24 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.tables import Door, as_text, is_missing, literal, read_sheet, read_table
-from kgbias.io.tables_in_memory import Table, Texts, on_disk
+from kgbias.io.tables import TableFormat, as_text, is_missing, parse_literal, read_sheet, read_table
+from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 
 _CATEGORY = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
-GROUPS = Door(
+GROUPS = TableFormat(
     "groups to probe: `--identities`",
     (("group", "name", "identity", "plural_noun_phrase"),),
     _CATEGORY,
     "a text with one group a line, JSON lists by category",
 )
-STATEMENTS = Door(
+STATEMENTS = TableFormat(
     "statements: `--statements`",
     (("statement", "sentence", "text"),),
     _CATEGORY,
     "a text with one statement a line, JSON lists by category",
 )
-NAMES_DOOR = Door("given names: `--names`", (("name",), ("group",)), ("label",))
-DESCRIPTORS_DOOR = Door(
+NAMES_DOOR = TableFormat("given names: `--names`", (("name",), ("group",)), ("label",))
+DESCRIPTORS_DOOR = TableFormat(
     "descriptors: `--descriptors`",
     (("descriptor",),),
     ("axis", "label", "partial_1", "partial_2", "partial_3"),
@@ -80,7 +80,7 @@ class Descriptor:
 def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
-    with on_disk(_place(name, IDENTITIES), GROUPS.needed[0], name="identities") as path:
+    with as_table_file(_place(name, IDENTITIES), GROUPS.needed_columns[0], name="identities") as path:
         found = _by_category(path, GROUPS)
         if "" in found and len(found) > 1:
             raise DataError(
@@ -96,7 +96,7 @@ def read_statements(given: Texts) -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line."""
-    with on_disk(given, STATEMENTS.needed[0], name="statements") as path:
+    with as_table_file(given, STATEMENTS.needed_columns[0], name="statements") as path:
         found = _by_category(path, STATEMENTS)
         return {category: _distinct(path, rows) for category, rows in found.items()}
 
@@ -152,11 +152,11 @@ def _place(name: Texts, named: Mapping[str, str]) -> Any:
     return path
 
 
-def _by_category(path: Path, door: Door) -> dict[str, list[str]]:
+def _by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
     """The texts of a file by category, "" without one."""
-    sheet = read_sheet(path, door.known, lines=True)
-    (names,) = door.needed
-    column = sheet.column(names)
+    sheet = read_sheet(path, door.known_columns, lines=True)
+    (names,) = door.needed_columns
+    column = sheet.find_column(names)
     category = next((name for name in _CATEGORY if name in sheet.columns), "category")
     found: dict[str, list[str]] = {}
     if not sheet.rows:
@@ -165,7 +165,7 @@ def _by_category(path: Path, door: Door) -> dict[str, list[str]]:
         text = " ".join(as_text(row.get(column)).split())
         if is_missing(text):
             raise DataError(f"{path}, line {line}: an empty {names[0]}: delete the row, or fill it")
-        if isinstance(literal(text), list):
+        if isinstance(parse_literal(text), list):
             raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
         found.setdefault(as_text(row.get(category)), []).append(text)
     return found
@@ -179,7 +179,7 @@ def _distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
 
 def _rows(given: Any, needed: Sequence[str]) -> list[dict[str, str]]:
     found = []
-    with on_disk(given, needed) as path:
+    with as_table_file(given, needed) as path:
         for line, row in read_table(path, needed)[1]:
             if not all(row[name].strip() for name in needed):
                 raise DataError(f"{path}, line {line}: an empty {needed[0]}")

@@ -13,7 +13,7 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, Grid, Scores
 from kgbias.models.score.spread import Held, Scoring, grids, scoring
@@ -72,7 +72,7 @@ def probe_sets(
         seed: the random seed of the intervals.
         progress: shows the work.
     """
-    told, scorer = progress or Silent(), scoring(scorer)
+    told, scorer = progress or SilentProgress(), scoring(scorer)
     measure = measure or measure_for(scorer.convention.kind)
     job = {
         "model": [scorer.info.name, scorer.info.revision, scorer.settings],

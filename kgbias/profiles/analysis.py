@@ -16,7 +16,7 @@ import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile, attributes_of, labels_of
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.profiles.classify import (
     KERNELS,
@@ -196,7 +196,7 @@ def analyse(
     Raises UsageError for an attribute or group that is not there, or if there is nothing to tell
     apart.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     _check(repeats, permutations, draws)
     if kernel not in KERNELS:
         raise UsageError(no_such("kernel", kernel, KERNELS))

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import canonical_json
-from kgbias.io.templates import Template, read_template, render
+from kgbias.io.templates import PromptTemplate, read_template, render_template
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 
 Kind = Literal["text", "integer", "measure", "list"]
@@ -68,7 +68,7 @@ class ProfilePack:
     language: str
     source: str
     attributes: tuple[Attribute, ...]
-    templates: Mapping[str, Template]
+    templates: Mapping[str, PromptTemplate]
     hash: str
     min_p: float | None = None
 
@@ -160,5 +160,5 @@ def _attribute(path: Path, name: str, entry: Any) -> Attribute:
         raise DataError(f"{path}: [attributes.{name}] needs {missing[0]!r}")
     if entry["kind"] not in get_args(Kind):
         raise DataError(f"{path}: the kind of {name} must be one of {', '.join(get_args(Kind))}")
-    render(entry["line"], {"name": ""})
+    render_template(entry["line"], {"name": ""})
     return Attribute(name=name, **entry)

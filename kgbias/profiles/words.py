@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.graph.profiles import Profile
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.stats.inference import benjamini_hochberg
 
 Matrix = NDArray[np.float64]
@@ -107,7 +107,7 @@ def shifts(
     Intervals and p-values are over names, not profiles: what the model always writes about one name
     is one observation.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     told.stage("words", len(attributes))
     found = []
     for attribute in attributes:

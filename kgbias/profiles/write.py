@@ -19,10 +19,10 @@ from kgbias.graph.profiles import Part, Profile
 from kgbias.graph.rounds import Written
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
-from kgbias.io.progress import Progress, Silent
-from kgbias.io.reading import first_object
+from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.reading import find_object
 from kgbias.io.rows import Result, Rows
-from kgbias.io.templates import render
+from kgbias.io.templates import render_template
 from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
@@ -50,7 +50,7 @@ def read_profile(text: str, attributes: tuple[Attribute, ...], *, ended: bool) -
     """Read a profile as JSON: the first object in the answer, alone or first in a list, possibly in
     a code fence or after a remark. Anything that does not follow the schema is unparsable; an
     answer without JSON that begins like a refusal is refused."""
-    found = first_object(text)
+    found = find_object(text)
     if found is None:
         if is_refusal(text):
             return Found("refused", "refusal")
@@ -159,7 +159,7 @@ def write_profiles(
     Raises Interrupted on Ctrl-C or when the budget is spent; the same call continues
     from there. Raises RunConflict if the name belongs to a run with other settings.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     asker = LoggedModel(model, store, told, budget=budget)
     run = config.begin(store, model, name)
     result = ProfilesWritten(run, outcomes={g.name: Counter() for g in config.groups})
@@ -221,14 +221,14 @@ def prompt_of(
     template = config.pack.templates[config.template]
     if config.form == "json":
         return template.render("chat", name=name, fields=fields(attributes))
-    line = render(attributes[0].line, {"name": name})
+    line = render_template(attributes[0].line, {"name": name})
     return template.render("completion", name=name, line=line)
 
 
 def _request(config: ProfileConfig, place: _Place, attempt: int) -> Request:
     return config.request(
         prompt_of(config, place.named.name, place.attributes),
-        config.pack.templates[config.template].limits(
+        config.pack.templates[config.template].answer_limits(
             "chat" if config.form == "json" else "completion"
         ),
         place.path,
@@ -364,7 +364,7 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     most = config.requests * config.max_attempts
     form = "chat" if config.form == "json" else "completion"
-    tokens = config.pack.templates[config.template].limits(form)[0]  # type: ignore[arg-type]
+    tokens = config.pack.templates[config.template].answer_limits(form)[0]  # type: ignore[arg-type]
     return ProfilesPrice(
         len(config.names),
         len(config.groups),

@@ -1,7 +1,7 @@
 """A run as a data set that others can load, cite and reproduce."""
 
-from kgbias.io.files import altered
+from kgbias.io.files import find_altered
 from kgbias.publish.folder import publish
 from kgbias.publish.recipe import Recipe, read_recipe, read_statements
 
-__all__ = ["Recipe", "altered", "publish", "read_recipe", "read_statements"]
+__all__ = ["Recipe", "find_altered", "publish", "read_recipe", "read_statements"]

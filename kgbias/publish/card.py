@@ -17,7 +17,7 @@ from kgbias.export.tables import BESIDE, beside
 from kgbias.graph.profiles import read_by
 from kgbias.graph.selection import Selection, language
 from kgbias.graph.types import GroupScore
-from kgbias.io.files import NAME as CHECKSUMS
+from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import corrected_figure, figures, labelled_by
 from kgbias.publish.recipe import NAME as RECIPE

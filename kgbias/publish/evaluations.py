@@ -16,9 +16,9 @@ from typing import Any
 
 from kgbias.benchmark import Board, Outcome
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.io.files import whole_folder
+from kgbias.io.files import replace_folder
 from kgbias.io.resources import __version__
-from kgbias.io.text import defused
+from kgbias.io.text import escape_formula
 from kgbias.measures import Figure, Measure, figures, measure_of
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.publish.card import Source
@@ -167,7 +167,7 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     .eval_results of the model's repository); and index.json, which lists them. Returns the files,
     sorted."""
     now = datetime.now(UTC)
-    with whole_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         for name, rows in records(board).items():
             if rows:
                 (partial / f"{name}.csv").write_text(_csv(rows), encoding="utf-8", newline="")
@@ -271,5 +271,5 @@ def _csv(rows: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({k: defused(v) for k, v in row.items()} for row in rows)
+    writer.writerows({k: escape_formula(v) for k, v in row.items()} for row in rows)
     return file.getvalue()

@@ -12,7 +12,7 @@ from kgbias.export.content import Content
 from kgbias.export.tables import INTEGERS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import sha256_of, whole_folder, write_checksums
+from kgbias.io.files import sha256_of, replace_folder, write_checksums
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
@@ -207,7 +207,7 @@ def publish(
         datetime.now(UTC).isoformat(timespec="seconds"),
         selection,
     )
-    with whole_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         _write(source, partial)
         if figures:
             from kgbias.report.save import save_figures

@@ -10,8 +10,8 @@ from kgbias.graph.decisions import Decision, in_effect
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Metric, Triple
-from kgbias.io.files import manifest
-from kgbias.io.reading import json_value, read_json, read_text
+from kgbias.io.files import make_manifest
+from kgbias.io.reading import parse_json, read_json, read_text
 from kgbias.io.resources import __version__
 from kgbias.models.base import ModelInfo, Settings
 
@@ -67,7 +67,7 @@ class Recipe:
     def as_dict(self, run: StoredRun, created: str) -> dict[str, Any]:
         """The content of run.json."""
         return {
-            **manifest(run.record),
+            **make_manifest(run.record),
             "run": self.name,
             "id": self.id,
             "kind": self.kind,
@@ -153,7 +153,7 @@ def read_statements(folder: Path) -> list[dict[str, Any]]:
     """The published statements, one row for each arm that made one."""
     path = folder / STATEMENTS
     lines = read_text(path).split("\n")
-    found = [json_value(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
+    found = [parse_json(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line]
     for number, row in enumerate(found, 1):
         if not isinstance(row, dict) or not all(
             isinstance(row.get(name), kind)

@@ -20,9 +20,9 @@ from kgbias.graph.labels import KINDS
 from kgbias.graph.selection import arms_of
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import node_id, statement_id
-from kgbias.io.files import whole_file
-from kgbias.io.resources import names, resource
-from kgbias.io.text import defused, printable
+from kgbias.io.files import replace_file
+from kgbias.io.resources import file_names, resource_path
+from kgbias.io.text import escape_formula, printable
 from kgbias.io.wording import how
 from kgbias.measures import MEASURES
 
@@ -212,14 +212,14 @@ def _group(name: str, store: Store, run: StoredRun | None) -> str:
 
 def query_names() -> list[str]:
     """The names of the library's queries, in alphabetical order."""
-    return [name.removesuffix(_SUFFIX) for name in names("cypher", _SUFFIX)]
+    return [name.removesuffix(_SUFFIX) for name in file_names("cypher", _SUFFIX)]
 
 
 def load_query(name: str) -> NamedQuery:
     """A query of the library. Raises UsageError, listing the names, for any other."""
     if name not in query_names():
         raise UsageError(no_such("query", name, query_names()))
-    text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
+    text = resource_path("cypher", name + _SUFFIX).read_text(encoding="utf-8")
     head = [line.removeprefix("//").strip() for line in text.splitlines() if line[:2] == "//"]
     found = [m for line in head if (m := _PARAMETER.match(line))]
     body = "\n".join(line for line in text.splitlines() if not line.startswith("//"))
@@ -243,7 +243,7 @@ def browser_parameters() -> str:
     query must have and another may leave out has a value."""
     found: dict[str, str] = {}
     for name in query_names():
-        text = resource("cypher", name + _SUFFIX).read_text(encoding="utf-8")
+        text = resource_path("cypher", name + _SUFFIX).read_text(encoding="utf-8")
         given = _PARAMS.search(text)
         assert given is not None, name
         for parameter, value in _GIVEN.findall(given[1]):
@@ -256,12 +256,12 @@ def write_favourites(path: Path) -> None:
     """Write every query file of the library to a zip, and the line that sets their parameters.
     Dropped onto Neo4j Browser, it becomes a folder of saved queries, named by their first lines."""
     with (
-        whole_file(path, ".zip") as whole,
+        replace_file(path, ".zip") as whole,
         zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as file,
     ):
         saved = {"_parameters": browser_parameters()}
         for name in query_names():
-            saved[name] = resource("cypher", name + _SUFFIX).read_text("utf-8")
+            saved[name] = resource_path("cypher", name + _SUFFIX).read_text("utf-8")
         for name, text in saved.items():
             entry = zipfile.ZipInfo(f"{_FOLDER}/{name}{_SUFFIX}", _WHEN)
             # The Browser's list shows about 25 letters of the first line.
@@ -336,7 +336,7 @@ def _csv(result: QueryResult) -> str:
     writer.writerow(result.columns)
     for row in result.rows:
         writer.writerow(
-            defused(json.dumps(v, ensure_ascii=False) if isinstance(v, list | dict) else v)
+            escape_formula(json.dumps(v, ensure_ascii=False) if isinstance(v, list | dict) else v)
             for v in row
         )
     return out.getvalue()

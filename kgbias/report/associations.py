@@ -15,8 +15,8 @@ import numpy as np
 from kgbias.associate.compare import Row, agreements, distinct_methods, pearson, spearman
 from kgbias.associate.grid import ENCODINGS, WORDS
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.io.files import whole_file, write_text
-from kgbias.io.text import defused, latex
+from kgbias.io.files import replace_file, write_text
+from kgbias.io.text import escape_formula, latex
 
 COLUMNS = (
     "test", "method", "model", "model_revision", "effect_size", "low", "high", "p_value",
@@ -35,7 +35,7 @@ def to_csv(rows: Sequence[Row]) -> str:
         flat |= {f"n_{role}": n for role, n in row["n"].items()}
         flat["missing"] = " ".join(f"{k}:{'|'.join(v)}" for k, v in row["missing"].items() if v)
         flat["settings"] = " ".join(f"{k}={v}" for k, v in row["settings"].items())
-        writer.writerow({name: defused(value) for name, value in flat.items()})
+        writer.writerow({name: escape_formula(value) for name, value in flat.items()})
     return file.getvalue()
 
 
@@ -107,7 +107,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
         panels[0].plot([], [], "o", color=f"C{number}", label=method)
     panels[0].legend(fontsize=8)
     try:
-        with whole_file(path) as partial:
+        with replace_file(path) as partial:
             figure.savefig(partial)
     except ValueError as error:  # no such format
         raise UsageError(f"cannot write the figure {path}: {error}") from error
@@ -153,7 +153,7 @@ class GridTable:
             cells = [
                 "" if isinstance(v, float) and math.isnan(v) else
                 f"{v:.4f}" + ("*" if (number, place) in self.marked else "")
-                if isinstance(v, float) else defused(v)
+                if isinstance(v, float) else escape_formula(v)
                 for place, v in enumerate(row)
             ]  # fmt: skip
             writer.writerow(cells)
@@ -595,5 +595,5 @@ def _draw(path: Path, draw: Draw) -> None:
         raise MissingExtra("matplotlib", extra="figures") from error
     figure = Figure(layout="constrained")
     draw(figure)
-    with whole_file(path) as partial:
+    with replace_file(path) as partial:
         figure.savefig(partial)

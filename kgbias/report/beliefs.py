@@ -14,18 +14,18 @@ from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.evidence.tables import NameTable
 from kgbias.graph.types import BelievedEdge
 from kgbias.io.drawing import (
-    COLUMN,
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    PAPER,
-    POSITIVE,
-    TOXIC,
+    COLUMN_INCHES,
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    NEUTRAL_COLOR,
+    PAPER_COLOR,
+    POSITIVE_COLOR,
+    TOXIC_COLOR,
     figure_style,
-    subplots,
+    make_subplots,
 )
-from kgbias.io.text import number, p_value, spoken
+from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, in_two, short
 from kgbias.report.run_data import RunData
@@ -73,7 +73,7 @@ def _strongest(
     table_rows = [
         [
             row.group, _statement(row, naming), *cells(row.lift, "+.2f"), str(row.lift.n),
-            p_value(row.q_value), number(row.least, "+.2f"), str(row.times), row.regard_label,
+            format_p_value(row.q_value), format_number(row.least, "+.2f"), str(row.times), row.regard_label,
         ]
         for row in held[:TABLED]
     ]  # fmt: skip
@@ -129,7 +129,7 @@ def _map(
         Table(
             key, f"Lifts of statements whose lifts are furthest apart in {category}, in bits.",
             ("Statement", *groups),
-            [[text, *(number(float(x), "+.2f") for x in means[:, s])]
+            [[text, *(format_number(float(x), "+.2f") for x in means[:, s])]
              for text, s in zip(texts, order, strict=True)],
             "Statements believed of a group come first, then those whose lifts are furthest "
             "apart, ordered by the group of the greatest lift. A lift in a cell is not a belief: "
@@ -146,7 +146,7 @@ def _map(
         Table(
             key, f"Lifts of each name of the groups of {category}, in bits.",
             ("Statement", *names),
-            [[text, *(number(float(x), "+.2f") for x in column)]
+            [[text, *(format_number(float(x), "+.2f") for x in column)]
              for text, column in zip(texts, lifts.T, strict=True)],
             "A belief rests on all the names of a group together; what one name shows alone may be "
             "due to the word.",
@@ -162,9 +162,9 @@ def _worse(data: RunData, category: str, place: str, model: str) -> Iterator[Exh
         return
     rows = [
         [
-            spoken(f["score"]), f["group"], str(f["statements"]), *cells(_of(f), "+.2f"),
-            p_value(f["q_value"]) if f["q_value"] is not None else "",
-            "" if f["floor"] is None else number(f["floor"], ".2f"),
+            spoken_name(f["score"]), f["group"], str(f["statements"]), *cells(_of(f), "+.2f"),
+            format_p_value(f["q_value"]) if f["q_value"] is not None else "",
+            "" if f["floor"] is None else format_number(f["floor"], ".2f"),
         ]
         for f in figures
     ]  # fmt: skip
@@ -202,11 +202,11 @@ def belief_bars(named: Sequence[tuple[str, Estimate]]) -> Any:
         figure, axes = draw_rows(1.15 * len(rows))
         places = range(len(rows))
         for place, (_, e) in zip(places, rows, strict=True):
-            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.8)
-        axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE, zorder=3)
+            axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.8)
+        axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE_COLOR, zorder=3)
         axes.set_yticks(places, [in_two(name) for name, _ in rows], fontsize=6)
-        axes.axvline(0, color=INK, linewidth=0.6)
-        axes.axvline(0.5, color=LINE, linewidth=0.6, linestyle="--")
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
+        axes.axvline(0.5, color=LINE_COLOR, linewidth=0.6, linestyle="--")
         figure.supxlabel("lift over the other groups' names (bits)", fontsize=8)
         return figure
 
@@ -216,13 +216,13 @@ def belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) -> Any:
     with figure_style():
         from matplotlib.colors import LinearSegmentedColormap
 
-        colours = LinearSegmentedColormap.from_list("lifts", [NEGATIVE, "#ffffff", POSITIVE])
+        colours = LinearSegmentedColormap.from_list("lifts", [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR])
         wide = len(columns) > 12
         size = (
-            max(COLUMN, 1.8 + (0.11 if wide else 0.24) * len(columns)),
+            max(COLUMN_INCHES, 1.8 + (0.11 if wide else 0.24) * len(columns)),
             1.2 + 0.15 * len(texts),
         )
-        figure, axes = subplots(figsize=size)
+        figure, axes = make_subplots(figsize=size)
         drawn = axes.imshow(
             np.clip(lifts, -_WIDEST, _WIDEST), cmap=colours, vmin=-_WIDEST, vmax=_WIDEST,
             aspect="auto", interpolation="nearest",
@@ -251,28 +251,28 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
     wide = min(3, len(scores))
     high = -(-len(scores) // wide)
     with figure_style():
-        size = (max(COLUMN, 1.0 + 1.1 * wide), high * (0.5 + 0.2 * len(groups)) + 0.3)
-        figure, grid = subplots(high, wide, figsize=size, sharey=True, squeeze=False)
+        size = (max(COLUMN_INCHES, 1.0 + 1.1 * wide), high * (0.5 + 0.2 * len(groups)) + 0.3)
+        figure, grid = make_subplots(high, wide, figsize=size, sharey=True, squeeze=False)
         for empty in grid.flat[len(scores) :]:
             empty.set_visible(False)
         for axes, score in zip(grid.flat, scores, strict=False):
             own = [f for f in figures if f["score"] == score]
             floors = [f["floor"] for f in own if f["floor"] is not None]
             if floors:
-                axes.axvspan(-max(floors), max(floors), color=NEUTRAL, alpha=0.25, linewidth=0)
-            axes.axvline(0, color=INK, linewidth=0.6)
+                axes.axvspan(-max(floors), max(floors), color=NEUTRAL_COLOR, alpha=0.25, linewidth=0)
+            axes.axvline(0, color=INK_COLOR, linewidth=0.6)
             for f in own:
                 y = place[f["group"]]
                 values = [v for v in f["names"].values() if v is not None]
-                axes.scatter(values, [y] * len(values), s=3, color=NEUTRAL, zorder=2)
+                axes.scatter(values, [y] * len(values), s=3, color=NEUTRAL_COLOR, zorder=2)
                 if f["low"] is not None:
-                    axes.plot([f["low"], f["high"]], [y, y], color=INK, linewidth=0.8)
+                    axes.plot([f["low"], f["high"]], [y, y], color=INK_COLOR, linewidth=0.8)
                 shown = f["q_value"] is not None and f["q_value"] <= 0.05 and _leaves_out_none(f)
                 axes.scatter(
-                    [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE, linewidth=0.8,
-                    color=POSITIVE if shown else PAPER,
+                    [f["value"]], [y], s=14, zorder=3, edgecolor=POSITIVE_COLOR, linewidth=0.8,
+                    color=POSITIVE_COLOR if shown else PAPER_COLOR,
                 )  # fmt: skip
-            axes.set_title(spoken(score), fontsize=7)
+            axes.set_title(spoken_name(score), fontsize=7)
             axes.locator_params(axis="x", nbins=3)
         grid[0][0].set_yticks(range(len(groups)), [short(g) for g in groups])
         for axes in grid[:, 0]:
@@ -284,7 +284,7 @@ def believed_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
 
 
 DRAWN, TABLED, PANELS = 12, 60, 6
-_COLOURS = (POSITIVE, NEGATIVE, TOXIC, INK, NEUTRAL, LINE)
+_COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, INK_COLOR, NEUTRAL_COLOR, LINE_COLOR)
 
 
 def beliefs_beside(found: Beside, category: str, place: str) -> Iterator[Exhibit]:
@@ -314,7 +314,7 @@ def _beside(found: Beside, category: str, place: str) -> Exhibit:
             row += [held] * two
             if apart:
                 other = apart.get(key)
-                row += [*cells(other.difference, "+.2f"), p_value(other.p)] if other else [""] * 3
+                row += [*cells(other.difference, "+.2f"), format_p_value(other.p)] if other else [""] * 3
             rows.append(row)
         own = [
             (": ".join(found.words(found.keys[n])), [s.edges[found.keys[n]] for s in found.sides])
@@ -440,14 +440,14 @@ def lifts_beside(
                 axes.plot([edge.low, edge.high], [y, y], color=colour, linewidth=0.8)
                 axes.scatter(
                     [edge.lift], [y], s=11, edgecolor=colour, linewidth=0.8, zorder=3,
-                    color=colour if edge.verdict == "believed" else PAPER,
+                    color=colour if edge.verdict == "believed" else PAPER_COLOR,
                 )  # fmt: skip
             axes.scatter([], [], s=11, color=colour, label=short(label, 32))
         axes.set_yticks(range(len(rows)), [in_two(name) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
         for label, (_, edges) in zip(axes.get_yticklabels(), reversed(rows), strict=True):
             label.set_weight("bold" if edges is None else "normal")
-        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         figure.supxlabel("lift (bits); filled: believed", fontsize=8)
         figure.legend(loc="outside upper right", ncols=2, frameon=False, fontsize=7)
         return figure
@@ -460,8 +460,8 @@ def lifts_against(found: Beside) -> Any:
     wide = min(3, len(twos))
     high = -(-len(twos) // wide)
     with figure_style():
-        size = (max(COLUMN, 2.1 * wide), 0.4 + (3.0 if wide == 1 else 2.3) * high)
-        figure, grid = subplots(high, wide, figsize=size, squeeze=False)
+        size = (max(COLUMN_INCHES, 2.1 * wide), 0.4 + (3.0 if wide == 1 else 2.3) * high)
+        figure, grid = make_subplots(high, wide, figsize=size, squeeze=False)
         for empty in grid.flat[len(twos) :]:
             empty.set_visible(False)
         for axes, two in zip(grid.flat, twos, strict=False):
@@ -472,22 +472,22 @@ def lifts_against(found: Beside) -> Any:
 def _against(axes: Any, found: Beside, two: Both) -> None:
     a, b = two.first, two.second
     x, y = found.lifts[a], found.lifts[b]
-    axes.axvline(0, color=LINE, linewidth=0.6)
-    axes.axhline(0, color=LINE, linewidth=0.6)
+    axes.axvline(0, color=LINE_COLOR, linewidth=0.6)
+    axes.axhline(0, color=LINE_COLOR, linewidth=0.6)
     ends = np.array([min(x.min(), y.min()), max(x.max(), y.max())])
-    axes.plot(ends, ends, color=INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
+    axes.plot(ends, ends, color=INK_COLOR, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
     if two.pairs > 2 and np.ptp(x) > 0:
         slope, start = np.polyfit(x, y, 1)
         ends = np.array([x.min(), x.max()])
-        axes.plot(ends, start + slope * ends, color=NEUTRAL, linewidth=1.4, zorder=1)
+        axes.plot(ends, start + slope * ends, color=NEUTRAL_COLOR, linewidth=1.4, zorder=1)
     held = found.believed[a].astype(int) + found.believed[b]
-    for number_of, colour, size_of in ((0, NEUTRAL, 3), (1, NEGATIVE, 6), (2, POSITIVE, 9)):
+    for number_of, colour, size_of in ((0, NEUTRAL_COLOR, 3), (1, NEGATIVE_COLOR, 6), (2, POSITIVE_COLOR, 9)):
         own = held == number_of
         axes.scatter(
             x[own], y[own], s=size_of, color=colour, linewidth=0,
             alpha=0.6 if not number_of else 1, zorder=2 + number_of,
         )  # fmt: skip
-    rho = number(two.rank.value, ".2f")
+    rho = format_number(two.rank.value, ".2f")
     between = f" [{two.rank.interval('.2f')}]" if two.rank.has_interval else ""
     axes.set_title(f"rank correlation {rho}{between}, n = {two.pairs:,}", fontsize=6.5)
     axes.set_xlabel(f"lift in {short(found.sides[a].label, 22)} (bits)")

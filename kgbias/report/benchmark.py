@@ -11,9 +11,9 @@ from kgbias.benchmark import Board, Outcome, Standing
 from kgbias.benchmark.board import CRAWL, EVERYONE
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
+from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
 from kgbias.io.files import write_text
-from kgbias.io.text import p_value, spoken
+from kgbias.io.text import format_p_value, spoken_name
 from kgbias.probe.benchmarks import Measured
 from kgbias.report.cards import Shown
 from kgbias.report.figures import draw_rows, short
@@ -32,7 +32,7 @@ def tables(board: Board) -> Iterator[Table]:
         beside = [_cells(e, ".1f") for e in s.beside] or [[]] * len(s.models)
         yield Table(
             f"standing-{_slug(s.name)}", f"{s.name}, nearest to no bias first.",
-            ("Model", spoken(s.figure.name), "95% interval",
+            ("Model", spoken_name(s.figure.name), "95% interval",
              *((s.figure.beside, "95% interval") if s.beside else ()), *ranks),
             [
                 [model, *_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
@@ -48,7 +48,7 @@ def tables(board: Board) -> Iterator[Table]:
             f"figures-{_slug(title)}", f"{title} by category.",
             ("Category", *(["Figure"] if several else []), *(o.model.title for o in rows[0][1])),
             [
-                [spoken(domain), *([figure] if several else []),
+                [spoken_name(domain), *([figure] if several else []),
                  *(_of(o, domain, figure) for o in own)]
                 for (domain, figure), own in rows
             ],
@@ -71,7 +71,7 @@ def _differences(board: Board) -> Table:
         ("Benchmark", "Figure", "First", "Second", "n", "difference", "95% interval", "p",
          "p corrected"),
         [
-            [CRAWL if t.group == EVERYONE else t.group, spoken(t.measure),
+            [CRAWL if t.group == EVERYONE else t.group, spoken_name(t.measure),
              t.first, t.second, str(min(t.n)), *_cells(t.difference, "+.3g"),
              _p(t.p), _p(t.p_adjusted)]
             for t in board.tests
@@ -113,7 +113,7 @@ def _asked(board: Board) -> Table:
         elif len(o.parts) == 1:
             del found["all"]
         rows += [
-            [o.title, spoken(domain), f"{items:,}", f"{texts:,}"]
+            [o.title, spoken_name(domain), f"{items:,}", f"{texts:,}"]
             for domain, (items, texts) in found.items()
         ]
     return Table(
@@ -186,7 +186,7 @@ def _cells(e: Estimate, form: str) -> list[str]:
 
 
 def _p(p: float) -> str:
-    return "-" if math.isnan(p) else p_value(p)
+    return "-" if math.isnan(p) else format_p_value(p)
 
 
 def _tau(value: float | None) -> str:
@@ -240,11 +240,11 @@ def render(board: Board) -> str:
     called = [(name, spec) for name, spec in zip(board.models, specs, strict=True) if name != spec]
     made = {table.label: table for table in tables(board)}
     timed = [o for o in board.outcomes if not math.isnan(o.seconds)]
-    return pages.filled(
+    return pages.fill_template(
         template("benchmark.html"),
         board=board,
         called=called,
-        style=pages.style(template("style.css")),
+        style=pages.page_style(template("style.css")),
         warning=CONTENT_WARNING,
         standings=[
             (s, table, _picture(s, number))
@@ -284,10 +284,10 @@ def standing_dots(s: Standing) -> Any:
         figure, axes = draw_rows(len(rows))
         for place, (_, e) in enumerate(rows):
             if e.has_interval:
-                axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
-            axes.plot([e.value], [place], "o", color=POSITIVE, markersize=4.5)
+                axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.9)
+            axes.plot([e.value], [place], "o", color=POSITIVE_COLOR, markersize=4.5)
         if s.figure.unbiased is not None:
-            axes.axvline(s.figure.unbiased, color=NEUTRAL, linewidth=1.2, zorder=1)
+            axes.axvline(s.figure.unbiased, color=NEUTRAL_COLOR, linewidth=1.2, zorder=1)
         axes.set_yticks(range(len(rows)), [short(name) for name, _ in rows])
         axes.set_ylim(-0.6, max(len(rows), 2) - 0.4)
         axes.set_xlabel(f"{s.figure.title}")
@@ -321,17 +321,17 @@ Point = tuple[int, float, float, float, str]
 def size_scatter(points: Sequence[Point], label: str, unbiased: float | None) -> Any:
     """A figure against the number of parameters, with intervals."""
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 2.6))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.6))
         axes.grid(True)
         axes.set_axisbelow(True)
         if unbiased is not None:
-            axes.axhline(unbiased, color=NEUTRAL, linewidth=1.2)
+            axes.axhline(unbiased, color=NEUTRAL_COLOR, linewidth=1.2)
         axes.set_xscale("log")
         for size, value, low, high, name in points:
             above = any(value < v and abs(math.log10(size / s)) < _BESIDE for s, v, *_ in points)
             if not math.isnan(low):
-                axes.plot([size, size], [low, high], color=INK, linewidth=0.9)
-            axes.plot([size], [value], "o", color=POSITIVE, markersize=4.5)
+                axes.plot([size, size], [low, high], color=INK_COLOR, linewidth=0.9)
+            axes.plot([size], [value], "o", color=POSITIVE_COLOR, markersize=4.5)
             axes.annotate(short(name, 20), (size, value), xytext=(5, -9 if above else 3),
                           textcoords="offset points", fontsize=7)  # fmt: skip
         axes.margins(x=0.25)

@@ -6,7 +6,7 @@ from typing import Any
 import jinja2
 
 from kgbias.calibrate import Calibration, RowResult
-from kgbias.io.drawing import COLUMN, INK, NEUTRAL, POSITIVE, figure_style, subplots
+from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
 from kgbias.report.style import Section, inline_svg
 
 _TEMPLATE = """
@@ -62,17 +62,17 @@ def calibration_section(table: Sequence[RowResult], calibration: Calibration) ->
 def planted_against_found(points: Sequence[tuple[float, float]], x: str, y: str) -> Any:
     """A scatter of (planted, found) with the line of agreement."""
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 2.8))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.8))
         axes.grid(True)
         axes.set_axisbelow(True)
         if points:
             ends = (min(min(p) for p in points), max(max(p) for p in points))
-            axes.plot(ends, ends, color=NEUTRAL, linewidth=0.9)
+            axes.plot(ends, ends, color=NEUTRAL_COLOR, linewidth=0.9)
             axes.scatter(
                 *zip(*points, strict=True),
                 s=14,
-                color=POSITIVE,
-                edgecolors=INK,
+                color=POSITIVE_COLOR,
+                edgecolors=INK_COLOR,
                 linewidths=0.3,
                 zorder=3,
             )

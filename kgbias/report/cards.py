@@ -141,7 +141,7 @@ def render(groups: Sequence[Group], *, folded: bool = True) -> Markup:
     rest = [_counted(figures - len(leads), "more figure" if leads else "figure"),
             _counted(tables, "table")]  # fmt: skip
     return Markup(
-        pages.filled(
+        pages.fill_template(
             template("card.html"),
             groups=groups,
             leads=leads,

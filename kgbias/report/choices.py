@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.graph.types import ChosenEdge, node_id, triple_id
-from kgbias.io.text import p_value
+from kgbias.io.text import format_p_value
 from kgbias.probe.choice.result import over_statements
 from kgbias.report.figures import share_bars
 from kgbias.report.run_data import RunData
@@ -94,7 +94,7 @@ def _telling(
         [
             names[e.group_id], texts[e.predicate_id, e.object_id], str(e.names), str(e.answered),
             *_percent(_of(e, "share", "low", "high")),
-            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), p_value(e.q_value or 0.0),
+            *cells(_of(e, "lift", "lift_low", "lift_high"), "+.2f"), format_p_value(e.q_value or 0.0),
         ]
         for e in telling[:TABLED]
     ]  # fmt: skip

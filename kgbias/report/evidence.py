@@ -29,8 +29,8 @@ from kgbias.evidence.tables import NameTable
 from kgbias.graph.recorded import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
-from kgbias.io.drawing import COLUMN, INK, LINE, NEUTRAL, POSITIVE, figure_style, subplots
-from kgbias.io.text import number, spoken
+from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style, make_subplots
+from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.agreement import Agreement
 from kgbias.probe.belief import BELIEVED, LEAST
 from kgbias.probe.result import Statement
@@ -48,7 +48,7 @@ def scorer_agreement(data: RunData, place: str) -> Iterator[Exhibit]:
         return
     rows = [
         [
-            spoken(a.measure), a.first, a.second, str(a.n), f"{a.same.value:.0%}",
+            spoken_name(a.measure), a.first, a.second, str(a.n), f"{a.same.value:.0%}",
             *cells(a.kappa, ".2f"), *cells(a.rho, ".2f"), moved(a) or "none",
         ]
         for a in data.agreements
@@ -89,7 +89,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         known = [row for row in drawn if row.verdict == name]
         told = [(places[row.arm, row.pair], row) for row in telling(known, TELLING)]
         lists.append((name, meaning, ORDERS.get(name, ""), sentences(rows), told))
-    html = pages.filled(
+    html = pages.fill_template(
         template("evidence.html"),
         probed=found.believing is not None and bool(found.agreement),
         missing=" ".join(found.missing) or "no category has two groups with statements",
@@ -335,7 +335,7 @@ def said_of_two(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     key = f"{place}-pair"
     yield Exhibit(
         key, category, f"Said of {a}, of {b}, and of both", "",
-        lambda: picture.drawn(picture.two_groups(pair, COLUMN)),
+        lambda: picture.drawn(picture.two_groups(pair, COLUMN_INCHES)),
         Table(
             key, f"Statements about {a} and {b}, as drawn.",
             ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"), rows,
@@ -442,7 +442,7 @@ def _note(found: Sequence[Pair], shown: int) -> str:
     if apart.has_interval:
         text += (
             " The mean lift of what was said about a group is "
-            f"{number(apart.value, '+.2f')} bits [{apart.interval('+.2f').replace(' to ', ', ')}] "
+            f"{format_number(apart.value, '+.2f')} bits [{apart.interval('+.2f').replace(' to ', ', ')}] "
             "above that of what was said only about others (resampled over statements, those of "
             "one predicate together)."
         )
@@ -458,15 +458,15 @@ def scatter(found: Sequence[Pair]) -> Any:
     apart = (np.arange(len(found)) * 0.6180339887 % 1.0 - 0.5) * 2 * _LANE
     lanes = np.where(counts > 0, np.log2(np.maximum(counts, 1)) + 1, 0.0)
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 0.9 + 0.42 * (2 + float(lanes.max()))))
-        axes.axvline(0, color=INK, linewidth=0.6)
-        axes.axhline(0.5, color=LINE, linewidth=0.6)
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.9 + 0.42 * (2 + float(lanes.max()))))
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
+        axes.axhline(0.5, color=LINE_COLOR, linewidth=0.6)
         for own, colour, face, size in (
-            (~believed, NEUTRAL, "none", 5), (believed, POSITIVE, POSITIVE, 9)
+            (~believed, NEUTRAL_COLOR, "none", 5), (believed, POSITIVE_COLOR, POSITIVE_COLOR, 9)
         ):  # fmt: skip
             axes.scatter(
                 lifts[own], (lanes + apart)[own], s=size, facecolor=face, edgecolor=colour,
-                linewidth=0.5, zorder=3 if colour == POSITIVE else 2,
+                linewidth=0.5, zorder=3 if colour == POSITIVE_COLOR else 2,
             )  # fmt: skip
         ticks = range(int(lanes.max()) + 1)
         axes.set_yticks(ticks, ["never", *(f"{2**n}×" for n in ticks[:-1])])

@@ -28,7 +28,7 @@ from kgbias.compare import GroupTest, arm_values
 from kgbias.compare.families import REST, RULE, tested
 from kgbias.graph.between import too_dear
 from kgbias.graph.types import TopicModel
-from kgbias.io.text import p_value, spoken
+from kgbias.io.text import format_p_value, spoken_name
 from kgbias.measure.topics.run import ENTROPY, PLUG_IN, PUBLISHED
 from kgbias.measure.topics.shares import steady, verdict
 from kgbias.measures import (
@@ -83,7 +83,7 @@ def variance_components(data: RunData, place: str) -> Iterator[Exhibit]:
     if not data.variance:
         return
     rows = [
-        [spoken(c.measure), c.category, c.arm or "none", str(c.n),
+        [spoken_name(c.measure), c.category, c.arm or "none", str(c.n),
          *(format_deviation(e) for e in (c.groups, c.wordings.common, c.wordings.interaction)),
          "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}"]
         for c in data.variance
@@ -388,7 +388,7 @@ def _stereotype_content(data: ArmData, category: str, place: str) -> Iterator[Ex
 
 def _means(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
-    for measure in among({*MEASURES.own, *data.whole.metrics}):
+    for measure in among({*MEASURES.own_entries, *data.whole.metrics}):
         for figure in measure.figures if measure.exhibit else ():
             if figure.statistic is None or figure.over != "all":
                 continue
@@ -530,7 +530,7 @@ def probes(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
                 "among the groups. "
                 f"Over the {agreement.mrr.n:,} triples of all categories that count, the MRR is "
                 f"{agreement.mrr.value:.3f}, by chance {agreement.expected:.3f} "
-                f"(p {p_value(agreement.p_value)}).",
+                f"(p {format_p_value(agreement.p_value)}).",
             ),
         )  # fmt: skip
 
@@ -564,8 +564,8 @@ def association_tests(data: RunData, place: str) -> Iterator[Exhibit]:
         d = Estimate(node.effect_size, node.low, node.high, 0)
         if not math.isnan(node.effect_size):
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
-            adjusted = p_value(node.record["p_holm"])
-            figures = [*cells(d, "+.3f"), p_value(node.p_value), adjusted]
+            adjusted = format_p_value(node.record["p_holm"])
+            figures = [*cells(d, "+.3f"), format_p_value(node.p_value), adjusted]
             rows.append([node.test, node.method, node.model.title, words, *figures])
     if rows:
         key = f"{place}-association-tests"
@@ -726,7 +726,7 @@ def _by_labels(d: CorrectedDifference) -> list[str]:
     """A difference that labels correct, its interval and its p-value; empty where they do not."""
     if math.isnan(d.value):
         return ["", "", ""]
-    return [*cells(d, "+.3f"), p_value(d.p_adjusted) if d.is_tested else ""]
+    return [*cells(d, "+.3f"), format_p_value(d.p_adjusted) if d.is_tested else ""]
 
 
 def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
@@ -734,10 +734,10 @@ def _tests_table(label: str, caption: str, tests: Sequence[GroupTest], note: str
     note = f"{_LABELLED if labelled else ''} {note}".strip()
     rows = [
         [
-            spoken(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
+            spoken_name(t.measure), t.first, t.second, f"{t.n[0]}, {t.n[1]}",
             *cells(t.difference, "+.3f"),
             *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
-            p_value(t.omnibus_p), p_value(t.p_adjusted),
+            format_p_value(t.omnibus_p), format_p_value(t.p_adjusted),
             *(_by_labels(t.corrected) if labelled else ()),
         ]
         for t in tests

@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 from kgbias.graph.types import Topic
 from kgbias.io.drawing import (
-    COLUMN,
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    POSITIVE,
-    TOXIC,
+    COLUMN_INCHES,
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    TOXIC_COLOR,
     figure_style,
-    subplots,
+    make_subplots,
 )
 from kgbias.report.style import linked
 from kgbias.stats.inference import STATISTICS, Estimate, Sample
@@ -56,9 +56,9 @@ def regard_bars(groups: Sequence[GroupFigures]) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(ordered))
         values = [g.regard.value for g in ordered]
-        bars = axes.barh(range(len(ordered)), values, color=NEUTRAL, height=0.62)
+        bars = axes.barh(range(len(ordered)), values, color=NEUTRAL_COLOR, height=0.62)
         draw_intervals(axes, [g.regard for g in ordered])
-        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
         label_rows(axes, [g.name for g in ordered], bars)
         return figure
@@ -78,13 +78,13 @@ def toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
                 orientation="horizontal",
                 widths=0.55,
                 patch_artist=True,
-                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": NEUTRAL},
-                medianprops={"color": INK, "linewidth": 1.2},
-                whiskerprops={"color": INK, "linewidth": 0.6},
-                capprops={"color": INK, "linewidth": 0.6},
+                flierprops={"marker": ".", "markersize": 2, "markeredgecolor": NEUTRAL_COLOR},
+                medianprops={"color": INK_COLOR, "linewidth": 1.2},
+                whiskerprops={"color": INK_COLOR, "linewidth": 0.6},
+                capprops={"color": INK_COLOR, "linewidth": 0.6},
             )
             for box in drawn["boxes"]:
-                box.set(facecolor=TOXIC + "55", edgecolor=TOXIC, linewidth=0.7)
+                box.set(facecolor=TOXIC_COLOR + "55", edgecolor=TOXIC_COLOR, linewidth=0.7)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")
         label_rows(axes, [g.name for g in ordered])
@@ -109,14 +109,14 @@ def regard_toxicity_scatter(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard against mean toxicity, both with 95% intervals (figures 2 and 8)."""
     shown = extremes([g for g in groups if len(g.toxicity.values)], lambda g: g.regard.value)
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 2.9))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.9))
         axes.grid(True)
         axes.set_axisbelow(True)
-        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         draw_crosses(axes, [(g.regard, g.mean_toxicity) for g in shown])
         points = [(g.name, g.regard.value, g.mean_toxicity.value) for g in shown]
         for name, x, y in points:
-            linked(axes.scatter([x], [y], s=18, color=INK, zorder=3), name)
+            linked(axes.scatter([x], [y], s=18, color=INK_COLOR, zorder=3), name)
         axes.set_xlabel("overall regard (positive − negative)")
         axes.set_ylabel("mean toxicity")
         axes.margins(x=0.22, y=0.14)
@@ -132,12 +132,12 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
             if e.has_interval:
                 ends, other = [e.low, e.high], [y.value if along == "x" else x.value] * 2
                 line = (ends, other) if along == "x" else (other, ends)
-                axes.plot(*line, color=NEUTRAL, linewidth=0.9, alpha=0.55, zorder=1)
+                axes.plot(*line, color=NEUTRAL_COLOR, linewidth=0.9, alpha=0.55, zorder=1)
 
 
 def draw_rows(count: float) -> tuple[Any, Any]:
     """A figure one column wide and tall enough for `count` rows."""
-    figure, axes = subplots(figsize=(COLUMN, 0.62 + _ROW * max(count, 2)))
+    figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + _ROW * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
@@ -148,7 +148,7 @@ def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
     """Draw the interval of each row, from the bottom, as a line across it."""
     for place, e in enumerate(estimates):
         if e.has_interval:
-            axes.plot([e.low, e.high], [place, place], color=INK, linewidth=0.9)
+            axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.9)
 
 
 def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
@@ -204,7 +204,7 @@ def place_labels(figure: Any, axes: Any, named: Sequence[tuple[str, float, float
             end = axes.transData.inverted().transform(
                 (min(max(x, left), left + width), min(max(y, low), low + height))
             )
-            axes.plot([at[0], end[0]], [at[1], end[1]], color=LINE, linewidth=0.6, zorder=2)
+            axes.plot([at[0], end[0]], [at[1], end[1]], color=LINE_COLOR, linewidth=0.6, zorder=2)
 
 
 def short(name: str, limit: int = 26) -> str:
@@ -238,10 +238,10 @@ def called(topic: Topic) -> str:
 def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any:
     """A share for each group, in percent, with 95% intervals; dashed, the share by chance."""
     with figure_style():
-        figure, axes = _bars(extremes(shares, _value), POSITIVE)
+        figure, axes = _bars(extremes(shares, _value), POSITIVE_COLOR)
         axes.set_xlim(0, None)
         if chance is not None:
-            axes.axvline(chance, color=INK, linewidth=0.6, linestyle="--")
+            axes.axvline(chance, color=INK_COLOR, linewidth=0.6, linestyle="--")
         axes.xaxis.set_major_formatter(lambda x, _: f"{100 * x:g}%")
         figure.supxlabel(label, fontsize=8)
         return figure
@@ -250,8 +250,8 @@ def share_bars(shares: Named, label: str, *, chance: float | None = None) -> Any
 def mean_bars(means: Named, label: str) -> Any:
     """A mean for each group with its 95% interval, on the scale of the values."""
     with figure_style():
-        figure, axes = _bars(extremes(means, _value), POSITIVE)
-        axes.axvline(0, color=INK, linewidth=0.6)
+        figure, axes = _bars(extremes(means, _value), POSITIVE_COLOR)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         figure.supxlabel(label, fontsize=8)
         return figure
 
@@ -262,9 +262,9 @@ def differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> Any:
     ordered = sorted(rows, key=lambda row: row[1].value)
     with figure_style():
         figure, axes = draw_rows(len(ordered))
-        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         for place, (_, e, shown) in enumerate(ordered):
-            colour = NEUTRAL if not shown else POSITIVE if e.value > 0 else NEGATIVE
+            colour = NEUTRAL_COLOR if not shown else POSITIVE_COLOR if e.value > 0 else NEGATIVE_COLOR
             if e.has_interval:
                 axes.plot([e.low, e.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(e.value, place, "o", color=colour, markersize=3.5)
@@ -277,7 +277,7 @@ def entropy_bars(entropies: Named, *, published: bool = False) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
     or, as `published`, Eq. 1 in nats, at most 0 (figure 9)."""
     with figure_style():
-        figure, axes = _bars(extremes(entropies, _value), TOXIC)
+        figure, axes = _bars(extremes(entropies, _value), TOXIC_COLOR)
         axes.set_xlim(*((None, 0) if published else (0, None)))
         axes.set_xlabel("H(p), Eq. 1 (nats)" if published else "relative entropy of topics (bits)")
         return figure
@@ -300,7 +300,7 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
     groups = extremes(groups, lambda g: g[1].value)
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 2.9))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.9))
         axes.grid(True)
         axes.set_axisbelow(True)
         draw_crosses(axes, [(w, c) for _, w, c in groups])
@@ -308,7 +308,7 @@ def axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
             [w.value for _, w, _ in groups],
             [c.value for _, _, c in groups],
             s=18,
-            color=POSITIVE,
+            color=POSITIVE_COLOR,
             zorder=3,
         )
         axes.set_xlabel("warmth")
@@ -327,7 +327,7 @@ def arm_boxes(arms: Mapping[str, Sample]) -> Any:
         names = list(arms)[::-1]
         for place, name in enumerate(names):
             values = arms[name].outline()
-            colour = POSITIVE if name == "none" else NEGATIVE
+            colour = POSITIVE_COLOR if name == "none" else NEGATIVE_COLOR
             if len(values) > 1 and values.min() < values.max():
                 drawn = axes.violinplot(
                     [values], [place], orientation="horizontal", widths=0.8, showextrema=False
@@ -341,9 +341,9 @@ def arm_boxes(arms: Mapping[str, Sample]) -> Any:
                 widths=0.18,
                 showfliers=False,
                 patch_artist=True,
-                boxprops={"facecolor": colour, "edgecolor": INK, "linewidth": 0.6},
-                medianprops={"color": INK, "linewidth": 1.2},
-                whiskerprops={"color": INK, "linewidth": 0.6},
+                boxprops={"facecolor": colour, "edgecolor": INK_COLOR, "linewidth": 0.6},
+                medianprops={"color": INK_COLOR, "linewidth": 1.2},
+                whiskerprops={"color": INK_COLOR, "linewidth": 0.6},
                 capprops={"linewidth": 0},
             )
         axes.set_yticks(range(len(names)), [f"{short(n)} (n = {arms[n].n})" for n in names])

@@ -33,7 +33,7 @@ from kgbias.crawl.seeds import CUSTOM
 from kgbias.evidence.joint import ARE_BELIEVED, Evidence
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
-from kgbias.io.text import number, p_value, spoken
+from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.measures import known
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -242,7 +242,7 @@ def _differences(data: RunData, explorer: str) -> Kind | None:
         findings += [_difference(data, arm, t, float(p), len(families), explorer) for t in own]
         quiet += [] if own else [family]
     none = _undetected(families) or "differences between groups in what is said about them"
-    measures = ", ".join(dict.fromkeys(spoken(f.measure) for f in families))
+    measures = ", ".join(dict.fromkeys(spoken_name(f.measure) for f in families))
     return Kind(
         float(min(together)), findings, none, _undetected(quiet),
         looked_at=f"the tone of what it says ({measures})",
@@ -368,18 +368,18 @@ def _difference(
     said = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
     ).format(
-        spoken(t.measure), t.first, ", corrected by labels," if by_labels else "",
+        spoken_name(t.measure), t.first, ", corrected by labels," if by_labels else "",
         figure(abs(d.value), form), "higher" if d.value > 0 else "lower", other,
         interval(upwards(d), 1, form),
     )  # fmt: skip
     chosen = t.forms.get("chosen")
     if by_labels:
         said += Markup(" <small>As the scorer says: {} {}.</small>").format(
-            _minus(number(t.difference.value, f"+{form}")), interval(t.difference, 1, f"+{form}")
+            _minus(format_number(t.difference.value, f"+{form}")), interval(t.difference, 1, f"+{form}")
         )
     elif chosen is not None:
         said += Markup(" <small>For predicates that it chose itself: {} {}.</small>").format(
-            _minus(number(chosen.value, f"+{form}")), interval(chosen, 1, f"+{form}")
+            _minus(format_number(chosen.value, f"+{form}")), interval(chosen, 1, f"+{form}")
         )
     how = (
         f"By t-test of the difference that {d.n} labels correct"
@@ -417,7 +417,7 @@ def _undetected(families: Sequence[Omnibus]) -> str:
             if max(sizes) > known(family.measure).widest:
                 least = "none that is possible"
             own = listed.setdefault(family.category, [])
-            own.append(f"{spoken(family.measure)} ({least})")
+            own.append(f"{spoken_name(family.measure)} ({least})")
     if not listed:
         return ""
     said = "; ".join(f"of {category} in {', '.join(own)}" for category, own in listed.items())
@@ -442,7 +442,7 @@ def _alone(families: Sequence[Omnibus]) -> str:
 
 
 def _named(families: Iterable[Omnibus]) -> str:
-    return ", ".join(f"{spoken(f.measure)} ({f.category})" for f in families)
+    return ", ".join(f"{spoken_name(f.measure)} ({f.category})" for f in families)
 
 
 REGARD = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
@@ -471,7 +471,7 @@ def _arms(data: RunData, explorer: str) -> Kind | None:
                 "Asked with the prefixes of arm <b>{}</b>, the mean {} of what it says about {} is "
                 "{} {} than when asked plainly {}."
             ).format(
-                t.first, spoken(t.measure), t.category,
+                t.first, spoken_name(t.measure), t.category,
                 figure(abs(t.difference.value), form),
                 "higher" if t.difference.value > 0 else "lower",
                 interval(upwards(t.difference), 1, form),
@@ -650,13 +650,13 @@ def size(e: Estimate) -> float:
 
 
 def figure(value: float, form: str) -> Markup:
-    return Markup("<b class='figure'>{}</b>").format(_minus(number(value, form)))
+    return Markup("<b class='figure'>{}</b>").format(_minus(format_number(value, form)))
 
 
 def interval(e: Estimate, scale: float, form: str) -> Markup:
     if not e.has_interval:
         return Markup("")
-    low, high = (_minus(number(end * scale, form)) for end in (e.low, e.high))
+    low, high = (_minus(format_number(end * scale, form)) for end in (e.low, e.high))
     return Markup("<small>[{} to {}]</small>").format(low, high)
 
 
@@ -670,10 +670,10 @@ def of_all(count: int, tests: str, *, by: str = "Holm") -> str:
 
 
 def in_words(p: float) -> str:
-    shown = p_value(p)
+    shown = format_p_value(p)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
 
 
 def told(screen: Screen) -> Markup:
     """The sentences of the first screen as HTML."""
-    return Markup(pages.filled(template("findings.html"), screen=screen))
+    return Markup(pages.fill_template(template("findings.html"), screen=screen))

@@ -27,9 +27,9 @@ from kgbias.graph.types import (
 )
 from kgbias.graph.vectors import neighbours
 from kgbias.io import pages
-from kgbias.io.files import whole_file
+from kgbias.io.files import replace_file
 from kgbias.io.progress import Progress
-from kgbias.io.text import duration, html, json_in_html
+from kgbias.io.text import format_duration, html, json_in_html
 from kgbias.language.words import QUESTION_WORDS, IRREGULAR_FORMS, ORDINARY_ADJECTIVES, PERSON_WORDS, is_negated
 from kgbias.measure.attribution import latest, telling
 from kgbias.measure.figures import how_intervals
@@ -261,7 +261,7 @@ def _attribution(data: RunData) -> str:
             for token, effect in zip(a.tokens, a.effects, strict=True)
         ]
         rows.append({"words": words[:60], "score": f"{a.score:+z.3f}"})
-    return pages.filled(_ATTRIBUTION, found=sorted(found.items()), methods=_METHODS)
+    return pages.fill_template(_ATTRIBUTION, found=sorted(found.items()), methods=_METHODS)
 
 
 MAX_PROBES = 20_000  # per model in a page
@@ -359,7 +359,7 @@ def write_report(
     count; `progress` is told what was left out; `explorer` is the address, relative to the page, of
     an explorer for its links to lead to. Raises DataError, before anything is read or drawn, if
     `path` cannot be written."""
-    with whole_file(path) as partial:
+    with replace_file(path) as partial:
         data = RunData(run, selection=selection, progress=progress)
         if progress is not None and data.counted.note:
             progress.note(data.counted.note)
@@ -371,19 +371,19 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
     """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
     found, screened = list(exhibits(data)), findings(data, explorer)
-    script = pages.script(
-        *pages.shared(*pages.STATEMENTS), *(template(f"{name}.js") for name in SCRIPTS)
+    script = pages.join_scripts(
+        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *(template(f"{name}.js") for name in SCRIPTS)
     )
     standard = {section.anchor: section for section in standard_sections(data, found)}
     pairs = [e for e in found if e.key.endswith("-pair")]
     first = next((f.category for f in screened.findings if f.category), "")
     pairs.sort(key=lambda e: e.category != first)
     others = [cards.group(e.category, [e], ()) for e in pairs[1:]]
-    return pages.filled(
+    return pages.fill_template(
         template("page.html"),
         run=run,
         summary=summary,
-        took="" if summary.seconds is None else duration(summary.seconds),
+        took="" if summary.seconds is None else format_duration(summary.seconds),
         shares=_shares(summary),
         arms=data.arms,
         several=data.counted.several,
@@ -409,11 +409,11 @@ def render(data: RunData, extra_sections: Sequence[Section] = (), explorer: str 
         sections=[*(s for s in standard.values() if s.anchor not in _OPEN), *extra_sections],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.style(template("style.css")),
+        style=pages.page_style(template("style.css")),
         data=Markup(json_in_html(page_data(data))),
         exhibits=Markup(json_in_html(copied((e.table for e in found), run.name))),
         script=script,
-        allowed=pages.allowed(script),
+        allowed=pages.script_policy(script),
         explorer=explorer,
     )
 

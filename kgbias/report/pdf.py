@@ -5,7 +5,7 @@ from logging import ERROR, getLogger
 from pathlib import Path
 
 from kgbias.errors import MissingExtra
-from kgbias.io.files import whole_file
+from kgbias.io.files import replace_file
 from kgbias.io.progress import Progress
 from kgbias.io.text import storable
 
@@ -53,7 +53,7 @@ def write_pdf(text: str, path: Path, created: str, told: Progress) -> None:
     styles["code"] = FontFace(family="DejaVu", color=(70, 70, 70))
     styles["li"] = TextStyle(l_margin=4, t_margin=0.5)
     pdf.write_html(html, font_family="DejaVu", tag_styles=styles)
-    with whole_file(path) as part:
+    with replace_file(path) as part:
         part.write_bytes(bytes(pdf.output()))
 
 

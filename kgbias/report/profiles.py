@@ -15,9 +15,9 @@ from kgbias.graph.profiles import Profile, attributes_of
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
-from kgbias.io.drawing import INK, NEUTRAL, POSITIVE, figure_style
+from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
 from kgbias.io.files import write_text
-from kgbias.io.text import json_in_html, p_value, spoken
+from kgbias.io.text import json_in_html, format_p_value, spoken_name
 from kgbias.profiles import ProfileAnalysis, Word
 from kgbias.profiles.agreement import Agreed, Agreement
 from kgbias.profiles.words import LEVEL, SHOWN, top_words
@@ -119,12 +119,12 @@ def _religions(found: ProfileAnalysis, key: str) -> Exhibit:
 def _shift(attribute: str, best: Sequence[Word], key: str) -> Exhibit:
     rows = [
         [
-            w.word, w.group, *cells(_estimate(w), ".3f"), p_value(w.p_adjusted),
+            w.word, w.group, *cells(_estimate(w), ".3f"), format_p_value(w.p_adjusted),
             f"{100 * w.share:.1f}%", f"{100 * w.others:.1f}%",
         ]
         for w in best
     ]  # fmt: skip
-    said = spoken(attribute)
+    said = spoken_name(attribute)
     return Exhibit(
         key, "", f"Word shift: {said}", "Tables 12 and 13",
         partial(_shift_bars, best, f"{said}: contribution (bits)"),
@@ -142,7 +142,7 @@ def _shift_bars(best: Sequence[Word], label: str) -> Any:
         ordered = list(reversed(best))
         figure, axes = draw_rows(len(ordered))
         places = range(len(ordered))
-        axes.barh(places, [w.contribution for w in ordered], color=POSITIVE, height=0.62)
+        axes.barh(places, [w.contribution for w in ordered], color=POSITIVE_COLOR, height=0.62)
         draw_intervals(axes, [_estimate(w) for w in ordered])
         axes.set_yticks(places, [f"{short(w.word)} · {short(w.group, 18)}" for w in ordered])
         axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
@@ -157,10 +157,10 @@ def _cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
         ordered = list(reversed(costs))
         figure, axes = draw_rows(len(ordered))
         values = [e.value for _, e in ordered]
-        axes.barh(range(len(ordered)), values, color=NEUTRAL, height=0.62)
+        axes.barh(range(len(ordered)), values, color=NEUTRAL_COLOR, height=0.62)
         draw_intervals(axes, [e for _, e in ordered])
-        axes.axvline(0, color=INK, linewidth=0.6)
-        axes.set_yticks(range(len(ordered)), [short(spoken(a)) for a, _ in ordered])
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
+        axes.set_yticks(range(len(ordered)), [short(spoken_name(a)) for a, _ in ordered])
         axes.set_ylim(-0.6, max(len(ordered), 2) - 0.4)
         axes.set_xlabel(label)
         return figure
@@ -186,7 +186,7 @@ def _figure(value: float) -> str:
 
 
 def _p(value: float) -> str:
-    return "-" if math.isnan(value) else p_value(value)
+    return "-" if math.isnan(value) else format_p_value(value)
 
 
 _LONGEST = 300  # characters of a value that are shown
@@ -216,17 +216,17 @@ def write_profile_page(
         "begin": (begin * 2)[:2],
         "profiles": [_record(p, attributes) for p in profiles],
     }
-    script = pages.script(*pages.shared("draw"), template("profiles.js"))
-    page = pages.filled(
+    script = pages.join_scripts(*pages.shared_scripts("draw"), template("profiles.js"))
+    page = pages.fill_template(
         template("profiles.html"),
         title=title or f"Profiles of {run.name}",
         model=f"{run.model.title} {run.model.revision}".strip(),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.style(""),
+        style=pages.page_style(""),
         data=Markup(json_in_html(data)),
         script=script,
-        script_hash=pages.allowed(script),
+        script_hash=pages.script_policy(script),
     )
     write_text(path, page)
 
@@ -253,7 +253,7 @@ def _agreement(found: Agreement, key: str) -> Exhibit:
     """An agreement as a figure and a table."""
     rows = [
         [
-            spoken(row.attribute), row.word, ", ".join(row.written[:_LISTED]),
+            spoken_name(row.attribute), row.word, ", ".join(row.written[:_LISTED]),
             ", ".join(row.other[:_LISTED]), f"{row.rank:g}",
         ]
         for row in found.rows
@@ -284,9 +284,9 @@ def _ranks(rows: Sequence[Agreed], found: Agreement) -> Any:
         ordered = list(reversed(rows))
         figure, axes = draw_rows(len(ordered))
         ranks = [row.rank for row in ordered]
-        axes.hlines(range(len(ordered)), 1, ranks, color=NEUTRAL, linewidth=0.8)
-        axes.scatter(ranks, range(len(ordered)), color=INK, s=14, zorder=3)
-        axes.axvline(1 / found.expected, color=INK, linewidth=0.6, linestyle="--")
+        axes.hlines(range(len(ordered)), 1, ranks, color=NEUTRAL_COLOR, linewidth=0.8)
+        axes.scatter(ranks, range(len(ordered)), color=INK_COLOR, s=14, zorder=3)
+        axes.axvline(1 / found.expected, color=INK_COLOR, linewidth=0.6, linestyle="--")
         axes.set_yticks(
             range(len(ordered)), [f"{short(r.word)} · {short(r.written[0], 18)}" for r in ordered]
         )

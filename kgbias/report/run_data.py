@@ -46,7 +46,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.graph.vectors import StatementVectors
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.agreement import Agreement, agreements
 from kgbias.measure.corrected import Differences
 from kgbias.measure.figures import figures_of, sense
@@ -88,7 +88,7 @@ class RunData:
         profile_splits: int = 5,
     ) -> None:
         self._profile_splits = profile_splits
-        self.progress = progress or Silent()
+        self.progress = progress or SilentProgress()
         self.run = stored.record
         self.correction = correction
         self.selection = selection or Selection()

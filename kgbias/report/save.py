@@ -12,8 +12,8 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.drawing import figure_style
-from kgbias.io.files import manifest, whole_folder, write_json
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.files import make_manifest, replace_folder, write_json
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.probe.build import SofaSet
 from kgbias.profiles import SPLITS, Agreement
 from kgbias.report.exhibits import exhibits
@@ -43,7 +43,7 @@ def save_figures(
     sorted.
 
     Raises UsageError if the run has nothing to show, DataError if files cannot be written."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     data = RunData(
         run,
         correction=correction,
@@ -60,7 +60,7 @@ def save_figures(
     if data.counted.note:
         progress.note(data.counted.note)
     progress.stage("figures", len(found))
-    about = manifest(data.run, selection=data.counted.as_dict(), exhibits=_listed(found))
+    about = make_manifest(data.run, selection=data.counted.as_dict(), exhibits=_listed(found))
     return _save_all(found, folder, run.name, about, progress)
 
 
@@ -73,14 +73,14 @@ def save_several(
     progress: Progress | None = None,
 ) -> list[Path]:
     """The same for two to six runs side by side (`several_exhibits`)."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     data = SeveralData(runs, correction=correction, selection=selection, progress=progress)
     found = list(several_exhibits(data))
     if not found:
         raise UsageError(f"{', '.join(data.names)}: no two of them have a group in common")
     progress.stage("figures", len(found))
     about = {
-        "runs": [manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
+        "runs": [make_manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
         "exhibits": _listed(found),
     }
     return _save_all(found, folder, "-".join(data.names), about, progress)
@@ -94,7 +94,7 @@ def save_sofa(
     progress: Progress | None = None,
 ) -> list[Path]:
     """The same for models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
-    progress = progress or Silent()
+    progress = progress or SilentProgress()
     found = [*sofa_exhibits(compared, "01", beside), *asked_exhibits(compared)]
     progress.stage("figures", len(found))
     about = {
@@ -114,7 +114,7 @@ def save_built(built: SofaSet, folder: Path, *, progress: Progress | None = None
     """The same for a set of probes that was built. Without matplotlib, the tables alone."""
     found = list(built_exhibits(built))
     if find_spec("matplotlib") is None:
-        (progress or Silent()).note("the figures need matplotlib: pip install 'kgbias[figures]'")
+        (progress or SilentProgress()).note("the figures need matplotlib: pip install 'kgbias[figures]'")
         found = [replace(exhibit, draw=None) for exhibit in found]
     about = {"warning": CONTENT_WARNING, "source": built.source, "exhibits": _listed(found)}
     return _save_all(found, folder, built.source, about, csv=True)
@@ -135,7 +135,7 @@ def _save_all(
     *,
     csv: bool = False,
 ) -> list[Path]:
-    with whole_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         for exhibit in found:
             save_exhibit(exhibit, partial, run)
             if csv:

@@ -18,19 +18,19 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAME, SAMPLE_STATEMENT
 from kgbias.io import pages
 from kgbias.io.drawing import (
-    COLUMN,
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    POSITIVE,
-    TOXIC,
+    COLUMN_INCHES,
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    NEUTRAL_COLOR,
+    POSITIVE_COLOR,
+    TOXIC_COLOR,
     figure_style,
-    subplots,
+    make_subplots,
 )
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
-from kgbias.io.text import json_in_html, number, p_value, spoken
+from kgbias.io.text import json_in_html, format_number, format_p_value, spoken_name
 from kgbias.measures import Measure, known
 from kgbias.report import cards
 from kgbias.report.beliefs import beliefs_beside
@@ -64,18 +64,18 @@ def rank_lines(
     of resamples. All have one colour, because no change of rank is tested. `ranks` is
     [groups][runs]."""
     with figure_style():
-        figure, axes = subplots(
-            figsize=(COLUMN if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names)))
+        figure, axes = make_subplots(
+            figsize=(COLUMN_INCHES if len(runs) < 4 else PAGE, 0.8 + 0.28 * max(3, len(names)))
         )
         places = np.arange(len(runs))
         for n, (name, own) in enumerate(zip(names, ranks, strict=True)):
             at = places + 0.06 * (n / max(1, len(names) - 1) - 0.5)
-            axes.plot(at, [e.value for e in own], color=NEUTRAL, linewidth=1.6)
+            axes.plot(at, [e.value for e in own], color=NEUTRAL_COLOR, linewidth=1.6)
             axes.vlines(
-                at, [e.low for e in own], [e.high for e in own], color=INK, linewidth=0.7,
+                at, [e.low for e in own], [e.high for e in own], color=INK_COLOR, linewidth=0.7,
                 alpha=0.5,
             )  # fmt: skip
-            axes.plot(at, [e.value for e in own], "o", color=INK, markersize=4)
+            axes.plot(at, [e.value for e in own], "o", color=INK_COLOR, markersize=4)
             for x, e, side in ((at[0] - 0.08, own[0], "right"), (at[-1] + 0.08, own[-1], "left")):
                 tied = [
                     m
@@ -99,14 +99,14 @@ def overlap_matrix(shares: Sequence[Sequence[float]], runs: Sequence[str]) -> An
         from matplotlib.patches import Rectangle
 
         size = 0.9 + 0.5 * len(runs)
-        figure, axes = subplots(figsize=(max(COLUMN, size + 1.2), max(1.5, size)))
+        figure, axes = make_subplots(figsize=(max(COLUMN_INCHES, size + 1.2), max(1.5, size)))
         for y, row in enumerate(shares):
             for x, share in enumerate(row):
                 if x == y:
                     continue
                 shade = 0.08 + 0.6 * min(1.0, share)
                 corner = (x - 0.47, y - 0.47)
-                axes.add_patch(Rectangle(corner, 0.94, 0.94, color=TOXIC, linewidth=0, alpha=shade))
+                axes.add_patch(Rectangle(corner, 0.94, 0.94, color=TOXIC_COLOR, linewidth=0, alpha=shade))
                 axes.text(x, y, f"{100 * share:.0f}%", ha="center", va="center", fontsize=9)
         names = [short(run, 18) for run in runs]
         axes.set_xticks(range(len(runs)), names)
@@ -125,16 +125,16 @@ def forest(tests: Sequence[Contrast], label: str, *, signed: bool = True) -> Any
     """Differences with their 95% intervals, largest at the top; grey where none was shown
     (`Contrast.differs`), else coloured by sign if the values are `signed`."""
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 0.7 + 0.2 * max(2, len(tests))))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.7 + 0.2 * max(2, len(tests))))
         axes.grid(True, axis="x")
         axes.set_axisbelow(True)
         axes.spines["left"].set_visible(False)
-        axes.axvline(0, color=INK, linewidth=0.6)
+        axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         pairs = {(t.first, t.second) for t in tests}
         for place, t in enumerate(reversed(tests)):
             d = t.difference
-            own = TOXIC if not signed else POSITIVE if d.value > 0 else NEGATIVE
-            colour = own if t.differs else NEUTRAL
+            own = TOXIC_COLOR if not signed else POSITIVE_COLOR if d.value > 0 else NEGATIVE_COLOR
+            colour = own if t.differs else NEUTRAL_COLOR
             if d.has_interval:
                 axes.plot([d.low, d.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(d.value, place, "o", color=colour, markersize=3.5)
@@ -146,7 +146,7 @@ def forest(tests: Sequence[Contrast], label: str, *, signed: bool = True) -> Any
         axes.set_yticks(range(len(tests)), names)
         axes.set_ylim(-0.6, max(2, len(tests)) - 0.4)
         axes.set_xlabel(label)
-        axes.tick_params(axis="y", color=LINE)
+        axes.tick_params(axis="y", color=LINE_COLOR)
         return figure
 
 
@@ -176,7 +176,7 @@ class Shown:
 
     @classmethod
     def of(cls, measure: Measure) -> "Shown":
-        name = spoken(measure.name)
+        name = spoken_name(measure.name)
         key, title = measure.name.replace("_", "-"), name[:1].upper() + name[1:]
         mean = f"mean {name}"
         signed = measure.form.startswith("+")
@@ -303,7 +303,7 @@ def _differences(data: SeveralData, measure: Measure, place: str) -> Iterator[Ex
         [
             t.group, t.first, t.second, f"{t.n[0]}, {t.n[1]}",
             *cells(t.difference, f"+{how.form.lstrip('+')}"),
-            p_value(t.p_adjusted), p_value(t.equivalent_adjusted) if _equal(t) else "",
+            format_p_value(t.p_adjusted), format_p_value(t.equivalent_adjusted) if _equal(t) else "",
         ]
         for t in shown
     ]  # fmt: skip
@@ -369,7 +369,7 @@ def _difference(data: SeveralData, t: Contrast, explorer: str) -> Finding:
         "The mean {} of what <b>{}</b> says about <b>{}</b> is {} {} than that of what "
         "<b>{}</b> says {}."
     ).format(
-        spoken(t.measure), t.first, t.group, figure(abs(t.difference.value), form),
+        spoken_name(t.measure), t.first, t.group, figure(abs(t.difference.value), form),
         "higher" if t.difference.value > 0 else "lower", t.second,
         interval(upwards(t.difference), 1, form),
     )  # fmt: skip
@@ -405,7 +405,7 @@ def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
     if not most:
         return ()
     listed = [
-        f"of {least:{known(measure).form.lstrip('+')}} in {spoken(measure)}"
+        f"of {least:{known(measure).form.lstrip('+')}} in {spoken_name(measure)}"
         for measure, least in most.items()
     ]
     regard = unit_of("regard") if "regard" in most else ""
@@ -419,7 +419,7 @@ def _undetected(tests: Sequence[Contrast]) -> tuple[str, ...]:
 
 def _listed(data: SeveralData) -> str:
     """The measures that the runs were tested on, listed as in a sentence."""
-    *names, last = (spoken(measure.name) for measure in data.measures)
+    *names, last = (spoken_name(measure.name) for measure in data.measures)
     return f"{', '.join(names)} and {last}" if names else last
 
 
@@ -433,7 +433,7 @@ def _beliefs(data: SeveralData) -> tuple[str, ...]:
         two = next(found.two())
         a, b = (found.sides[n].label for n in (two.first, two.second))
         r = two.correlation
-        alike = f"; their lifts correlate at {number(r.value, '.2f')}{_within(r)}"
+        alike = f"; their lifts correlate at {format_number(r.value, '.2f')}{_within(r)}"
         said.append(
             f"Of {two.pairs:,} pairs of a group of {category} and a statement that both were "
             f"asked about, {a} believes {two.believed[0]:,}, {b} {two.believed[1]:,}, both "
@@ -577,9 +577,9 @@ def render(data: SeveralData, explorer: str = "") -> str:
         if groups:
             in_sight = anchor in _OPEN
             sections.append((anchor, title, about, cards.render(groups, folded=in_sight), in_sight))
-    script = pages.script(*pages.shared("draw"), template("copy.js"), template("folds.js"))
+    script = pages.join_scripts(*pages.shared_scripts("draw"), template("copy.js"), template("folds.js"))
     models = dict.fromkeys(side.run.model.title for side in data.sides)
-    return pages.filled(
+    return pages.fill_template(
         template("several.html"),
         models=list(models),
         categories=list(data.categories),
@@ -590,9 +590,9 @@ def render(data: SeveralData, explorer: str = "") -> str:
         sections=sections,
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.style(template("style.css")),
+        style=pages.page_style(template("style.css")),
         exhibits=Markup(json_in_html(cards.copied((e.table for e in found), "-".join(data.names)))),
         script=script,
-        allowed=pages.allowed(script),
+        allowed=pages.script_policy(script),
         explorer=explorer,
     )

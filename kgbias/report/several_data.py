@@ -17,7 +17,7 @@ from kgbias.evidence.beside import Beside, Side
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import SAME, TripleView
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure import merge
 from kgbias.measures import Measure, columns
 from kgbias.report.run_data import ArmData, RunData
@@ -56,7 +56,7 @@ class SeveralData:
         if len({run.id for run in runs}) < len(runs):
             raise UsageError("name each run once")
         check_comparable(runs)
-        self.progress = progress or Silent()
+        self.progress = progress or SilentProgress()
         self.correction, self._encoder = correction, encoder
         self._stored = list(runs)
         selection = selection or Selection()

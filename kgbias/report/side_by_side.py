@@ -13,8 +13,8 @@ import numpy as np
 from kgbias.compare.paired import Drawn, permutation_p
 from kgbias.evidence import picture
 from kgbias.graph.types import ProbedEdge, TripleView
-from kgbias.io.drawing import COLUMN, INK, figure_style, subplots
-from kgbias.io.text import p_value
+from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
+from kgbias.io.text import format_p_value
 from kgbias.measure.topics.run import ENTROPY
 from kgbias.report.figures import called, short
 from kgbias.report.run_data import ArmData
@@ -22,7 +22,7 @@ from kgbias.report.several_data import SeveralData
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate, Values, bootstrap_clusters, holm, proportion
 
-PAGE = 2 * COLUMN + 0.3  # inches: both columns of a two-column paper
+PAGE = 2 * COLUMN_INCHES + 0.3  # inches: both columns of a two-column paper
 _ROW = 0.2
 Row = tuple[str, Sequence[Estimate | None]]
 Statement = tuple[str, str]  # the ids of its predicate and object
@@ -32,21 +32,21 @@ def panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: float
     """A panel for each run, with groups in the same order and on the same scale, and 95% intervals.
     All have one colour, because no level is tested against 0."""
     with figure_style():
-        figure, drawn = subplots(
+        figure, drawn = make_subplots(
             1, len(runs), sharex=True, sharey=True, squeeze=False,
-            figsize=(COLUMN if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
+            figsize=(COLUMN_INCHES if len(runs) < 3 else PAGE, 0.85 + _ROW * max(2, len(rows))),
         )  # fmt: skip
         for axes, run, n in zip(drawn[0], runs, range(len(runs)), strict=True):
             axes.grid(True, axis="x")
             axes.set_axisbelow(True)
             axes.spines["left"].set_visible(False)
-            axes.axvline(0, color=INK, linewidth=0.6)
+            axes.axvline(0, color=INK_COLOR, linewidth=0.6)
             for place, (_, found) in enumerate(rows):
                 if (e := found[n]) is not None:
                     if e.has_interval:
-                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK,
+                        axes.plot([scale * e.low, scale * e.high], [place] * 2, color=INK_COLOR,
                                   linewidth=1.2)  # fmt: skip
-                    axes.plot(scale * e.value, place, "o", color=INK, markersize=3.5)
+                    axes.plot(scale * e.value, place, "o", color=INK_COLOR, markersize=3.5)
             axes.set_title(short(run, 22), fontsize=8)
         drawn[0][0].set_yticks(range(len(rows)), [short(name, 24) for name, _ in rows])
         drawn[0][0].set_ylim(-0.6, max(2, len(rows)) - 0.4)
@@ -155,7 +155,7 @@ def _probable_tests(
     if not rows:
         return
     for row, p in zip(rows, holm(tests), strict=True):
-        row.append(p_value(float(p)))
+        row.append(format_p_value(float(p)))
     key = f"{place}-probable-tests"
     yield Exhibit(
         key, category, "Do the models differ on the same statements?", "", None,
@@ -269,7 +269,7 @@ def graphs(data: SeveralData, category: str, place: str) -> Iterator[Exhibit]:
 
 
 def _two_runs(pair: picture.Pair) -> Any:
-    return picture.drawn(picture.two_groups(pair, COLUMN))
+    return picture.drawn(picture.two_groups(pair, COLUMN_INCHES))
 
 
 # ---- statements ----

@@ -10,14 +10,14 @@ from typing import Any
 
 from kgbias.compare.sofa import OVERALL, SofaComparison, length_correlation, rank_agreement
 from kgbias.graph.sofa import HATEFUL, ProbeSet, SofaCategory, SofaStatement
-from kgbias.io.drawing import COLUMN, INK, LINE, NEGATIVE, POSITIVE, TOXIC, figure_style, subplots
-from kgbias.io.text import p_value
+from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, LINE_COLOR, NEGATIVE_COLOR, POSITIVE_COLOR, TOXIC_COLOR, figure_style, make_subplots
+from kgbias.io.text import format_p_value
 from kgbias.probe.build import REASONS, SofaSet, Spread
 from kgbias.report.figures import draw_intervals, draw_rows, short
 from kgbias.report.tables import Exhibit, Table, cells
 from kgbias.stats.inference import Estimate
 
-_COLOURS = (POSITIVE, NEGATIVE, TOXIC, "#3d8a6f", "#b8912f", "#8c8c8c")
+_COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, "#3d8a6f", "#b8912f", "#8c8c8c")
 _STAR = (
     "PPL* is the base-10 logarithm of the perplexity of the group with the statement over that of "
     "the group's name alone"
@@ -33,7 +33,7 @@ def sofa_bars(scores: Mapping[str, Estimate]) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(scores))
         estimates = list(scores.values())[::-1]
-        axes.barh(range(len(estimates)), [e.value for e in estimates], color=POSITIVE, height=0.62)
+        axes.barh(range(len(estimates)), [e.value for e in estimates], color=POSITIVE_COLOR, height=0.62)
         draw_intervals(axes, estimates)
         _models_of(axes, list(scores)[::-1])
         axes.set_xlim(0, None)
@@ -66,8 +66,8 @@ def violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
     with figure_style():
         rows = max(map(len, quantiles.values()))
         height = len(quantiles) * (0.3 + 1.7 * _ROW * rows) + 0.4
-        figure, panels = subplots(
-            len(quantiles), 1, figsize=(COLUMN, height), sharex=True, squeeze=False
+        figure, panels = make_subplots(
+            len(quantiles), 1, figsize=(COLUMN_INCHES, height), sharex=True, squeeze=False
         )  # fmt: skip
         for axes, (category, by_model) in zip(panels[:, 0], quantiles.items(), strict=True):
             names = list(by_model)[::-1]
@@ -85,9 +85,9 @@ def _violin(axes: Any, values: Sequence[float], place: int) -> None:
             [values], [place], orientation="horizontal", widths=0.85, showextrema=False
         )
         for body in drawn["bodies"]:
-            body.set(facecolor=POSITIVE, edgecolor=POSITIVE, alpha=0.4)
+            body.set(facecolor=POSITIVE_COLOR, edgecolor=POSITIVE_COLOR, alpha=0.4)
     quarter = (len(values) - 1) // 4
-    axes.plot([values[quarter], values[-1 - quarter]], [place, place], color=INK, linewidth=2)
+    axes.plot([values[quarter], values[-1 - quarter]], [place, place], color=INK_COLOR, linewidth=2)
     axes.plot(values[(len(values) - 1) // 2], place, "o", color="white", markersize=2.5)
 
 
@@ -117,9 +117,9 @@ def heat_map(
 
         both = limit is not None
         top = limit or max((v for row in rows.values() for v in row), default=1.0) or 1.0
-        colours = [NEGATIVE, "#ffffff", POSITIVE] if both else ["#ffffff", POSITIVE]
-        figure, axes = subplots(
-            figsize=(COLUMN, 0.9 + 1.1 * _ROW * len(rows) + 0.045 * max(map(len, columns)))
+        colours = [NEGATIVE_COLOR, "#ffffff", POSITIVE_COLOR] if both else ["#ffffff", POSITIVE_COLOR]
+        figure, axes = make_subplots(
+            figsize=(COLUMN_INCHES, 0.9 + 1.1 * _ROW * len(rows) + 0.045 * max(map(len, columns)))
         )
         axes.imshow(
             list(rows.values()), aspect="auto", vmin=-top if both else 0, vmax=top,
@@ -172,7 +172,7 @@ def count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
     with figure_style():
         figure, axes = draw_rows(len(counts))
         ordered = list(counts)[::-1]
-        bars = axes.barh(range(len(ordered)), [n for _, n in ordered], color=POSITIVE, height=0.62)
+        bars = axes.barh(range(len(ordered)), [n for _, n in ordered], color=POSITIVE_COLOR, height=0.62)
         axes.bar_label(bars, fontsize=7, padding=2)
         axes.set_yticks(range(len(ordered)), [short(name, 40) for name, _ in ordered])
         axes.margins(x=0.12)
@@ -188,8 +188,8 @@ def filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
         kept = [n for _, _, n in ordered]
         taken = [came - n for _, came, n in ordered]
         rows = range(len(ordered))
-        axes.barh(rows, kept, height=0.62, color=POSITIVE, label="kept")
-        bars = axes.barh(rows, taken, left=kept, height=0.62, color=NEGATIVE, label="taken out")
+        axes.barh(rows, kept, height=0.62, color=POSITIVE_COLOR, label="kept")
+        bars = axes.barh(rows, taken, left=kept, height=0.62, color=NEGATIVE_COLOR, label="taken out")
         words = [f"{n:,} kept, {out:,} out" for n, out in zip(kept, taken, strict=True)]
         axes.bar_label(bars, words, fontsize=7, padding=2)
         axes.set_yticks(rows, [name for name, _, _ in ordered])
@@ -203,16 +203,16 @@ def perplexity_histogram(spread: Spread) -> Any:
     """The statements by perplexity, on a logarithmic axis; those beyond the cut in orange (figure
     4)."""
     with figure_style():
-        figure, axes = subplots(figsize=(COLUMN, 2.3))
+        figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.3))
         edges = [math.exp(edge) for edge in spread.edges]
         middle = spread.most - (spread.edges[1] - spread.edges[0]) / 2
         beyond = [left > middle for left in spread.edges[:-1]]
-        for out, colour, label in ((False, POSITIVE, "kept"), (True, NEGATIVE, "taken out")):
+        for out, colour, label in ((False, POSITIVE_COLOR, "kept"), (True, NEGATIVE_COLOR, "taken out")):
             axes.stairs(
                 [n if side == out else 0 for n, side in zip(spread.counts, beyond, strict=True)],
                 edges, fill=True, color=colour, label=label,
             )  # fmt: skip
-        axes.axvline(math.exp(spread.most), color=INK, linewidth=0.8)
+        axes.axvline(math.exp(spread.most), color=INK_COLOR, linewidth=0.8)
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(lambda value, _: _rounded(value))
         axes.xaxis.set_minor_formatter(lambda *_: "")
@@ -227,7 +227,7 @@ def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
     with figure_style():
         figure, axes = draw_rows(2 * len(counts) + 1)
         names = list(counts)[::-1]
-        for side, (label, colour) in enumerate((("hate", NEGATIVE), ("no hate", POSITIVE))):
+        for side, (label, colour) in enumerate((("hate", NEGATIVE_COLOR), ("no hate", POSITIVE_COLOR))):
             places = [n + (0.2, -0.2)[side] for n in range(len(names))]
             bars = axes.barh(
                 places, [counts[name][side] for name in names], height=0.38, color=colour,
@@ -244,7 +244,7 @@ def hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
 def _models_of(axes: Any, names: Sequence[str]) -> None:
     axes.set_yticks(range(len(names)), [short(name, _NAME) for name in names])
     axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
-    axes.grid(True, axis="x", color=LINE)
+    axes.grid(True, axis="x", color=LINE_COLOR)
     axes.set_axisbelow(True)
 
 
@@ -477,8 +477,8 @@ def _tests(found: SofaComparison, key: str) -> Iterator[Exhibit]:
     if not found.tests:
         return
     rows = [
-        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), p_value(t.p_adjusted),
-         p_value(t.equivalent_adjusted)]
+        [t.group, t.first, t.second, *cells(t.difference, "+.3f"), format_p_value(t.p_adjusted),
+         format_p_value(t.equivalent_adjusted)]
         for t in sorted(found.tests, key=lambda t: (t.group != OVERALL, t.group))
     ]  # fmt: skip
     method = "Holm" if found.tests[0].correction == "holm" else "Benjamini-Hochberg"

@@ -9,14 +9,14 @@ from urllib.parse import quote, urlencode
 
 from kgbias.io import pages
 from kgbias.io.drawing import (
-    INK,
-    LINE,
-    NEGATIVE,
-    NEUTRAL,
-    PAPER,
-    POSITIVE,
-    SOFT,
-    TOXIC,
+    INK_COLOR,
+    LINE_COLOR,
+    NEGATIVE_COLOR,
+    NEUTRAL_COLOR,
+    PAPER_COLOR,
+    POSITIVE_COLOR,
+    SOFT_COLOR,
+    TOXIC_COLOR,
     figure_style,
 )
 from kgbias.io.text import html
@@ -34,7 +34,7 @@ class Section:
 
 def template(name: str) -> str:
     """The text of a file of `templates/`."""
-    return pages.read("kgbias.report", "templates", name)
+    return pages.read_asset("kgbias.report", "templates", name)
 
 
 STATEMENTS = "#statements?"
@@ -76,9 +76,9 @@ def _query(filters: Mapping[str, str]) -> str:
 
 # The same in a page, whose style sheet defines them for light and dark.
 _IN_PAGES = {
-    INK: "currentColor", LINE: "var(--line)", POSITIVE: "var(--positive)",
-    NEUTRAL: "var(--neutral)", NEGATIVE: "var(--negative)", TOXIC: "var(--toxic)",
-    SOFT: "var(--soft)", PAPER: "var(--card)",
+    INK_COLOR: "currentColor", LINE_COLOR: "var(--line)", POSITIVE_COLOR: "var(--positive)",
+    NEUTRAL_COLOR: "var(--neutral)", NEGATIVE_COLOR: "var(--negative)", TOXIC_COLOR: "var(--toxic)",
+    SOFT_COLOR: "var(--soft)", PAPER_COLOR: "var(--card)",
 }  # fmt: skip
 
 _LINK = re.compile(r'(<a [^<>]*) target="_blank">(\s*<text\b)?')

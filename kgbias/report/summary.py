@@ -20,9 +20,9 @@ from kgbias.graph.profiles import READING
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.files import write_text
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, number, p_value, spoken
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, format_number, format_p_value, spoken_name
 from kgbias.measures import known
 from kgbias.report.findings import REGARD, findings, in_words
 from kgbias.report.pdf import write_pdf
@@ -48,7 +48,7 @@ def write_summary(
 
     Raises MissingExtra for PDF without fpdf2 or matplotlib.
     """
-    told = progress or Silent()
+    told = progress or SilentProgress()
     data = RunData(run, selection=selection, progress=told)
     text = "\n".join(_lines(run, data)) + "\n"
     if path.suffix.lower() == ".pdf":
@@ -78,7 +78,7 @@ def _asked(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     s, asked = data.summary, how_asked(run)
     model, settings = data.run.model, dict(data.run.settings)
     yield from ("## What was asked", "")
-    title = model.title if model.title == model.public else f"{model.title} ({model.public})"
+    title = model.title if model.title == model.public_name else f"{model.title} ({model.public_name})"
     revision = model.revision or "not known" if run.record.kind != "import" else model.revision
     yield f"- model: {_plain(title)}{f', revision {_plain(revision)}' if revision else ''}"
     if server := settings.get("base_url"):
@@ -148,7 +148,7 @@ def _refused(data: RunData, name: str) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for category in data.refusals:
         for row in category.groups:
-            p = p_value(row.q) if row.q == row.q else ""
+            p = format_p_value(row.q) if row.q == row.q else ""
             yield (
                 f"| {_plain(row.group)} | {row.share.n} | {_percent(row.share, '.0f', '%')} | "
                 f"{_percent(row.difference, '+.0f')} | {p} |"
@@ -207,7 +207,7 @@ def _could_be(data: RunData) -> Iterator[str]:
         if tests and len(tests) == len(family.tests):
             form = known(family.measure).form.lstrip("+")
             ends = [(t.first, _difference(t)) for t in tests]
-            rows.append((family.category, spoken(family.measure), *_largest(ends, 1, form)))
+            rows.append((family.category, spoken_name(family.measure), *_largest(ends, 1, form)))
     rows = [row for row in rows if row[2]]
     if not rows:
         return
@@ -237,7 +237,7 @@ def _largest(
         return "", ""
     group, e = max(known, key=lambda pair: max(abs(pair[1].low), abs(pair[1].high)))
     most = e.high if abs(e.high) >= abs(e.low) else e.low
-    return f"{number(most * scale, f'+{form}')}{unit}", group
+    return f"{format_number(most * scale, f'+{form}')}{unit}", group
 
 
 def _limits(data: RunData) -> Iterator[str]:
@@ -246,7 +246,7 @@ def _limits(data: RunData) -> Iterator[str]:
     if data.run.kind != "import":
         yield "- Figures hold for these prompts and wordings; another wording moves them."
     scorers = ", ".join(
-        f"{spoken(name)} by {_plain(metric.scorer)} {_plain(metric.version)}"
+        f"{spoken_name(name)} by {_plain(metric.scorer)} {_plain(metric.version)}"
         for name, metric in sorted(data.metrics.items())
     )
     if scorers:
@@ -271,7 +271,7 @@ def _drawn(data: RunData, name: str) -> Iterator[str]:
     for t in chosen:
         times = "once" if t.count == 1 else f"{t.count} times"
         scores = ", ".join(
-            f"{spoken(n)} {score.label or format(score.value, '.2f')}"
+            f"{spoken_name(n)} {score.label or format(score.value, '.2f')}"
             for n, score in sorted(t.scores.items())
             if n in ("regard", "toxicity")
         )
@@ -283,8 +283,8 @@ def _percent(e: Estimate, form: str, unit: str = "") -> str:
     """A share and its interval, as two cells of a table."""
     if e.value != e.value:
         return " | "
-    ends = f"{number(100 * e.low, form)} to {number(100 * e.high, form)}" if e.has_interval else ""
-    return f"{number(100 * e.value, form)}{unit} | {ends}"
+    ends = f"{format_number(100 * e.low, form)} to {format_number(100 * e.high, form)}" if e.has_interval else ""
+    return f"{format_number(100 * e.value, form)}{unit} | {ends}"
 
 
 def _text(markup: Markup) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
-from kgbias.io.text import defused, number
+from kgbias.io.text import escape_formula, format_number
 from kgbias.io.text import latex as escape
 from kgbias.stats.inference import Estimate
 
@@ -106,7 +106,7 @@ def as_csv(table: Table) -> str:
     heads: list[str] = []
     for name, is_interval in zip(table.columns, own, strict=True):
         heads += [f"{heads[-1]}, 95% low", f"{heads[-1]}, 95% high"] if is_interval else [name]
-    writer.writerow([defused(name) for name in heads])
+    writer.writerow([escape_formula(name) for name in heads])
     for row in table.rows:
         line: list[str] = []
         for cell, is_interval, numerical in zip(row, own, numeric, strict=True):
@@ -114,14 +114,14 @@ def as_csv(table: Table) -> str:
                 low, _, high = cell.partition(" to ")
                 line += [low, high] if high else ["", ""]
             else:
-                line.append(cell if numerical else defused(cell))
+                line.append(cell if numerical else escape_formula(cell))
         writer.writerow(line)
     return file.getvalue()
 
 
 def cells(e: Estimate, form: str) -> list[str]:
     """A figure and its interval as two cells."""
-    return [number(e.value, form), e.interval(form)]
+    return [format_number(e.value, form), e.interval(form)]
 
 
 _NEEDS = (

@@ -8,7 +8,7 @@ from functools import partial
 
 from kgbias.graph.between import is_swapped
 from kgbias.graph.types import Attribution, TripleView
-from kgbias.io.text import number, spoken
+from kgbias.io.text import format_number, spoken_name
 from kgbias.measure.attribution import PARTS, MeanMap, latest, mean_maps
 from kgbias.report.run_data import RunData
 from kgbias.report.sofa import heat_map
@@ -77,7 +77,7 @@ def _table(
     for m in maps:
         row = [m.cell, str(m.statements), *(_distances(m, maps) if more else ())]
         for e in m.parts:
-            row += [number(e.value, "+.2f"), e.interval("+.2f")] if e.n else ["-", "-"]
+            row += [format_number(e.value, "+.2f"), e.interval("+.2f")] if e.n else ["-", "-"]
         rows.append(row)
     return Table(key, caption, columns, rows, note)
 
@@ -85,17 +85,17 @@ def _table(
 def _draw(maps: Sequence[MeanMap]) -> partial[object]:
     rows = {m.cell: [e.value for e in m.parts] for m in maps}
     limit = max((abs(v) for row in rows.values() for v in row if v == v), default=0) or 1.0
-    label = f"mean effect on {spoken(maps[0].measure)}"
+    label = f"mean effect on {spoken_name(maps[0].measure)}"
     return partial(heat_map, rows, PARTS, limit=limit, form="z.2f", label=label)
 
 
 def _exhibit(key: str, maps: Sequence[MeanMap], of: str, share: tuple[str, str]) -> Exhibit:
     first, (few, said) = maps[0], share
-    caption = f"The mean effect of each part of a statement on {spoken(first.measure)}, by {of}."
+    caption = f"The mean effect of each part of a statement on {spoken_name(first.measure)}, by {of}."
     if of == "group":
         said = f"Groups are not tested against each other here. {said}"
     return Exhibit(
-        key, "", f"Where {spoken(first.measure)} lies, by {of} ({first.method}{few})",
+        key, "", f"Where {spoken_name(first.measure)} lies, by {of} ({first.method}{few})",
         "James et al., figure 2", _draw(maps),
         _table(key, maps, caption, f"{_NOTE.format(method=first.method)} {said}".strip()),
         tabled=False,
@@ -107,7 +107,7 @@ def _errors(key: str, maps: Sequence[MeanMap], other: str, share: tuple[str, str
     other. Here each cell of an error stands beside the two classes it lies between."""
     first, (few, said) = maps[0], share
     caption = (
-        f"The mean effect of each part of a statement on {spoken(first.measure)}, by what the "
+        f"The mean effect of each part of a statement on {spoken_name(first.measure)}, by what the "
         f"scorer that counts / {other} call it."
     )
     note = (
@@ -119,7 +119,7 @@ def _errors(key: str, maps: Sequence[MeanMap], other: str, share: tuple[str, str
         f"it: in the paper, maps explained some confusions and not others. {said}"
     ).strip()
     return Exhibit(
-        key, "", f"Where {spoken(first.measure)} lies when {other} disagrees ({first.method}{few})",
+        key, "", f"Where {spoken_name(first.measure)} lies when {other} disagrees ({first.method}{few})",
         "James et al., section 4", _draw(maps),
         _table(key, maps, caption, note, ("from the first", "from the second", "between them")),
     )  # fmt: skip

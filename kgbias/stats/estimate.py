@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from kgbias.io.text import html, number
+from kgbias.io.text import html, format_number
 
 COVERS = "covers"
 """The word in a method's description that comes before the variances its interval covers."""
@@ -57,7 +57,7 @@ class Estimate:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
         if not self.has_interval:
             return none
-        return f"{number(self.low, form)} to {number(self.high, form)}"
+        return f"{format_number(self.low, form)} to {format_number(self.high, form)}"
 
     def as_dict(self) -> dict[str, Any]:
         """value, low, high and n for JSON, with None for NaN."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.io.text import spoken
+from kgbias.io.text import spoken_name
 from kgbias.stats.designs import Design, Places
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample, Values
@@ -90,11 +90,11 @@ class VarianceComponents:
         own_sd, groups_sd = (f"(sd {math.sqrt(e.value):.2f})" for e in (variances.interaction, variances.groups))
         if variances.excess.low > 0:
             return (
-                f"{factor} moves a group's {spoken(self.measure)}, apart from the others', "
+                f"{factor} moves a group's {spoken_name(self.measure)}, apart from the others', "
                 f"more {own_sd} than the groups of {self.category} differ {groups_sd}"
             )
         return (
-            f"the groups of {self.category} differ more in {spoken(self.measure)} {groups_sd} than "
+            f"the groups of {self.category} differ more in {spoken_name(self.measure)} {groups_sd} than "
             f"{factor} moves one of them apart from the others {own_sd}"
         )
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from kgbias.graph.rounds import ended
 from kgbias.graph.types import Answer, Outcome, canonical_json
-from kgbias.io.reading import first_object
+from kgbias.io.reading import find_object
 from kgbias.io.text import storable
 from kgbias.language.words import lemmatise_word
-from kgbias.models.base import Form, Request
+from kgbias.models.base import PromptForm, Request
 from kgbias.stories.config import StoryConfig
 from kgbias.stories.read import (
     LEADING,
@@ -65,8 +65,8 @@ def reading_request(config: StoryConfig, text: str, attributes: Sequence[str]) -
     """The request to read a story, with its beginning, for these attributes."""
     template = config.pack.reading
     assert template is not None
-    form: Form = config.reading_form
-    most, stop = template.limits(form)
+    form: PromptForm = config.reading_form
+    most, stop = template.answer_limits(form)
     return Request(
         template.render(form, text=storable(text)[:LONGEST], attributes=list(attributes)),
         seed=0,
@@ -104,7 +104,7 @@ def read_reading(
     outcome, reason = ended(answer)
     if outcome == "failed" or answer.finish == "refused":
         return Reading(outcome, reason)
-    values = _values(first_object(answer.text), attributes)
+    values = _values(find_object(answer.text), attributes)
     if values is None:  # JSON may hold the words of a refusal
         return Reading(outcome, reason) if outcome != "ok" else Reading("unparsable", "no reading")
     given = f"{opening} " if opening else ""

@@ -17,10 +17,10 @@ from kgbias.graph.rounds import (
     takes_schema,
 )
 from kgbias.graph.types import Group
-from kgbias.io.tables import Door, filled_rows
-from kgbias.io.tables_in_memory import Table, on_disk
-from kgbias.io.templates import Template, read_template
-from kgbias.models.base import Form
+from kgbias.io.tables import TableFormat, read_filled_rows
+from kgbias.io.tables_in_memory import Table, as_table_file
+from kgbias.io.templates import PromptTemplate, read_template
+from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_completes
 from kgbias.packs import MANIFEST, folder_of, hash_of, read_manifest
 from kgbias.parameters import Names, as_names
@@ -56,11 +56,11 @@ class StoryPack:
     source: str
     people: tuple[Person, ...]
     attributes: tuple[Attribute, ...]
-    template: Template
+    template: PromptTemplate
     temperature: float
     min_p: float | None
     hash: str
-    reading: Template | None = None
+    reading: PromptTemplate | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,10 +78,10 @@ class StoryConfig(RoundsConfig):
     kind = "stories"
     people: tuple[Person, ...]
     pack: StoryPack
-    form: Form
+    form: PromptForm
     samples: int = 8
     reader: str = RULES
-    reading_form: Form = "chat"
+    reading_form: PromptForm = "chat"
     reading_schema: bool = False
     read_by: tuple[str, str] | None = None
 
@@ -143,7 +143,7 @@ def configure_stories(
     group: Names = (),
     seeds: Names = (),
     prompts: str | Path | None = None,
-    form: Form | None = None,
+    form: PromptForm | None = None,
     reader: str | None = None,
     **parameters: Any,
 ) -> StoryConfig:
@@ -180,14 +180,14 @@ def configure_stories(
     )
 
 
-PEOPLE = Door("people: `stories --people`", (("name",), ("group",), ("category",)))
+PEOPLE = TableFormat("people: `stories --people`", (("name",), ("group",), ("category",)))
 
 
 def read_people(given: Table) -> tuple[Person, ...]:
     """The people in a table with the columns name, group and category. Raises DataError for one
     without rows, or with an empty cell."""
-    with on_disk(given, PEOPLE.columns, name="people") as path:
-        rows = filled_rows(path, PEOPLE.columns)
+    with as_table_file(given, PEOPLE.columns, name="people") as path:
+        rows = read_filled_rows(path, PEOPLE.columns)
         return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 
@@ -218,7 +218,7 @@ def _read(folder: Path) -> StoryPack:
     )
 
 
-def _template_for_reading(path: Path, attributes: list[str]) -> Template | None:
+def _template_for_reading(path: Path, attributes: list[str]) -> PromptTemplate | None:
     return read_template(path, {"text": "", "attributes": attributes}) if path.is_file() else None
 
 

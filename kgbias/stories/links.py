@@ -14,7 +14,7 @@ import numpy as np
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.stats.keyness import SIGNIFICANCE_LEVEL, Feature, Keyness, PromptFeatures, measure_keyness
 from kgbias.stories.config import READER
@@ -154,7 +154,7 @@ def find_links(
         for name in wanted:
             if name not in own:
                 raise UsageError(f"the stories have {no_such(kind, name, own)}")
-    told = progress or Silent()
+    told = progress or SilentProgress()
     chosen = [c for c in there if not categories or c in categories]
     told.stage("links", len(chosen))
     links: list[Link] = []

@@ -20,7 +20,7 @@ from kgbias.graph.profiles import Part, Profile, read_by
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
 from kgbias.ids import content_id
-from kgbias.io.reading import LARGEST, json_value, read_bytes, unpacked
+from kgbias.io.reading import MAX_FILE_BYTES, parse_json, read_bytes, unpack
 from kgbias.io.tables import read_sheet
 from kgbias.language.words import is_refusal
 from kgbias.models.base import ModelInfo
@@ -257,7 +257,7 @@ def _predicates(attributes: Iterable[str]) -> dict[str, str]:
 def _extracted(path: Path, row: Mapping[str, str]) -> dict[str, list[str]]:
     """What a row says of its story's character, by attribute."""
     where = f"{path}, extracted_attributes_json of {row['sample_id']!r}"
-    found = json_value(row["extracted_attributes_json"] or "{}", where)
+    found = parse_json(row["extracted_attributes_json"] or "{}", where)
     if not isinstance(found, dict):
         raise DataError(f"{where} is not a JSON object")
     said = {}
@@ -306,7 +306,7 @@ def _text(row: Mapping[str, str], column: str) -> str:
 
 def _rows(path: Path) -> list[dict[str, str]]:
     """The rows, every cell a text. Raises DataError if a column is missing or there are none."""
-    if unpacked(read_bytes(path), path).startswith(b"PAR1"):
+    if unpack(read_bytes(path), path).startswith(b"PAR1"):
         rows: Iterator[Any] = _from_parquet(path)
     else:
         rows = (row for _, row in read_sheet(path, _NEEDED).rows)
@@ -318,8 +318,8 @@ def _rows(path: Path) -> list[dict[str, str]]:
             raise DataError(f"{path} has {no_such('column', missing[0], row)}")
         found.append({k: _cell(v) for k, v in row.items() if k in (*COLUMNS, READER)})
         size += sum(map(len, found[-1].values()))
-        if size > LARGEST:  # a small file may hold the same text many times
-            raise DataError(f"{path} holds more than {LARGEST >> 30} GB of text")
+        if size > MAX_FILE_BYTES:  # a small file may hold the same text many times
+            raise DataError(f"{path} holds more than {MAX_FILE_BYTES >> 30} GB of text")
     if not found:
         raise DataError(f"{path} has no rows")
     return found

@@ -16,7 +16,7 @@ from kgbias.graph.profiles import READING, Part, Profile, read_by
 from kgbias.graph.rounds import AskedOnce, Person, Written, ended
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, about_tokens
 from kgbias.stories.by_model import Reading, read_reading, reading_request
@@ -92,13 +92,13 @@ def write_stories(
     name belongs to a run with other settings.
     """
     parser()
-    told, budget = progress or Silent(), budget or Budget()
+    told, budget = progress or SilentProgress(), budget or Budget()
     asker = LoggedModel(model, store, told, budget=budget)
     reading = None
     if config.reader != RULES:
         by = reader or model
         reading = LoggedModel(reader, store, told, budget=budget) if reader else asker
-        config = replace(config, read_by=(by.info.public, by.info.asked(by.settings)))
+        config = replace(config, read_by=(by.info.public_name, by.info.asked(by.settings)))
     run = config.begin(store, model, name)
     result = StoriesWritten(run, reader=read_by(run.config))
     for group in config.groups:
@@ -166,7 +166,7 @@ def prompt_of(
 
 
 def _request(config: StoryConfig, person: Person, sample: int) -> Request:
-    limits = config.pack.template.limits(config.form)
+    limits = config.pack.template.answer_limits(config.form)
     place = f"{person.category}/{person.group}/{person.name}/{sample}"
     return config.request(prompt_of(config, person, sample), limits, place)
 
@@ -243,7 +243,7 @@ def _read(
         attempt=0,
         outcome=outcome,
         reason=reason,
-        template=f"{template.worded(config.wording(story.sample))}:{config.form}",
+        template=f"{template.wording_label(config.wording(story.sample))}:{config.form}",
         template_hash=template.hash,
         prompt=story.request.text,
         answer_key=story.answer.key,
@@ -285,7 +285,7 @@ class StoriesPrice(AskedOnce):
 def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     stories = len(config.people) * config.samples
-    most = config.pack.template.limits(config.form)[0]
+    most = config.pack.template.answer_limits(config.form)[0]
     tokens = [about_tokens(prompt_of(config, p, 0)) for p in config.people]
     prompts, answers, readings = sum(tokens) / len(tokens), most, 0
     if config.reader != RULES and config.pack.reading:
@@ -293,7 +293,7 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
         names = [a.name for a in config.pack.attributes]
         asked = about_tokens(reading_request(config, "", names).prompt) + most
         prompts, answers = (
-            (prompts + asked) / 2, most + config.pack.reading.limits(config.reading_form)[0]
+            (prompts + asked) / 2, most + config.pack.reading.answer_limits(config.reading_form)[0]
         )  # fmt: skip
     return StoriesPrice(
         people=len(config.people),

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.traces import untraced
+from kgbias.io.traces import restore_state
 from kgbias.parameters import python_number
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ def public_call(function: Call) -> Call:
             if name not in names:
                 raise UsageError(no_such("option", name, names, f" of {function.__name__}"))
         numbers = {name: python_number(value) for name, value in options.items()}
-        with untraced():
+        with restore_state():
             return function(*given, **numbers)
 
     call.__signature__ = spelt  # type: ignore[attr-defined]

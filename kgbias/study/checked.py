@@ -14,7 +14,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Result, Rows
-from kgbias.io.tables_in_memory import Table, on_disk
+from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.models.base import Completer
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
@@ -423,7 +423,7 @@ def _read_sets(sets: Sequence[Table]) -> "list[LabelledSet]":
 
     found: list[LabelledSet] = []
     for table in sets:
-        with on_disk(table, ("text", "label")) as path:
+        with as_table_file(table, ("text", "label")) as path:
             found += read_sets(path)
     return found
 

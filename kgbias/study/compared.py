@@ -15,7 +15,7 @@ from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
-from kgbias.io.tables_in_memory import Table, Texts, on_disk
+from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.io.wording import how
 from kgbias.parallel import LOCAL, Executor, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
@@ -506,7 +506,7 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     if as_published and given.get("stereoset") is None:
         raise UsageError("`as_published` needs `stereoset`")
     if (table := given.get("stereoset")) is not None:
-        with on_disk(table, ("context", "target")) as path:
+        with as_table_file(table, ("context", "target")) as path:
             tasks.append(read_stereoset(path, as_published=as_published))
     convention = given.get("convention")
     if convention is not None and given.get("crows_pairs") is None:
@@ -514,13 +514,13 @@ def _tasks(context: Context, given: BenchmarkOptions) -> list["Benchmark"]:
     if convention not in (None, *CONVENTIONS):
         raise UsageError(no_such("convention", convention, CONVENTIONS))
     if (table := given.get("crows_pairs")) is not None:
-        with on_disk(table, ("sent_more",)) as path:
+        with as_table_file(table, ("sent_more",)) as path:
             tasks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
     if files := given.get("bbq"):
         paths = [files] if isinstance(files, str | Path) else files
         tasks.append(read_bbq([Path(path) for path in paths]))
     if (table := given.get("winogender")) is not None:
-        with on_disk(table, ("sentid",)) as path:
+        with as_table_file(table, ("sentid",)) as path:
             tasks.append(read_winogender(path))
     return tasks
 
@@ -575,7 +575,7 @@ def _crawled(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, "Su
     for summary in context.there.summaries():
         run = summary.run
         done = run.kind == "crawl" and run.status == "complete"
-        named = next((n for n in (run.model.name, run.model.public) if n in names), None)
+        named = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
         if done and named and context.there.metrics(run.id):
             found[named] = run
     subjects, compared = [], []
@@ -758,7 +758,7 @@ def _known_as(model: Any) -> str:
 
     if isinstance(model, str):
         return known_as(model)
-    return str(model.info.public) if hasattr(model, "info") else f"{id(model)}"
+    return str(model.info.public_name) if hasattr(model, "info") else f"{id(model)}"
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from kgbias.errors import StoreError, UsageError
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
-from kgbias.io.progress import Progress, Silent, working
+from kgbias.io.progress import Progress, SilentProgress, show_progress
 from kgbias.models.base import ModelInfo
 from kgbias.study.calls import PublicCalls
 
@@ -117,7 +117,7 @@ class Context:
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:
         """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
-        with working(self._progress, whole=whole) as progress:
+        with show_progress(self._progress, all_or_nothing=whole) as progress:
             self._current = progress
             try:
                 yield progress
@@ -134,8 +134,8 @@ class Context:
         """Show a remark, or a message of the store while it waits for its server. A script whose
         progress nobody sees gets it as a warning of the logger "kgbias": by default a line on
         stderr."""
-        with nullcontext(self._current) if self._current else working(self._progress) as progress:
-            if self._progress is None and isinstance(progress, Silent):
+        with nullcontext(self._current) if self._current else show_progress(self._progress) as progress:
+            if self._progress is None and isinstance(progress, SilentProgress):
                 _LOG.warning("%s", text)
             else:
                 progress.note(text)

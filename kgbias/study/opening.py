@@ -11,7 +11,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable
-from kgbias.models.base import Completer, Form, ModelInfo, ModelOptions, find_form
+from kgbias.models.base import Completer, PromptForm, ModelInfo, ModelOptions, find_form
 from kgbias.models.budget import Prices, budgeted
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.server import ServerModel
@@ -160,8 +160,8 @@ def opened_completer(
 
 
 def found_form(
-    asked: Completer, kind: str, first: Form, store: Store | None, progress: Progress
-) -> Form | None:
+    asked: Completer, kind: str, first: PromptForm, store: Store | None, progress: Progress
+) -> PromptForm | None:
     """The form in which runs of this kind ask a model on a server: that of an earlier one in the
     store, or what a trial finds (`kgbias.models.base.find_form`), which is said. None for other
     models, whose form is known."""
@@ -178,7 +178,7 @@ def found_form(
     return form
 
 
-_FORMS: Mapping[str, Form] = {"chat": "chat", "json": "chat"}  # profiles as JSON are messages
+_FORMS: Mapping[str, PromptForm] = {"chat": "chat", "json": "chat"}  # profiles as JSON are messages
 
 
 def check_reader(reader: str, options: Mapping[str, Any]) -> None:
@@ -361,7 +361,7 @@ class Judging(TypedDict, total=False):
     """How to ask a judge that is a language model: the `form` of its prompts ("chat" or
     "completion"), the folder of `prompts`, and how to open its spec (see `kgbias.open_model`)."""
 
-    form: Form
+    form: PromptForm
     prompts: PathLike
     temperature: float
     base_url: str | None

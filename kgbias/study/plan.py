@@ -26,7 +26,7 @@ from kgbias.errors import (
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
 from kgbias.ingest.read import STORIES
-from kgbias.io.files import within, write_text
+from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
@@ -373,7 +373,7 @@ def _outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, ...]:
     files = [] if "://" in store else [Path(store)]
     for step in steps:
         files += [*([step.output] if step.output else []), *files_of(step.options)]
-    return tuple(dict.fromkeys(str(f) for f in files if not within(path.parent, f)))
+    return tuple(dict.fromkeys(str(f) for f in files if not is_within(path.parent, f)))
 
 
 def _crawls(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:

@@ -13,8 +13,8 @@ from kgbias.graph.selection import Selecting, Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.io.tables_in_memory import Table, Texts, on_disk
-from kgbias.models.base import Completer, Form, ModelOptions
+from kgbias.io.tables_in_memory import Table, Texts, as_table_file
+from kgbias.models.base import Completer, PromptForm, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL, opened_executor
@@ -58,7 +58,7 @@ class ChoiceOptions(Selecting, ModelOptions, total=False):
     options: int | None
     samples: int | None
     temperature: float | None
-    form: Form | None
+    form: PromptForm | None
     prompts: str | Path | None
     indicators: str | Path | None
     seed: int | None
@@ -453,14 +453,14 @@ class Probed(OfRun):
         columns = Columns(group_column, attribute_column, offensiveness_column)
         declared, counts = _declared(indicators), Selection(**selection)
         with self._context.working() as progress:
-            with on_disk(table, ("group", "identity", "attribute")) as file:
+            with as_table_file(table, ("group", "identity", "attribute")) as file:
                 source = table_of(file)
                 recorded = read_stereotypes(file, columns, notify=progress.note)
             own = None
             if model:
                 opening: Any = {"device": device, "base_url": base_url}
                 scorer = spread_scorer(model, opening, progress, None, self._context.models())
-                own = scorer.info.public
+                own = scorer.info.public_name
                 _ask_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
             found = known(
                 self.stored,
@@ -523,7 +523,7 @@ class Probed(OfRun):
                 asked_again = spread_scorer(
                     model, opening, progress, workers, self._context.models()
                 )
-            own = asked_again.info.public if asked_again else None
+            own = asked_again.info.public_name if asked_again else None
             found = replicate(self.stored, model=own, other=beside)
             if asked_again is not None:
                 way = with_carriers(
@@ -581,7 +581,7 @@ def _asked(run: StoredRun, spec: str, options: dict[str, Any]) -> "tuple[list[Pa
     every = {g.id: group_names(g, indicators) for g in run.groups}
     names = {id: own for id, own in every.items() if len(own) >= FEWEST}
     served = spec.partition(":")[0] in KINDS and on_server(spec)  # an open model may have any name
-    usual: Form = "chat" if served else "completion"
+    usual: PromptForm = "chat" if served else "completion"
     form = form_for(spec, options.pop("form", None))
     config = configure_choice(run, form=form or usual, **options)
     parts = plan_choices(
@@ -660,7 +660,7 @@ def _joint(
             scorer = context.named(
                 spread_scorer(model, opening, progress, workers, context.models())
             )
-            own = scorer.info.public
+            own = scorer.info.public_name
             believe(run, scorer, given, indicators=declared, selection=counts, progress=progress)
             # Probe by the groups' own names too: only these edges hold the association with the
             # vectors, the rank, and each token's surprisal.

@@ -114,14 +114,14 @@ def reproduce(
         UsageError: the run was not a crawl, so there is nothing to ask again.
         ModelError: the model is not available, or has another revision.
     """
-    from kgbias.publish import altered, read_recipe, read_statements
+    from kgbias.publish import find_altered, read_recipe, read_statements
 
     folder = Path(folder)
     if not folder.is_dir():
         raise UsageError(f"there is no folder {folder}")
     if not rounding >= 0:
         raise UsageError("`rounding` cannot be negative")
-    files = [Difference("file", name, how) for name, how in altered(folder).items()]
+    files = [Difference("file", name, how) for name, how in find_altered(folder).items()]
     recipe = read_recipe(folder)
     published = read_statements(folder)
     if check:

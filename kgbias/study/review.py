@@ -14,10 +14,10 @@ from kgbias.graph.record import now
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
-from kgbias.io.files import whole_file
+from kgbias.io.files import replace_file
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
-from kgbias.io.text import defused, undefused
+from kgbias.io.text import escape_formula, unescape_formula
 from kgbias.parameters import Names, as_names, user_name
 
 _SHEET = (
@@ -196,13 +196,13 @@ class Review:
         column `decision` (restore, reject or undo) and, when restoring, corrects `predicate` and
         `object`; `earlier` is the decision in effect."""
         total = 0
-        with whole_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
+        with replace_file(Path(path)) as partial, partial.open("w", encoding="utf-8-sig",
                                                              newline="") as file:  # fmt: skip
             writer = csv.writer(file)
             writer.writerow(_SHEET)
             for a in answers:
                 cells = asdict(a) | {"id": _ID + a.id, "decision": "", "earlier": a.decision}
-                writer.writerow([defused(cells[name]) for name in _SHEET])
+                writer.writerow([escape_formula(cells[name]) for name in _SHEET])
                 total += 1
         return total
 
@@ -308,8 +308,8 @@ def _sheet(path: Path) -> list[_Wanted]:
             f"{path}, line {number}: ",
             row["id"].strip().removeprefix(_ID),
             row["decision"].strip().casefold(),
-            undefused(row["predicate"]),
-            undefused(row["object"]),
+            unescape_formula(row["predicate"]),
+            unescape_formula(row["object"]),
         )
         for number, row in lines
         if row["decision"].strip()

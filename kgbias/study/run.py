@@ -12,7 +12,7 @@ from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.models.base import Completer, Form
+from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.context import Context
 from kgbias.study.held import Held
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         ParserFaithfulness,
     )
     from kgbias.graph.prompted import Prompted
-    from kgbias.io.templates import Template
+    from kgbias.io.templates import PromptTemplate
     from kgbias.measure.labelling import Labelling
     from kgbias.pairs.compare import PairsResult
 
@@ -45,7 +45,7 @@ class Asked(TypedDict, total=False):
     """How to ask a model: the `form` of the prompts ("chat" or "completion"), their folder
     (`prompts`), `temperature`, `seed`, and how to open a spec (see `kgbias.open_model`)."""
 
-    form: Form
+    form: PromptForm
     prompts: PathLike
     temperature: float
     seed: int
@@ -549,7 +549,7 @@ class Run(Held, Measured, Probed):
 @contextmanager
 def _prompted(
     store: Store, model: str | Completer, device: str, asked: Asked, progress: Progress
-) -> "Iterator[tuple[Prompted, dict[str, Template]]]":
+) -> "Iterator[tuple[Prompted, dict[str, PromptTemplate]]]":
     from kgbias.ask.answer import PROMPTS, TEMPLATES
     from kgbias.graph.prompted import Prompted, load_prompts
     from kgbias.models import open_model

@@ -14,10 +14,10 @@ from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.plugins import Plugin
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.io.tables_in_memory import Table, on_disk
+from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer, ModelOptions
-from kgbias.models.base import Form as AsText
+from kgbias.models.base import PromptForm as AsText
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.kinds import ModelKind, kinds_of_models
 from kgbias.models.spec import KINDS, on_server, parse
@@ -121,7 +121,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.export import FORMATS
 
     tables = (MEASURES, KINDS, FORMATS, packs())
-    found = [plugin for table in tables for plugin in table.plugins()]
+    found = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(found, columns=tuple(Plugin.__dataclass_fields__))
 
 
@@ -644,7 +644,7 @@ class Study(Compared, Tested, Checked):
         from kgbias.ingest import CORPORA, STORIES, Imported, import_file, import_passages
         from kgbias.ingest.read import read_file
 
-        with on_disk(path, (group or "group", predicate, object)) as file:
+        with as_table_file(path, (group or "group", predicate, object)) as file:
             columns = {"group": group, "category": category, "count": count, "arm": arm,
                        "attribute": attribute, "say": say}  # fmt: skip
             named = [parameter for parameter, value in columns.items() if value]

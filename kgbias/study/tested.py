@@ -13,10 +13,10 @@ from kgbias.graph.selection import Selecting, Selection, select
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, Flagged
-from kgbias.io.progress import Progress, working
+from kgbias.io.progress import Progress, show_progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
-from kgbias.io.tables_in_memory import Table, Texts, on_disk
+from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.parallel import LOCAL, opened_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.calls import public_call
@@ -464,7 +464,7 @@ def _row(pair: tuple[Flagged, Flag]) -> Mapping[str, Any]:
 def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:
     """The models' scores by benchmark, from a table with the column model and a column for each
     benchmark; an empty cell means that a model was not scored. Raises DataError."""
-    with on_disk(table, ("model",), name="benchmarks") as path:
+    with as_table_file(table, ("model",), name="benchmarks") as path:
         return _benchmarks(path)
 
 
@@ -546,7 +546,7 @@ def build_sofa(
         renamed = isinstance(identities, str) and identities == "sofa"
         found = _of_run(source.stored, renamed, Selection(**(selection or {})))
     else:
-        with on_disk(source, ("statement", "stereotype", "text")) as file:
+        with as_table_file(source, ("statement", "stereotype", "text")) as file:
             found = read_stereotypes(file, column)
     if identities is not None:
         groups = read_identities(identities)
@@ -555,7 +555,7 @@ def build_sofa(
         "identities": _worded(identities), "models": [named_as(m) for m in as_models(models)],
         "acceptability": acceptability, "min_acceptability": min_acceptability, "cut": cut,
     }  # fmt: skip
-    with working(progress) as told, ExitStack() as opened:
+    with show_progress(progress) as told, ExitStack() as opened:
         scorers = []
         for spec in as_models(models):
             scorers.append(scorer := opened_scorer(spec, opening, told))

@@ -18,7 +18,7 @@ from kgbias.calibrate.stories import SHARES, told
 from kgbias.calibrate.stories import rows as story_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
 from tests.conftest import needs
@@ -86,7 +86,7 @@ def test_the_command_says_both_shares(monkeypatch: pytest.MonkeyPatch, tmp_path:
     run = Run("r", ModelInfo("m"), {}, GROUPS)
     crawls = [{(g.id, "toxicity"): crawl_of(rng) for g in GROUPS} for _ in range(3)]
     topics = [{g.name: np.array([5.0, 5.0]) for g in GROUPS}] * 3
-    rows = coverage_rows(crawls, topics, run, Silent())
+    rows = coverage_rows(crawls, topics, run, SilentProgress())
     nulls = false_positives(crawls, [(GROUPS[0].id, GROUPS[1].id)])
     assert {n.test for n in nulls} == {"mann_whitney", "kolmogorov_smirnov", "permutation"}
     assert all(n.share.n == 3 and n.most > 0.05 for n in nulls)

@@ -39,7 +39,7 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
             [spec, "reference"], run=run.name, output=out / "board.html", tables=out / "tables"
         )
         run.figures(out / "figures")
-        texts = written(study, run, out / "first", sorted(FORMATS.own.keys() - {"stereotales"}))
+        texts = written(study, run, out / "first", sorted(FORMATS.own_entries.keys() - {"stereotales"}))
         study.store.rename(spec, "Model A")
         texts |= written(study, study.run(run.name), out / "again", ["cypher", "csv"])
         with pytest.raises(UsageError, match="give yours with `model`; its revision must be sha"):

@@ -13,7 +13,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import StoreError
 from kgbias.graph.store import Store, open_store
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Request
 from tests.conftest import NEO4J, start_neo4j
 from tests.scripted import ScriptedModel
@@ -34,7 +34,7 @@ def test_a_wrong_password_and_a_missing_database(
     assert "\n" not in str(no.value) and "not it" not in str(no.value)
 
 
-class Notes(Silent):
+class Notes(SilentProgress):
     def __init__(self, when_waiting: Callable[[], None]) -> None:
         self.notes: list[str] = []
         self._when_waiting = when_waiting

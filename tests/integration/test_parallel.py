@@ -16,7 +16,7 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure
 from kgbias.models.embed import Span
 from kgbias.models.score.spread import SpreadScorer
@@ -116,7 +116,7 @@ class Known(Beliefs):
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> SpreadScorer:
     monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: Known(BELIEVED))
-    return SpreadScorer(Backwards(), "reference", {}, Silent())  # type: ignore[arg-type]
+    return SpreadScorer(Backwards(), "reference", {}, SilentProgress())  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -254,7 +254,7 @@ def test_associations_are_the_same_in_any_order(
 
 def test_what_workers_cannot_open_is_refused(spread: SpreadScorer) -> None:
     with pytest.raises(UsageError, match="is on a server"):
-        SpreadScorer(Backwards(), "openai:gpt", {}, Silent())  # type: ignore[arg-type]
+        SpreadScorer(Backwards(), "openai:gpt", {}, SilentProgress())  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="executor has no effect here, only with models"):
         associate(["weat6"], vectors=Path("none.vec"), executor="ray")
 

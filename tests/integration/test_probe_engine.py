@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.score.engine import TIERS, Engine, join, pack
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.pairs import crows_pairs, stereoset
@@ -298,7 +298,7 @@ def test_a_masked_copy_is_read_once_whoever_asks(bert: Path) -> None:
         lambda _, __, given: read.append(given["input_ids"].tolist()), with_kwargs=True
     )
 
-    class Counted(Silent):
+    class Counted(SilentProgress):
         done = 0
 
         def advance(self, steps: int = 1, **_: float) -> None:

@@ -21,7 +21,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, with_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import About, Group, Run, Topic, TopicModel
-from kgbias.io.text import shown
+from kgbias.io.text import for_file
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import needs
 from tests.report_data import measured_run
@@ -77,8 +77,8 @@ def test_a_terminal_is_shown_no_escapes() -> None:
         def isatty(self) -> bool:
             return True
 
-    assert shown("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
-    assert shown("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
+    assert for_file("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
+    assert for_file("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
 
 
 def test_own_cypher(store: SQLiteStore, run: Run) -> None:

@@ -15,7 +15,7 @@ import pytest
 import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.spread import SpreadEncoder
 from kgbias.parallel import opened_executor
 from kgbias.parallel.cluster import joined_ray
@@ -44,7 +44,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgbias.probe.graph.Watch", Still)
 
 
-class Meanwhile(Silent):
+class Meanwhile(SilentProgress):
     """Does something once, when the first piece is done."""
 
     def __init__(self, do: Any) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.io import templates
-from kgbias.io.aside import Aside
-from kgbias.io.templates import render
+from kgbias.io.sandbox import TemplateSandbox
+from kgbias.io.templates import render_template
 
 pytestmark = pytest.mark.integration
 
@@ -42,18 +42,18 @@ GREEDY = {
 @pytest.mark.parametrize("name", GREEDY)
 def test_a_template_takes_no_more_than_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these took gigabytes, or did not end, when a pack was only priced."""
-    monkeypatch.setattr(templates, "_renderer", Aside("kgbias.io.templates", 1))
+    monkeypatch.setattr(templates, "_sandbox", TemplateSandbox("kgbias.io.templates", 1))
     values = {"group": "Women" * 20, "examples": ["a", "b"]}
     with pytest.raises(DataError, match="cannot be rendered"):
-        render(GREEDY[name], values)
-    assert render("{{ group }}", {"group": "Men"}) == "Men"  # and the next one is
+        render_template(GREEDY[name], values)
+    assert render_template("{{ group }}", {"group": "Men"}) == "Men"  # and the next one is
 
 
 def test_a_process_that_was_forked_does_not_read_its_parents_replies() -> None:
-    assert render("{{ group }}", {"group": "Men"}) == "Men"
+    assert render_template("{{ group }}", {"group": "Men"}) == "Men"
     child = os.fork()
     if child == 0:
-        wrong = any(render("{{ group }}", {"group": str(n)}) != str(n) for n in range(50))
+        wrong = any(render_template("{{ group }}", {"group": str(n)}) != str(n) for n in range(50))
         os._exit(wrong)
-    right = all(render("{{ group }}", {"group": f"a{n}"}) == f"a{n}" for n in range(50))
+    right = all(render_template("{{ group }}", {"group": f"a{n}"}) == f"a{n}" for n in range(50))
     assert os.waitpid(child, 0)[1] == 0 and right

@@ -23,7 +23,7 @@ from kgbias.explore import statements
 from kgbias.explore.origins import origin_of
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import MORE, OF_NAME, Group, GroupName, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Prices
 from kgbias.probe.choice.ask import questions
@@ -194,7 +194,7 @@ def study(tmp_path: Path) -> kgbias.Study:
 def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
     run.choose(model, samples=6)
-    found = statements.read([run.stored], Selection(), Silent())
+    found = statements.read([run.stored], Selection(), SilentProgress())
     (asked,) = explorer.choosers(found)
     assert (asked["run"], asked["model"], len(asked["base"])) == ("said", "scripted", 3)
     page = zlib.decompress(explorer.block(found).compressed())

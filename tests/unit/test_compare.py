@@ -26,7 +26,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
-from kgbias.io.progress import Lines
+from kgbias.io.progress import ProgressLines
 from kgbias.models.base import ModelInfo
 from kgbias.stats.inference import kendall_tau, resample_means
 from tests.conftest import needs
@@ -188,7 +188,7 @@ def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
     with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each against"):
         group_tests(run, triples, against="pairs")
     monkeypatch.setattr(families, "_MANY", 3)
-    progress = Lines()
+    progress = ProgressLines()
     group_tests(run, triples, progress=progress)
     progress.finish()
     assert "tests of toxicity: 3/3" in capsys.readouterr().err

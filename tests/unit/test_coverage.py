@@ -11,7 +11,7 @@ from kgbias.calibrate.coverage import coverage_rows
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.types import Group, Run
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
@@ -35,7 +35,7 @@ def test_dependent_answers_are_covered_and_independence_is_told() -> None:
         {name: rng.multinomial(100, p).astype(float) for name, p in shares.items()} for _ in crawls
     ]
     run = Run("r", ModelInfo("m"), {}, GROUPS)
-    rows = {row.figure: row for row in coverage_rows(crawls, topics, run, Silent())}
+    rows = {row.figure: row for row in coverage_rows(crawls, topics, run, SilentProgress())}
     mean = rows["toxicity_mean"]
     assert 0.85 <= mean.share.value <= 1 and mean.share.n == 40
     assert mean.independent.value < 0.85 and 1.6 < mean.width < 2.1

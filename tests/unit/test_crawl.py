@@ -21,7 +21,7 @@ from kgbias.graph.selection import select
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Category, Generation, Group, Metric, Score, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
 from kgbias.models.truncate import Truncation
@@ -401,7 +401,7 @@ def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore) -> N
         replace(SMALL, top_p=90)
 
 
-class Notes(Silent):
+class Notes(SilentProgress):
     def __init__(self) -> None:
         self.notes: list[str] = []
 
@@ -435,7 +435,7 @@ def test_a_model_that_does_not_sample_is_noticed(
 
 
 def test_progress_never_runs_backwards(store: SQLiteStore) -> None:
-    class Steps(Silent):
+    class Steps(SilentProgress):
         done = total = 0
 
         def stage(self, name: str, total: int) -> None:

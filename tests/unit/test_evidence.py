@@ -26,7 +26,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.measure import merge
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Grid, Scores
@@ -846,7 +846,7 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
 
 def test_the_explorer_says_what_is_believed_of_a_statement(run: StoredRun) -> None:
     """A server in the same words as the page, the likeliest group first."""
-    found = statements.read([run], Selection(), Silent())
+    found = statements.read([run], Selection(), SilentProgress())
     asked_of = Triple("orcs", "love", "thing1")
     assert beliefs.beliefs_of(found, run, asked_of) == []
     believe(run, believer())

@@ -22,7 +22,7 @@ from kgbias.explore.units import lay_out
 from kgbias.graph.selection import Selection, echoes
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from tests.arms_data import arms_run
 from tests.hostile import CORPUS
 from tests.report_data import measured_run
@@ -141,7 +141,7 @@ def test_a_statement_that_names_another_group_says_so(store: SQLiteStore, tmp_pa
         path = study.explore(run.name, tmp_path / "explorer.html")
         stored = study.run(run.name).stored
         about, blocks = held(path.read_text("utf-8"))
-        placed = read([stored], Selection(), Silent())
+        placed = read([stored], Selection(), SilentProgress())
         served = {n: origin_of(placed, n)["names"] for n in range(placed.rows)}
     core, origins = blocks["core"], blocks["origins"]
     rows = {n: (core["group"][core["row.group"][n]], core["object"][core["row.object"][n]])

@@ -15,7 +15,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, node_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.measure.meaning import SHIPPED
 from tests.report_data import measured_run
 
@@ -56,7 +56,7 @@ def keep(run: StoredRun, objects: list[str]) -> Statements:
             row = at[thing.split()[0]] + 0.5 * rng.normal(size=16)
             rows.append(row / np.linalg.norm(row))
     run.store.save_vectors(SHIPPED, StatementVectors(ends, np.array(rows, np.float32)))
-    return read([run], Selection(), Silent())
+    return read([run], Selection(), SilentProgress())
 
 
 def test_what_is_about_the_same_lies_together(run: StoredRun) -> None:
@@ -96,7 +96,7 @@ def test_what_has_no_vector_is_not_on_the_map(run: StoredRun) -> None:
 
 
 def test_few_objects_have_no_map(run: StoredRun) -> None:
-    assert meaning.by_meaning(read([run], Selection(), Silent()), seed=0) is None
+    assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None
     assert meaning.by_meaning(keep(run, OBJECTS[:10]), seed=0) is None
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_told_apart_has_no_map(run: StoredRun) -> None:
     ends = [(node_id("predicate", p), node_id("object", o)) for _, _, p, o in run.said()]
     same = np.tile(np.eye(1, 16, dtype=np.float32), (len(ends), 1))
     run.store.save_vectors(SHIPPED, StatementVectors(ends, same))
-    assert meaning.by_meaning(read([run], Selection(), Silent()), seed=0) is None
+    assert meaning.by_meaning(read([run], Selection(), SilentProgress()), seed=0) is None
 
 
 def test_of_many_only_the_most_frequent_are_laid_out(

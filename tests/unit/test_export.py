@@ -35,7 +35,7 @@ from kgbias.graph.types import (
     TopicModel,
     node_id,
 )
-from kgbias.io.text import latex, printable, shortened, xml_safe
+from kgbias.io.text import latex, printable, shorten, xml_safe
 from kgbias.models.base import ModelInfo
 from tests.conftest import needs
 from tests.export_data import hostile_run
@@ -254,7 +254,7 @@ def test_text_for_latex_terminals_and_cypher() -> None:
     assert latex(r"50% of $x_1 & \input{a}") == (r"50\% of \$x\_1 \& \textbackslash{}input\{a\}")
     assert latex("é漢") == r"\'{e}{\tiny U+6F22}"
     assert latex("[a]--b\n−1") == r"{[}a{]}-{}-b $-$1"
-    assert latex(shortened("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
+    assert latex(shorten("a" * 90, 10)) == "a" * 9 + r"\ldots{}"
     assert printable("a\x1b[2Jb\u202ec") == "a�[2Jb�c"
     assert literal("it's\n\\ \x00") == r"'it\'s\n\\ \u0000'"
     assert [literal(v) for v in (None, True, 1.5)] == ["null", "true", "1.5"]

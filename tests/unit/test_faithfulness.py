@@ -31,7 +31,7 @@ from kgbias.faithfulness.reliability import CORRUPTIONS, corruption, kappa
 from kgbias.faithfulness.rules import kept, says
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
 from kgbias.study.opening import opened_judge
@@ -162,7 +162,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
     }
     with FaultServer(plan) as server, kgbias.open(tmp_path / "k.db") as study:
         how: Any = {"base_url": server.url}
-        with opened_judge("openai:m", study._context.writable(), Silent(), 0, how) as judge:
+        with opened_judge("openai:m", study._context.writable(), SilentProgress(), 0, how) as judge:
             found = faithfulness([Record("?", a, CONTEXT) for a in corrupted.values()], judge, 2)
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import DataError
-from kgbias.io.files import whole_file, whole_folder, write_text
+from kgbias.io.files import replace_file, replace_folder, write_text
 from kgbias.io.reading import read_text
 
 
@@ -24,15 +24,15 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("before")
     for error in (RuntimeError, KeyboardInterrupt):
-        with pytest.raises(error), whole_file(path) as partial:
+        with pytest.raises(error), replace_file(path) as partial:
             partial.write_text("half")
             raise error
     full = pytest.raises(DataError, match=r"cannot write .*a.csv: No space left")
-    with full, whole_file(path) as partial:
+    with full, replace_file(path) as partial:
         partial.write_text("half")
         raise OSError(28, "No space left on device")
     assert path.read_text() == "before" and names(tmp_path) == ["a.csv"]
-    with whole_file(path) as partial:
+    with replace_file(path) as partial:
         assert partial.suffix == ".csv"
         partial.write_text("after")
     assert path.read_text() == "after" and names(tmp_path) == ["a.csv"]
@@ -47,7 +47,7 @@ def test_no_output_replaces_a_store_and_a_copy_of_one_does(tmp_path: Path) -> No
     with pytest.raises(DataError, match=r"kgbias.db: it is a database, .* name another file"):
         write_text(path, "group,predicate,object\n")
     assert path.read_bytes() == before and names(tmp_path) == ["kgbias.db", "other.db"]
-    with whole_file(path) as partial:
+    with replace_file(path) as partial:
         partial.write_bytes(other.read_bytes())
 
 
@@ -96,30 +96,30 @@ def test_a_name_as_long_as_a_name_may_be(tmp_path: Path) -> None:
 
 def test_a_folder_is_filled_at_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "some" / "figures"
-    with pytest.raises(RuntimeError), whole_folder(folder) as partial:
+    with pytest.raises(RuntimeError), replace_folder(folder) as partial:
         (partial / "a").write_text("x")
         raise RuntimeError
     assert names(tmp_path) == []
-    with whole_folder(folder) as partial:
+    with replace_folder(folder) as partial:
         (partial / "a").write_text("x")
         assert not folder.exists()  # a process that is killed here leaves it to the next one
         (partial / "sub").mkdir()
         (partial / "sub" / "b").write_text("x")
     assert names(tmp_path) == ["a", "b", "figures", "some", "sub"]
     (folder / "mine").write_text("kept")
-    with pytest.raises(DataError, match=r"sub: it is not a file"), whole_folder(folder) as partial:
+    with pytest.raises(DataError, match=r"sub: it is not a file"), replace_folder(folder) as partial:
         (partial / "a").write_text("y")
         (partial / "sub").write_text("y")
     assert (folder / "a").read_text() == "x" and (folder / "mine").read_text() == "kept"
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DataError, match="cannot write"), whole_folder(tmp_path / "file"):
+    with pytest.raises(DataError, match="cannot write"), replace_folder(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_text() == "x"
 
 
 def test_two_that_fill_a_folder_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "figures"
-    with whole_folder(folder) as one, whole_folder(folder) as other:
+    with replace_folder(folder) as one, replace_folder(folder) as other:
         for number, partial in enumerate((one, other)):
             (partial / f"of {number}").write_text("x")
             (partial / "of both").write_text(str(number))

@@ -109,9 +109,9 @@ def test_statements_in_every_form_are_one_run() -> None:
 
 def test_recorded_stereotypes_in_a_frame() -> None:
     from kgbias.evidence.recorded import read_stereotypes
-    from kgbias.io.tables_in_memory import on_disk
+    from kgbias.io.tables_in_memory import as_table_file
 
-    with on_disk(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
+    with as_table_file(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
         assert [s.attribute for s in read_stereotypes(path)] == ["rude"]
 
 

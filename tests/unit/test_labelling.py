@@ -42,7 +42,7 @@ def test_guides_have_the_labels_of_their_measures_and_keep_their_text() -> None:
     found = {}
     for name in ("regard", "toxicity", "identity_attack", "acceptability"):
         guide = guide_of(name)
-        assert {x.name for x in guide.labels} <= MEASURES.own[name].labels.keys()
+        assert {x.name for x in guide.labels} <= MEASURES.own_entries[name].labels.keys()
         assert len(guide.labels) <= 5 and all(x.meaning and x.examples for x in guide.labels)
         found[guide.id] = content_id("guide", repr(guide))
     assert found == GUIDES

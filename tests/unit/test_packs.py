@@ -16,9 +16,9 @@ from kgbias.crawl.seeds import choose_seeds, published
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.ids import normalise
-from kgbias.io.progress import Silent
-from kgbias.io.resources import resource
-from kgbias.io.templates import render
+from kgbias.io.progress import SilentProgress
+from kgbias.io.resources import resource_path
+from kgbias.io.templates import render_template
 from kgbias.language.words import FILTERS
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
@@ -85,7 +85,7 @@ def test_a_prompt_of_sentences_to_the_letter() -> None:
         "People were asked to say something about others. Some answers:\n\n"
         "Cooks love salt.\nMen hate"
     )
-    assert SENTENCES.template("initialise").worded(1) == "initialise@1.2"
+    assert SENTENCES.template("initialise").wording_label(1) == "initialise@1.2"
 
 
 def test_the_pool_holds_no_group_of_the_seeds_and_no_sentence_twice() -> None:
@@ -228,7 +228,7 @@ def test_the_reference_model_is_asked_in_its_own_predicates() -> None:
 
 
 def test_the_hash_of_a_pack_is_that_of_its_files(tmp_path: Path) -> None:
-    shutil.copytree(resource("prompts", "sentences"), tmp_path / "own")
+    shutil.copytree(resource_path("prompts", "sentences"), tmp_path / "own")
     same = load_pack(tmp_path / "own")
     assert same.hash == SENTENCES.hash
     shutil.copytree(tmp_path / "own", tmp_path / "other")
@@ -279,7 +279,7 @@ def _replaced(name: str, old: str, new: str) -> Fault:
 )
 def test_a_faulty_folder_is_one_line(tmp_path: Path, fault: Fault, says: str) -> None:
     folder = tmp_path / "own"
-    shutil.copytree(resource("prompts", "sentences"), folder)
+    shutil.copytree(resource_path("prompts", "sentences"), folder)
     fault(folder)
     with pytest.raises(DataError, match=says) as error:
         load_pack(folder)
@@ -314,7 +314,7 @@ def test_refusals_in_german() -> None:
 
 def test_a_template_cannot_reach_out(tmp_path: Path) -> None:
     folder = tmp_path / "own"
-    shutil.copytree(resource("prompts", "sentences"), folder)
+    shutil.copytree(resource_path("prompts", "sentences"), folder)
     reach = "{{ ''.__class__.__mro__[1].__subclasses__() }}"
     _replaced("object.toml", "{{ header }}", reach)(folder)
     with pytest.raises(DataError, match="may not use calls"):
@@ -328,7 +328,7 @@ def _said(group: str, predicate: str, object: str) -> object:
 
 
 def test_a_crawl_of_few_well_formed_answers_says_what_to_try(store: SQLiteStore) -> None:
-    class Notes(Silent):
+    class Notes(SilentProgress):
         def __init__(self) -> None:
             self.lines: list[str] = []
 
@@ -355,12 +355,12 @@ def test_what_a_template_may_say() -> None:
         ("{{ examples[0].said | join(', ') }} {{ group[:2] ~ n }} {{ n - 1 }}", "a, b Wo2 1"),
         ("{% if 'Wo' in group and not none %}{{ group | default('x') }}{% endif %}", "Women"),
     ):  # fmt: skip
-        assert render(text, values) == said
+        assert render_template(text, values) == said
 
 
 def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path) -> None:
     folder = tmp_path / "own"
-    shutil.copytree(resource("prompts", "sentences"), folder)
+    shutil.copytree(resource_path("prompts", "sentences"), folder)
     (folder / "object.toml").unlink()
     os.mkfifo(folder / "object.toml")
     with pytest.raises(DataError, match=r"object\.toml is not a regular file"):

@@ -24,7 +24,7 @@ from kgbias.export import Filters, write_export
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, BelievedEdge, Group, Score, TripleView
-from kgbias.io.drawing import NEGATIVE, NEUTRAL, POSITIVE
+from kgbias.io.drawing import NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR
 from kgbias.probe.result import Statement
 from tests.conftest import needs
 from tests.hostile import HOSTILE
@@ -117,8 +117,8 @@ def test_it_fits_and_can_be_read(width: float) -> None:
     bars = max(s.y2 for s in scene.strokes if s.x1 == s.x2)
     assert bars < legend - 6 and max(foot) > legend
     colours = {s.colour for s in scene.strokes}
-    assert {POSITIVE, NEGATIVE, NEUTRAL} <= colours
-    assert all(s.dash == "dashed" for s in scene.strokes if s.colour == NEGATIVE)
+    assert {POSITIVE_COLOR, NEGATIVE_COLOR, NEUTRAL_COLOR} <= colours
+    assert all(s.dash == "dashed" for s in scene.strokes if s.colour == NEGATIVE_COLOR)
     assert inside(fan(triples[:12], Beliefs(), width, [long]))
 
 
@@ -144,7 +144,7 @@ def test_two_runs_that_speak_of_one_group() -> None:
     assert [len(column) for column in pair.columns] == [1, 1, 1]
     assert "1 were said by one only, 1 by both, 1 by two only" in pair.caption
     assert "each model finds" in pair.note
-    assert two_groups(pair, COLUMN).dots[0].colour == NEUTRAL
+    assert two_groups(pair, COLUMN).dots[0].colour == NEUTRAL_COLOR
     # Beliefs of one model alone are not drawn beside nothing.
     alone = Pair.of_runs(["a", "b"], [first, second], [held, Beliefs()])
     assert not any(b.model for b in alone.beliefs)

@@ -15,7 +15,7 @@ from kgbias import measures
 from kgbias.cli import cli
 from kgbias.errors import PluginError, UsageError
 from kgbias.export import FORMATS, chosen_format
-from kgbias.io.plugins import Table
+from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, forms, parse
 from kgbias.packs import load_pack, pack_names, packs
@@ -50,7 +50,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         lines = "".join(f"{name} = {package}:{value}\n" for name, value in points.items())
         (about / "entry_points.txt").write_text(f"[kgbias.{adds}s]\n{lines}")
         for table in (MEASURES, KINDS, FORMATS, packs()):
-            monkeypatch.setattr(table, "_loaded", {})
+            monkeypatch.setattr(table, "_loaded_entries", {})
             table.__dict__.pop("_others", None)
 
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
@@ -70,7 +70,7 @@ def test_an_entry_is_found_by_name_and_imported_when_it_is_read(
 ) -> None:
     install("pkg_sound", "measure", {"warmheart": "warmheart"})
     assert "warmheart" in MEASURES and list(MEASURES)[-1] == "warmheart"
-    assert measures.known("regard") is MEASURES.own["regard"]
+    assert measures.known("regard") is MEASURES.own_entries["regard"]
     assert "pkg_sound" not in sys.modules  # names are known without it
     assert measures.known("warmheart").sides == ("much", "little")
     assert "pkg_sound" in sys.modules
@@ -99,7 +99,7 @@ def test_a_broken_one_is_one_line_for_whoever_asks_for_it(install: Callable[...,
     assert str(error.value) == line
     with pytest.raises(PluginError):
         kgbias.load_scorer("broken")
-    assert "broken" not in MEASURES.sound()
+    assert "broken" not in MEASURES.usable_entries()
     assert [(p.name, p.package, p.problem) for p in kgbias.plugins()] == [
         ("broken", "pkg_broken2 1.0", line)
     ]
@@ -205,9 +205,9 @@ def test_the_page_shows_the_package_as_it_is() -> None:
 
 
 def test_a_table_is_a_mapping() -> None:
-    table = Table("measure", Measure, {"a": MEASURES["regard"]})
+    table = PluginTable("measure", Measure, {"a": MEASURES["regard"]})
     assert dict(table) == {"a": MEASURES["regard"]} and len(table) == 1
-    assert table.get("b") is None and table.package("a") == ""
+    assert table.get("b") is None and table.find_package("a") == ""
     with pytest.raises(KeyError):
         table["b"]
     assert all(isinstance(f, Figure) for f in measures.figures().values())

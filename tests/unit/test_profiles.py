@@ -16,7 +16,7 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Part, Profile
-from kgbias.io.resources import resource
+from kgbias.io.resources import resource_path
 from kgbias.models.base import Request
 from kgbias.profiles import analyse
 from kgbias.profiles.analysis import encode
@@ -366,7 +366,7 @@ def test_what_profiles_cost() -> None:
 
 def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "attribute.toml").write_text(
-        (resource("prompts", "profiles") / "attribute.toml").read_text()
+        (resource_path("prompts", "profiles") / "attribute.toml").read_text()
     )
     manifest = 'name = "x"\nversion = 1\nlanguage = "en"\nsource = ""\n[attributes.a]\n'
     for text, message in {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import Interrupted
-from kgbias.io.progress import Bars, Lines, NotebookBars, Silent, in_notebook, working
+from kgbias.io.progress import ProgressBars, ProgressLines, NotebookBars, SilentProgress, in_notebook, show_progress
 from tests.conftest import needs
 
 
@@ -27,8 +27,8 @@ def work(progress: Any) -> None:
 
 
 def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
-    with working(True) as progress:
-        assert isinstance(progress, Lines)
+    with show_progress(True) as progress:
+        assert isinstance(progress, ProgressLines)
         work(progress)
     out, err = capsys.readouterr()
     assert out == "" and "the server asks to [wait]" in err
@@ -37,8 +37,8 @@ def test_plain_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
     for wanted in (None, False):
-        with working(wanted) as progress:
-            assert isinstance(progress, Silent)
+        with show_progress(wanted) as progress:
+            assert isinstance(progress, SilentProgress)
             work(progress)
     assert capsys.readouterr() == ("", "")
 
@@ -46,8 +46,8 @@ def test_nothing_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
 def test_bars_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with working() as progress:
-        assert isinstance(progress, Bars)
+    with show_progress() as progress:
+        assert isinstance(progress, ProgressBars)
         work(progress)
     shown = terminal.getvalue()
     assert "<crawling>" in shown and "5/5" in shown and "asks to [wait]" in shown
@@ -65,7 +65,7 @@ def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
         "IPython.display.display", lambda drawn, display_id: (shown.append(drawn), handle)[1]
     )
     assert in_notebook()
-    with working() as progress:
+    with show_progress() as progress:
         assert isinstance(progress, NotebookBars)
         work(progress)
     page, text = shown[-1]._repr_html_(), repr(shown[-1])
@@ -77,11 +77,11 @@ def test_bars_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     "whole, said", [(False, "continues from there"), (True, "nothing was written")]
 )
 def test_ctrl_c_is_one_kind_of_error(whole: bool, said: str) -> None:
-    with pytest.raises(Interrupted, match=said), working(False, whole=whole):
+    with pytest.raises(Interrupted, match=said), show_progress(False, all_or_nothing=whole):
         raise KeyboardInterrupt
 
 
 def test_progress_of_your_own() -> None:
-    mine = Silent()
-    with working(mine) as progress:
+    mine = SilentProgress()
+    with show_progress(mine) as progress:
         assert progress is mine

@@ -432,17 +432,17 @@ def test_groups_that_the_model_named_are_asked_for_again() -> None:
 
     from kgbias.crawl.seeds import name_groups
     from kgbias.graph.types import Answer
-    from kgbias.io.progress import Silent
+    from kgbias.io.progress import SilentProgress
 
     lists = [Answer(f"k{n}", "m", " Females\n2. Sailors\n3. Men", "stop") for n in range(5)]
-    named = name_groups(config.dynamic, lists, "completion", Silent())
+    named = name_groups(config.dynamic, lists, "completion", SilentProgress())
     whole = config.with_groups_of(named)
     record = json.loads(json.dumps(whole.as_dict()))
     before = recorded(record, [seed.category for seed in whole.seeds])
     assert before.places < before.places_of(len(whole.groups)) == whole.places
     assert before.dynamic and [s.category.name for s in before.seeds] == ["religion"]
     assert own.category == before.dynamic.category.category
-    again = before.with_groups_of(name_groups(before.dynamic, lists, "completion", Silent()))
+    again = before.with_groups_of(name_groups(before.dynamic, lists, "completion", SilentProgress()))
     assert again.as_dict() == whole.as_dict()
     assert replace(whole, dynamic=None).as_dict() != whole.as_dict()
 

@@ -10,7 +10,7 @@ from kgbias.graph.profiles import READING
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 
 GROUPS = (Group("Elves", "peoples"),)
@@ -120,7 +120,7 @@ def test_an_import_is_streamed(
         assert len(ahead) == 500 and max(ahead) == 100
 
 
-class Bar(Silent):
+class Bar(SilentProgress):
     """How far each stage came, and its total."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ from kgbias.graph.recorded import (
 from kgbias.graph.selection import Selection, select
 from kgbias.graph.types import Believing
 from kgbias.io.files import sha256_of
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.report.exhibits import exhibits
 from kgbias.report.page import standard_sections
 from kgbias.report.recorded import recorded as of_tables
@@ -189,7 +189,7 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
 
         def block() -> Block:
             made = Block()
-            found = statements.read([run.stored], Selection(min_acceptability=0), Silent())
+            found = statements.read([run.stored], Selection(min_acceptability=0), SilentProgress())
             beliefs.add_recorded(found, made)
             return made
 

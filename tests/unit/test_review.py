@@ -12,7 +12,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.crawl.parse import asked, reread
 from kgbias.errors import DataError, Interrupted, UsageError
-from kgbias.models.base import Form, Request
+from kgbias.models.base import PromptForm, Request
 from kgbias.packs import Example, load_pack
 from tests.scripted import ScriptedModel
 
@@ -59,7 +59,7 @@ def said(run: kgbias.Run, predicate: str = "hate") -> list[tuple[str, str, int]]
 
 @pytest.mark.parametrize("form", ["completion", "chat"])
 @pytest.mark.parametrize("pack", ["salinas-2023", "sentences", "german"])
-def test_what_a_prompt_asked(pack: str, form: Form) -> None:
+def test_what_a_prompt_asked(pack: str, form: PromptForm) -> None:
     examples = [Example("Men", "love", "tea", "Men love tea.")]
     for name, predicate in (("initialise", "can't"), ("object", "can't"), ("predicate", "")):
         prompt = load_pack(pack).template(name).render(

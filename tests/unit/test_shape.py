@@ -15,7 +15,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore, rows
 from kgbias.graph.store import StoredRun
-from kgbias.io.progress import Lines
+from kgbias.io.progress import ProgressLines
 from kgbias.query import load_query, query_names
 from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything
@@ -160,7 +160,7 @@ def test_the_admin_export_says_how_far_it_is(
     store: SQLiteStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = arms_run(store)
-    lines = Lines()
+    lines = ProgressLines()
     said = write_export(run, tmp_path / "import", "neo4j-admin", progress=lines)
     lines.finish()
     told = [line.partition(" (")[0] for line in capsys.readouterr().err.splitlines()]

@@ -13,7 +13,7 @@ import pytest
 import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.profiles import Part, Profile
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.stories import stereotales
 from kgbias.stories.config import configure_stories, load_story_pack, read_people
@@ -199,7 +199,7 @@ def test_what_a_table_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         path = theirs(tmp_path / "b.jsonl", {"reader": "r"}, {})
         with pytest.raises(DataError, match="several values of reader"):
             study.import_file(path, format="stereotales")
-        monkeypatch.setattr(stereotales, "LARGEST", 50)
+        monkeypatch.setattr(stereotales, "MAX_FILE_BYTES", 50)
         with pytest.raises(DataError, match="holds more than"):
             study.import_file(tmp_path / "a.jsonl", format="stereotales")
 
@@ -224,7 +224,7 @@ def test_a_reader_is_opened_as_the_teller_if_both_are_alike(
 
     monkeypatch.setattr("kgbias.models.open_model", open_model)
     tells: Any = SimpleNamespace(info=ModelInfo(teller))
-    with opened_reader(reader, tells, {"timeout": 9.0}, Silent()):
+    with opened_reader(reader, tells, {"timeout": 9.0}, SilentProgress()):
         assert opened == [{"timeout": 9.0} if shared else {}]
 
 
@@ -255,7 +255,7 @@ def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
     parquet.write_table(table, path := tmp_path / "a.parquet")
     assert path.stat().st_size < 100_000
     assert sum(len(row["story"]) for row in stereotales._from_parquet(path)) == 1_000_000
-    monkeypatch.setattr(stereotales, "LARGEST", 1_000_000)
+    monkeypatch.setattr(stereotales, "MAX_FILE_BYTES", 1_000_000)
     with (
         kgbias.open(tmp_path / "k.db", progress=False) as study,
         pytest.raises(DataError, match="holds more than"),

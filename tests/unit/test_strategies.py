@@ -22,7 +22,7 @@ from kgbias.crawl.strategies import EXPANSIONS, Drawn, Pool
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Category, Group, Triple
-from kgbias.io.resources import resource
+from kgbias.io.resources import resource_path
 from kgbias.packs import Pack, load_pack
 from tests.scripted import ScriptedModel
 from tests.unit.test_crawl import talkative
@@ -47,7 +47,7 @@ class Repeat:
 def repeat(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Pack:
     """The published prompts with those of a third strategy."""
     folder = tmp_path / "prompts"
-    shutil.copytree(resource("prompts", "salinas-2023"), folder)
+    shutil.copytree(resource_path("prompts", "salinas-2023"), folder)
     text = (folder / "object.toml").read_text("utf-8")
     (folder / "repeat.toml").write_text(text.replace('name = "object"', 'name = "repeat"'))
     monkeypatch.setitem(EXPANSIONS, "repeat", Repeat())

@@ -20,7 +20,7 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.recorded import read_stereotypes
 from kgbias.ingest.read import read_file
-from kgbias.io.reading import encoded
+from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
@@ -108,7 +108,7 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
     form: str, data: Rows, tmp_path: Path
 ) -> None:
     """The suffix says nothing: all files are called the same."""
-    with encoded("gb18030") if form == "gb18030" else nullcontext():
+    with assume_encoding("gb18030") if form == "gb18030" else nullcontext():
         same_at_every_door(form, data, tmp_path / "table.data")
 
 
@@ -179,10 +179,10 @@ def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
         DataError, match=f"line 2: the byte 0x{byte} is not UTF-8.*its own encoding"
     ):
         read_seeds(str(path))
-    with encoded(encoding):
+    with assume_encoding(encoding):
         assert [s.groups for s in read_seeds(str(path))] == [("Köche",), ("Männer",)]
         assert read_identities("sofa")  # what ships is UTF-8 all the same
-    with pytest.raises(UsageError, match="no encoding 'klingon'"), encoded("klingon"):
+    with pytest.raises(UsageError, match="no encoding 'klingon'"), assume_encoding("klingon"):
         pass
 
 

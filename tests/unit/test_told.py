@@ -16,7 +16,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
-from kgbias.io.progress import Silent
+from kgbias.io.progress import SilentProgress
 from kgbias.models.base import ModelInfo
 from kgbias.report.exhibits import exhibits
 from kgbias.report.run_data import RunData
@@ -168,11 +168,11 @@ def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> N
 def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
     run = crawled(store)
     tell(store, STORIES, *TOLD)
-    found = statements.read([run], Selection(min_acceptability=0), Silent())
+    found = statements.read([run], Selection(min_acceptability=0), SilentProgress())
     block = Block()
     beliefs.add_told(found, block)
     interval = proportion(2, 4).interval(".0%")
     assert f"50% ({interval}) of 4 prompts, run stories".encode() in b"".join(block._parts)
     alone = Block()
-    beliefs.add_told(statements.read([StoredRun(store, STORIES)], Selection(), Silent()), alone)
+    beliefs.add_told(statements.read([StoredRun(store, STORIES)], Selection(), SilentProgress()), alone)
     assert {"row.told", "told"} <= block.columns.keys() and not alone.columns

@@ -12,7 +12,7 @@ from kgbias.errors import Interrupted
 from kgbias.graph.push import push
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun, Watch
-from kgbias.io.text import duration
+from kgbias.io.text import format_duration
 from tests.scripted import ScriptedModel
 
 
@@ -56,7 +56,7 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
         assert run.cost()[-1].seconds == took and run.cost()[0].seconds is None
         (row,) = study.runs().records()
         assert row["seconds"] == took
-        told = f"and {duration(took)} to ask"
+        told = f"and {format_duration(took)} to ask"
         assert told in run.report(tmp_path / "r.html").read_text("utf-8")
         with SQLiteStore(str(tmp_path / "other.db")) as other:
             for _ in range(2):
@@ -64,10 +64,10 @@ def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[floa
             assert [s.seconds for s in other.summaries()] == [took]
     for command, line in (("cost", "asking took"), ("runs", "asked in")):
         shown = CliRunner().invoke(cli, [command, "--store", str(tmp_path / "k.db")])
-        assert re.search(rf"{line} {re.escape(duration(took))}", shown.stdout)
+        assert re.search(rf"{line} {re.escape(format_duration(took))}", shown.stdout)
 
 
 def test_times_as_text() -> None:
-    assert [duration(s) for s in (0.2, 89, 90, 5399, 5400)] == [
+    assert [format_duration(s) for s in (0.2, 89, 90, 5399, 5400)] == [
         "0 s", "89 s", "2 min", "90 min", "1.5 h",
     ]  # fmt: skip

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from kgbias.ids import normalise
-from kgbias.io.files import whole_file, write_text
+from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import LOWER, Reader
 from training.scorers import acceptability_card as model_card
@@ -102,7 +102,7 @@ def run(out: Path, logits_to: Path, workers: int) -> None:
             print(f"without {crawl or 'nothing'}", file=sys.stderr, flush=True)
     held_out = HeldOut(statements, logits)
     weights["calibration"] = torch.tensor(held_out.calibration())
-    with whole_file(out / "acceptability.safetensors") as partial:
+    with replace_file(out / "acceptability.safetensors") as partial:
         save_file(weights, partial)
     write_text(logits_to, _table(held_out))
     model_card.write(held_out, read_twice(), out)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgbias.io.files import whole_file, write_text
+from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers import _minilm
 from kgbias.measure.scorers._offline import OfflineScorer
 from kgbias.stats.estimate import Estimate
@@ -139,6 +139,6 @@ def _plot(held_out: "HeldOut", said: Floats, path: Path) -> None:
             xlim=(0, 1), ylim=(0, 1), xlabel="acceptability, crawl held out",
             ylabel="share read as meaningful",
         )  # fmt: skip
-        with whole_file(path) as partial:
+        with replace_file(path) as partial:
             figure.savefig(partial, format="svg", metadata={"Date": None})
         pyplot.close(figure)

@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
-from kgbias.io.files import whole_file, write_text
+from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.measure.scorers._reader import Reader
 from training.scorers import acceptability
@@ -77,7 +77,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
         for crawl, sense in zip(crawls, pool.map(_sense, crawls), strict=True):
             held_out.sense[[n for n, row in enumerate(rows) if _is_of(row, crawl)]] = sense
             print(f"acceptability without {crawl}", file=sys.stderr)
-    with whole_file(out / "attack.safetensors") as partial:
+    with replace_file(out / "attack.safetensors") as partial:
         save_file(weights, partial)
     card = model_card.render(held_out, out / "attack.safetensors")
     write_text(out / model_card.NAME, card)

@@ -9,7 +9,7 @@ from pathlib import Path
 from kgbias.graph.types import verbalise
 from kgbias.io.files import write_text
 from kgbias.io.reading import read_text
-from kgbias.io.tables import table
+from kgbias.io.tables import parse_table
 from kgbias.measure.precision import SAMPLE
 
 # The file, the column of its label, and what a label there is called here; "": none.
@@ -44,7 +44,7 @@ def draw(measure: str) -> list[tuple[str, str]]:
     path = Path(__file__).with_name(file)
     lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")
     by_label: dict[str, list[str]] = {}
-    for _, row in table(lines, str(path), (column,), delimiter="\t")[1]:
+    for _, row in parse_table(lines, str(path), (column,), delimiter="\t")[1]:
         if not (label := names.get(row[column], row[column])):
             continue
         text = row.get("text") or verbalise(row["group"], row["predicate"], row["object"])

@@ -26,7 +26,7 @@ from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
-from kgbias.io.files import whole_file, write_text
+from kgbias.io.files import replace_file, write_text
 from kgbias.measure.labelled import LANGUAGES as LANGUAGE_NAMES
 from kgbias.measure.scorers._multilingual import HATEFUL, REGARD, WEIGHTS, _encode
 
@@ -83,7 +83,7 @@ def run(regard: Path, hatecheck: Path, out: Path, cache: Path) -> None:
         # safetensors writes the memory as it lies, and scikit-learn's lies by columns.
         weights[f"{name}.weight"] = np.ascontiguousarray(head.weight, dtype=np.float32)
         weights[f"{name}.bias"] = head.bias.astype(np.float32)
-    with whole_file(out / WEIGHTS.name) as partial:
+    with replace_file(out / WEIGHTS.name) as partial:
         save_file(weights, partial)
     card = TEMPLATE.read_text("utf-8")
     card = card.replace("{regard}", _regard_table(sentences, votes, vectors))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import Tensor
 
-from kgbias.io.files import whole_file, write_text
+from kgbias.io.files import replace_file, write_text
 from kgbias.measure.scorers._masking import neutralise
 from training.scorers import attack_data, data, regard_card
 from training.scorers.data import REGARD
@@ -44,7 +44,7 @@ def run(hatecheck: Path, seegull: Path, out: Path, workers: int) -> None:
     start = time.monotonic()
     out.mkdir(parents=True, exist_ok=True)
     held_out, weights = train_and_predict(hatecheck, seegull, workers)
-    with whole_file(out / WEIGHTS) as partial:
+    with replace_file(out / WEIGHTS) as partial:
         save_file(weights, partial)
     write_text(out / regard_card.NAME, regard_card.render(held_out, out / WEIGHTS))
     print(f"wrote {out} in {time.monotonic() - start:.0f} s", file=sys.stderr)

@@ -11,7 +11,7 @@ from kgbias.graph.labels import CONTENT
 from kgbias.graph.neo4j.crawls import Crawls
 from kgbias.graph.neo4j.findings import Findings
 from kgbias.graph.neo4j.session import BATCH, SPEC, Row
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 
 # When a node stays although the run goes: something else that stays holds it.
@@ -309,7 +309,7 @@ class Keeping(Crawls, Findings):
         return found
 
     def faults(self, progress: Progress | None = None) -> list[Fault]:
-        progress = progress or Silent()
+        progress = progress or SilentProgress()
         there = {row["name"] for row in self.read("SHOW CONSTRAINTS YIELD name")}
         found = [
             Fault("reference", f"{n.label} may have two nodes of one {n.key}: open the store again")

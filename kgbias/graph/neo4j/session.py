@@ -258,7 +258,7 @@ class Neo4jSession:
         rows = self.read(f"MATCH (m:Model) {SPEC} RETURN {MODEL}, m.uid AS uid, m.name AS title")
         check_alone(model, (model_of(row) for row in rows if row["uid"] != model.id))
         before = [row["title"] for row in rows if row["uid"] == model.id]
-        names = [model.name, model.public, *before]
+        names = [model.name, model.public_name, *before]
         row = {"uid": model.id, "name": model.title, "revision": model.revision, "names": names}
         self.write(
             (_NAME, {**row, "spec": storable(model.name), "own_name": model.called}),

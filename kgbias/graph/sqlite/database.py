@@ -238,7 +238,7 @@ class Database:
             for known in (m.title for m in others if m == model):
                 self._db.execute(
                     "UPDATE flagged SET model = ? WHERE revision = ? AND model IN (?, ?, ?)",
-                    (model.title, model.revision, model.name, model.public, known),
+                    (model.title, model.revision, model.name, model.public_name, known),
                 )
             self._db.execute("UPDATE model SET own_name = ? WHERE id = ?", (model.called, model.id))
 

@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from kgbias.errors import StoreError
-from kgbias.io.text import shortened
+from kgbias.io.text import shorten
 
 APPLICATION = int.from_bytes(b"kgbs", "big")  # PRAGMA application_id of every store
 _LOOKS = 5
@@ -105,7 +105,7 @@ def only_tables(db: sqlite3.Connection, path: str) -> None:
 def acts(path: str, kind: str, name: str) -> StoreError:
     """The error for a file that contains something that acts by itself."""
     return StoreError(
-        f"cannot open {path}: it holds the {kind} {shortened(str(name), 50)!r}, which is not "
+        f"cannot open {path}: it holds the {kind} {shorten(str(name), 50)!r}, which is not "
         "kgbias's and could change what is read or written: remove it with sqlite3, or restore a "
         "copy"
     )

@@ -23,8 +23,8 @@ from kgbias.graph.sqlite.schema import (
     references,
     tables,
 )
-from kgbias.io.files import sha256_of, whole_file, write_text
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.files import sha256_of, replace_file, write_text
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.measures import MEASURES
 
@@ -103,7 +103,7 @@ class Keeping(Crawls):
         return shape.by_label(gone)
 
     def compact(self, progress: Progress | None = None) -> tuple[int, int]:
-        progress = progress or Silent()
+        progress = progress or SilentProgress()
         before = self._size()
         gone: dict[str, int] = {}
         progress.stage("file", 1)
@@ -129,7 +129,7 @@ class Keeping(Crawls):
         return before, self._size()
 
     def faults(self, progress: Progress | None = None) -> list[Fault]:
-        progress = progress or Silent()
+        progress = progress or SilentProgress()
         found = list(_changed_backup(Path(self.url)))
         progress.stage("file", 1)
         said = [line for (line,) in self._db.execute(f"PRAGMA integrity_check({_MOST})")]
@@ -173,9 +173,9 @@ class Keeping(Crawls):
             self.close()
 
     def backup(self, path: Path, progress: Progress | None = None) -> None:
-        progress = progress or Silent()
+        progress = progress or SilentProgress()
         _check_target(Path(self.url), path)
-        with whole_file(path) as partial:
+        with replace_file(path) as partial:
             # Nobody else knows the new file, so it needs no locks, which its disk may not have.
             new = f"{partial.absolute().as_uri()}?nolock=1"
             with self.one_moment(), closing(sqlite3.connect(new, uri=True)) as copy:
@@ -278,7 +278,7 @@ def _wrong_values(db: Connection, table: str) -> Iterator[Fault]:
         if count:
             yield Fault("value", "run_metric.measure that is not its metric's", count, example)
     if table == "score":
-        for name, measure in MEASURES.own.items():
+        for name, measure in MEASURES.own_entries.items():
             if measure.range is None:
                 continue
             count, example = db.execute(

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, only_the_graph
-from kgbias.io.aside import python
+from kgbias.io.sandbox import start_python
 from kgbias.io.wording import how
 
 
@@ -113,7 +113,7 @@ def _started() -> tuple[subprocess.Popen[bytes], int]:
     """Start the engine; returns it with our end of a pipe. However this process ends, the pipe then
     closes and the engine ends too."""
     theirs, ours = os.pipe()
-    engine = python(
+    engine = start_python(
         "kgbias.graph.sqlite.engine",
         str(theirs),
         stdin=subprocess.PIPE,

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.traces import untraced
+from kgbias.io.traces import restore_state
 from kgbias.measure.scorers._base import (
     Judgement,
     Scorer,
@@ -39,7 +39,7 @@ _LANGUAGES = {ENGLISH: "English"}
 __all__ = ["Judgement", "Scorer", "class_judgement", "load_scorer", "probability_judgement"]
 
 
-@untraced()
+@restore_state()
 def load_scorer(
     measure: str,
     spec: "ScorerLike | None" = None,
@@ -87,7 +87,7 @@ def load_scorer(
 
         return AxisScorer(measure, "minilm" if spec == OWN else spec, device)
     if spec == OWN and entry.scorer:
-        own: Scorer = MEASURES.named(measure, entry.scorer)(measure, device=device)
+        own: Scorer = MEASURES.import_part(measure, entry.scorer)(measure, device=device)
         return own
     if spec.startswith("hf:") and len(spec) > 3:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
@@ -148,7 +148,7 @@ def takes_labels(measure: str, spec: str) -> bool:
 
 def no_labels() -> UsageError:
     """The error for labels given without a classifier that takes them."""
-    able = " or ".join(measure.name for measure in MEASURES.own.values() if measure.ends)
+    able = " or ".join(measure.name for measure in MEASURES.own_entries.values() if measure.ends)
     return UsageError(f"`labels` are for a {able} classifier (hf:ID-or-PATH)")
 
 

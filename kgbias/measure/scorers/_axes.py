@@ -20,7 +20,7 @@ from kgbias.parallel.local import using_threads
 SEEDS = Path(__file__).with_name("axes.toml")
 FRAME = "They are {}."  # seed words take the place of a statement's words
 _RECIPE = "1"
-AXES = tuple(measure.name for measure in MEASURES.own.values() if measure.in_vectors)
+AXES = tuple(measure.name for measure in MEASURES.own_entries.values() if measure.in_vectors)
 
 
 class AxisScorer:

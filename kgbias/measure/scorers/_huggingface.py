@@ -72,7 +72,7 @@ class HuggingFaceScorer:
         self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
         folder = Path(model_id)
         resolved = _folder_hash(folder) if folder.is_dir() else files.commit or revision
-        self.name = f"hf:{files.info.public}" if files.info.local else f"hf:{model_id}"
+        self.name = f"hf:{files.info.public_name}" if files.info.local else f"hf:{model_id}"
         used = ",".join(
             own[i] if own[i] == self._labels[i] else f"{own[i]}={self._labels[i]}"
             for i in self._positions.values()

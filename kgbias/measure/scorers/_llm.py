@@ -14,8 +14,8 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import Answer, canonical_json
 from kgbias.io.reading import read_toml
-from kgbias.io.resources import resource
-from kgbias.io.templates import Form, Template, read_template
+from kgbias.io.resources import resource_path
+from kgbias.io.templates import PromptForm, PromptTemplate, read_template
 from kgbias.measure.scorers._base import (
     Judgement,
     class_judgement,
@@ -34,7 +34,7 @@ _LONGEST = 2_000  # characters of a statement that is judged
 class Rubric:
     """How a judge is asked: the template, and the value of each label."""
 
-    template: Template
+    template: PromptTemplate
     values: Mapping[str, float]
 
     @cached_property
@@ -70,7 +70,7 @@ def read_rubric(measure: str) -> Rubric:
     """The rubric of a measure, `prompts/judges/MEASURE.toml`, or that of the package that adds the
     measure. Raises UsageError if there is none."""
     entry, name = known(measure), f"{measure}.toml"
-    path = entry.folder / name if entry.folder else resource("prompts", f"judges/{name}")
+    path = entry.folder / name if entry.folder else resource_path("prompts", f"judges/{name}")
     if not path.is_file():
         raise UsageError(f"there is no rubric for {measure}: a language model cannot judge it")
     template, values = read_template(path), read_toml(path).get("values")
@@ -104,9 +104,9 @@ class LlmScorer:
             self._folder = TemporaryDirectory(prefix="kgbias-")
             store = open_store(str(Path(self._folder.name) / "answers.db"))
         self._log = LoggedModel(self._model, store)
-        self._form: Form | None = None
+        self._form: PromptForm | None = None
         info = self._model.info
-        self.name = f"llm:{info.public if info.local else spec}"
+        self.name = f"llm:{info.public_name if info.local else spec}"
         template = self._rubric.template
         revision = self._model.info.revision or "unknown"
         self.version = f"{revision}:{template.label}:{template.hash[:12]}"
@@ -127,9 +127,9 @@ class LlmScorer:
             raise ModelError(f"{self.name} gave no answer: {_why(answers[0])}")
         return [None if label is None else self._judgement(label) for label in labels]
 
-    def _request(self, text: str, attempt: int, form: Form) -> Request:
+    def _request(self, text: str, attempt: int, form: PromptForm) -> Request:
         template = self._rubric.template
-        tokens, stop = template.limits(form)
+        tokens, stop = template.answer_limits(form)
         return Request(
             template.render(form, text=" ".join(text.split())[:_LONGEST]),
             seed=attempt,
@@ -139,9 +139,9 @@ class LlmScorer:
             schema=self._rubric.schema if form == "chat" else None,
         )
 
-    def _form_for(self, text: str) -> Form:
+    def _form_for(self, text: str) -> PromptForm:
         if self._form is None:
-            forms: tuple[Form, ...] = ("chat", "completion")
+            forms: tuple[PromptForm, ...] = ("chat", "completion")
             firsts = {form: self._request(text, 0, form) for form in forms}
             try:
                 self._form = self._log.find_form(firsts, "chat")

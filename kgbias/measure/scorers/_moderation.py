@@ -30,7 +30,7 @@ class ModerationScorer:
     def __init__(self, measure: str, category: str = "") -> None:
         category = category or known(measure).moderation
         if not known(measure).moderation:
-            able = " and ".join(m.name for m in MEASURES.own.values() if m.moderation)
+            able = " and ".join(m.name for m in MEASURES.own_entries.values() if m.moderation)
             raise UsageError(f"openai-moderation scores {able}, not {measure}")
         if not os.environ.get("OPENAI_API_KEY"):
             raise UsageError("openai-moderation needs a key in OPENAI_API_KEY")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
-from kgbias.io.traces import by_caller
+from kgbias.io.traces import use_caller_state
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
 from kgbias.measures import Measure, known
 from kgbias.models.identity import code_digest
@@ -47,7 +47,7 @@ class OwnScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
         try:
-            with by_caller():
+            with use_caller_state():
                 given = list(self._score(list(texts)))
         except KgbiasError:
             raise

@@ -9,18 +9,18 @@ from typing import Any
 from kgbias.errors import DataError, UsageError
 from kgbias.ids import normalise
 from kgbias.io.reading import read_bytes
-from kgbias.io.tables import Door, as_text, is_missing, number_of, read_sheet
+from kgbias.io.tables import TableFormat, as_text, is_missing, parse_number, read_sheet
 from kgbias.io.wording import how
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import Measure, known
 
-DOOR = Door(
+DOOR = TableFormat(
     "scores: `scores:FILE`",
     (("sentence", "text", "comment_text"), ("score", "value")),
     ("label",),
     "a score in a column named after the measure",
 )
-_TEXT, _VALUE = DOOR.needed
+_TEXT, _VALUE = DOOR.needed_columns
 
 
 class FileScorer:
@@ -61,7 +61,7 @@ class FileScorer:
 
 
 def _rows(path: Path) -> list[Mapping[str, Any]]:
-    rows = [row for _, row in read_sheet(path, DOOR.known).rows]
+    rows = [row for _, row in read_sheet(path, DOOR.known_columns).rows]
     if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
@@ -131,7 +131,7 @@ def _number(
     path: Path, number: int, row: Mapping[str, Any], column: str, measure: Measure
 ) -> float:
     try:
-        value = number_of(row.get(column))
+        value = parse_number(row.get(column))
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     lowest, highest = measure.range or (-math.inf, math.inf)

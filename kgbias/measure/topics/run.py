@@ -9,7 +9,7 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import Counted, Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import About, GroupScore, Run, Topic, TopicModel, TripleView
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.model import FOLDS, SEEDS, TopicSettings, fit_topics, lemmatise
@@ -49,7 +49,7 @@ def measure_topics(
     Raises UsageError for a run that is not in English: lemmas and stop words are English, whatever
     the embedding."""
     require_english(run, "the lemmas and stop words of `topics`")
-    settings, progress = settings or TopicSettings(), progress or Silent()
+    settings, progress = settings or TopicSettings(), progress or SilentProgress()
     vectors = load_vectors(settings.embedding, device)
     counted = select(run, replace(selection or Selection(), arm=None))
     said: Counter[str] = Counter()  # a statement counts as often as all arms together said it

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, ModelError, UsageError, no_such
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Can, ModelInfo, Notify, Settings
 
 _LENGTH = 8  # tokens of the test text
@@ -292,7 +292,7 @@ class TextScorer:
     def _run(
         self, encoded: Sequence[Encoded], stems: Sequence[int] | None, progress: Progress | None
     ) -> list[Array]:
-        told = progress or Silent()
+        told = progress or SilentProgress()
         values = self._values(encoded, stems, lambda n: told.advance(n))
         # An impossible token has minus infinity; NaN is no probability, and would pass for 0.
         if any(np.isnan(row).any() or (row == np.inf).any() for row in values):

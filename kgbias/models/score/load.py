@@ -4,7 +4,7 @@ from inspect import signature
 from typing import cast
 
 from kgbias.errors import ModelError, UsageError, no_such
-from kgbias.io.traces import untraced
+from kgbias.io.traces import restore_state
 from kgbias.io.wording import how
 from kgbias.models.base import Notify
 from kgbias.models.load import As, called, decodes_alone, load, trained_for
@@ -15,7 +15,7 @@ from kgbias.parameters import NotFor
 _SCORED = ("causal", "masked", "decoder", "seq2seq")
 
 
-@untraced()
+@restore_state()
 def open_scorer(
     spec: str,
     *,
@@ -59,7 +59,7 @@ def open_scorer(
         raise UsageError(
             f"{parsed} gives no log-probabilities; {forms(lambda other: other.scores)} can"
         )
-    opened = KINDS.named(parsed.kind, KINDS[parsed.kind].scorer)
+    opened = KINDS.import_part(parsed.kind, KINDS[parsed.kind].scorer)
     given = {
         "begin": (begin, "auto"),
         "dtype": (dtype, "float32"),

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.base import Can, ModelInfo, Notify
 from kgbias.models.score.base import (
     Array,
@@ -115,7 +115,7 @@ class ServerScorer(TextScorer):
         if not self._checked:
             self._check_itself()
             self._checked = True
-        told = progress or Silent()
+        told = progress or SilentProgress()
         distinct = list(dict.fromkeys(texts))
         batches = [distinct[n : n + _BATCH] for n in range(0, len(distinct), _BATCH)]
         found: dict[str, list[Token]] = {}

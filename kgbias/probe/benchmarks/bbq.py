@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.named_sets import name_columns
-from kgbias.io.tables import Door, as_text, literal, read_sheet
+from kgbias.io.published_sets import identify_columns
+from kgbias.io.tables import TableFormat, as_text, parse_literal, read_sheet
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -23,7 +23,7 @@ from kgbias.probe.items import Scored, item
 from kgbias.stats.units import UnitSums
 
 ANSWERS = ("ans0", "ans1", "ans2")
-DOOR = Door(
+DOOR = TableFormat(
     "BBQ: `--bbq`",
     (
         *((name,) for name in (*ANSWERS, "answer_info", "label", "context", "question")),
@@ -175,7 +175,7 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
     biased: dict[tuple[str, str], int] = {}
     questions: list[tuple[str, Mapping[str, Any]]] = []
     for path in paths:
-        sheet = read_sheet(path, (*DOOR.known, "choices", "target_loc"))
+        sheet = read_sheet(path, (*DOOR.known_columns, "choices", "target_loc"))
         if "target_loc" in sheet.columns:
             for _, row in sheet.rows:
                 if (place := as_text(row["target_loc"]).removesuffix(".0")) in ("0", "1", "2"):
@@ -204,11 +204,11 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
 
 def _bbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """BBQ (Parrish et al. 2022), as published, or as tables of text hold it."""
-    metadata = literal(row["additional_metadata"])
+    metadata = parse_literal(row["additional_metadata"])
     return {
         **row,
-        "answer_info": {name: literal(literal(row["answer_info"])[name]) for name in ANSWERS},
-        "stereotyped": literal(metadata.get("stereotyped_groups") or ()),
+        "answer_info": {name: parse_literal(parse_literal(row["answer_info"])[name]) for name in ANSWERS},
+        "stereotyped": parse_literal(metadata.get("stereotyped_groups") or ()),
     }
 
 
@@ -222,8 +222,8 @@ def _esbbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
         **{name: unknown if row[name] == "unknown" else row[name] for name in ANSWERS},
         "example_id": row["instance_id"],
         "question_index": row["template_id"],
-        "answer_info": {name: literal(own) for name, own in info.items()},
-        "stereotyped": literal(row["stereotyped_groups"]),
+        "answer_info": {name: parse_literal(own) for name, own in info.items()},
+        "stereotyped": parse_literal(row["stereotyped_groups"]),
     }
 
 
@@ -231,7 +231,7 @@ def _kobbq(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """KoBBQ (Jin et al. 2024): its sample_id says what kind of question a row is; the last choice
     is that it cannot be known."""
     category, template, _, condition, asked = row["sample_id"].rsplit("-", 4)
-    choices = literal(row["choices"])
+    choices = parse_literal(row["choices"])
     *groups, unknown = choices
     biased = groups.index(row["biased_answer"])
     negative = asked == "bsd"  # which asks for the group of the stereotype
@@ -280,7 +280,7 @@ def _layout(path: Path, columns: Sequence[str]) -> Callable[[Mapping[str, Any]],
     listed = ", ".join(map(repr, columns)) or "none"
     raise DataError(
         f"{path} holds no BBQ questions, as it has no ans0 to ans2 with answer_info; its columns "
-        f"are {listed}{name_columns(columns)}"
+        f"are {listed}{identify_columns(columns)}"
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.tables import Door, read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.models.score.base import Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -19,10 +19,10 @@ from kgbias.probe.benchmarks.base import (
 from kgbias.probe.items import Scored, item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
-DOOR = Door(
+DOOR = TableFormat(
     "CrowS-Pairs: `--crows-pairs`",
     (("sent_more",), ("sent_less",), ("bias_type",)),
-    also="translations with these columns, such as the French and the Dutch",
+    other_forms="translations with these columns, such as the French and the Dutch",
 )
 _DECIMALS = 3  # published code rounds a masked model's scores: near ties become ties
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.reading import first_bytes, read_json
-from kgbias.io.tables import Door, read_sheet
+from kgbias.io.reading import read_head, read_json
+from kgbias.io.tables import TableFormat, read_sheet
 from kgbias.models.score.base import Array, Ids, TextScorer
 from kgbias.probe.benchmarks.base import (
     FigureInfo,
@@ -22,7 +22,7 @@ from kgbias.probe.benchmarks.base import (
 from kgbias.probe.items import Scored, item
 from kgbias.stats.units import UnitSums
 
-DOOR = Door(
+DOOR = TableFormat(
     "StereoSet: `--stereoset`",
     (("context",), ("target",), ("bias_type",), ("sentences",)),
     ("id",),
@@ -266,7 +266,7 @@ def read_examples(path: Path) -> tuple[list[Example], int]:
 
 def is_stereoset(path: Path) -> bool:
     """Whether a file begins as StereoSet does, in JSON: of data, or a table with its columns."""
-    head = first_bytes(path, _HEAD).lstrip()
+    head = read_head(path, _HEAD).lstrip()
     return head[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.io.tables import Door, read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.models.score.base import TextScorer
 from kgbias.probe.benchmarks.base import (
     OVERALL,
@@ -26,7 +26,7 @@ GENDERS = {
     "female": ("she", "her", "hers"),
     "neutral": ("they", "them", "their", "theirs"),
 }
-DOOR = Door("Winogender: `--winogender`", (("sentid",), ("sentence",)))
+DOOR = TableFormat("Winogender: `--winogender`", (("sentid",), ("sentence",)))
 _ID = re.compile(r"([^.]+)\.([^.]+)\.([01])\.(male|female|neutral)\.txt")
 
 

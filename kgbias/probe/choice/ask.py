@@ -15,9 +15,9 @@ from kgbias.graph.selection import Selection, select
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Answer, Choosing, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
-from kgbias.io.progress import Progress, Silent
+from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.models.base import Completer, Form, Request
+from kgbias.models.base import Completer, PromptForm, Request
 from kgbias.models.budget import Budget, Prices, about_tokens
 from kgbias.models.score.base import Counts
 from kgbias.probe.choice.config import (
@@ -160,14 +160,14 @@ def choice_price(
         requests += each * len(part.statements)
         firsts = (next(_about(config, part, n)) for n in range(len(part.statements)))
         tokens += each * sum(about_tokens(question.request.prompt) for question in firsts)
-    most = config.template.limits(config.form)[0]
+    most = config.template.answer_limits(config.form)[0]
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * most, prices)
 
 
-def first_questions(part: Part, config: ChoiceConfig) -> dict[Form, Request]:
+def first_questions(part: Part, config: ChoiceConfig) -> dict[PromptForm, Request]:
     """The first request of a part, in each form."""
-    forms: tuple[Form, ...] = ("chat", "completion")
+    forms: tuple[PromptForm, ...] = ("chat", "completion")
     return {form: next(_about(replace(config, form=form), part, 0)).request for form in forms}
 
 
@@ -186,7 +186,7 @@ def choose(
 
     Raises Interrupted on Ctrl-C or when the budget is spent; ModelError if no question was
     answered."""
-    told = progress or Silent()
+    told = progress or SilentProgress()
     asker = LoggedModel(model, run.store, told, budget=budget)
     found, edges = [], []
     try:
@@ -294,7 +294,7 @@ def _about(config: ChoiceConfig, part: Part, number: int) -> Iterator[Question]:
     """The questions about a statement."""
     statement, groups = part.statements[number], part.groups
     options, rounds = config.rounds(len(groups))
-    most, stop = config.template.limits(config.form)
+    most, stop = config.template.answer_limits(config.form)
     stream = (str(config.seed), part.category, statement.id)
     rng = np.random.Generator(np.random.PCG64(_number("names", *stream)))
     turns = [cycle(rng.permutation(len(own)).tolist()) for own in part.names]

@@ -12,9 +12,9 @@ from kgbias.graph.prompted import load_prompts
 from kgbias.graph.selection import language
 from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
-from kgbias.io.templates import Template
+from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_german_refusal, is_refusal
-from kgbias.models.base import Form, Settings
+from kgbias.models.base import PromptForm, Settings
 
 REFUSED, UNREADABLE, FAILED = "refused", "unreadable", "failed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -75,8 +75,8 @@ class ChoiceConfig:
         seed: of the orders and of the answers.
     """
 
-    template: Template
-    form: Form
+    template: PromptTemplate
+    form: PromptForm
     options: int = 4
     samples: int = 24
     temperature: float = 1.0
@@ -111,7 +111,7 @@ class ChoiceConfig:
 
 
 def configure_choice(
-    run: StoredRun, *, form: Form, prompts: str | Path | None = None, **options: Any
+    run: StoredRun, *, form: PromptForm, prompts: str | Path | None = None, **options: Any
 ) -> ChoiceConfig:
     """The configuration for a run. Raises UsageError for a run in another language than the shipped
     question, and for numbers out of range."""

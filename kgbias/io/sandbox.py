@@ -20,66 +20,66 @@ from typing import Any
 
 from kgbias.errors import KgbiasError, first_line
 
-SECONDS = 10  # for one text
-_MEMORY = 1 << 30  # bytes of the process
-_LONGEST = 1 << 20  # characters of a text
-_LINE = 12 * _LONGEST + 100  # bytes of a reply: JSON writes some characters as twelve
+MAX_RENDER_SECONDS = 10  # for one text
+_MAX_MEMORY_BYTES = 1 << 30  # bytes of the process
+_MAX_TEXT_CHARACTERS = 1 << 20  # characters of a text
+_MAX_REPLY_BYTES = 12 * _MAX_TEXT_CHARACTERS + 100  # bytes of a reply: JSON writes some characters as twelve
 
 
-def python(module: str, *arguments: str, **how: Any) -> subprocess.Popen[bytes]:
-    """Start a module of this kgbias as another process; `how` is for Popen, and `env` adds to the
+def start_python(module: str, *arguments: str, **popen_options: Any) -> subprocess.Popen[bytes]:
+    """Start a module of this kgbias as another process; `popen_options` is for Popen, and `env` adds to the
     environment. What lies in the current folder, which may be a stranger's, is not imported."""
     ours = {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *arguments],
-        **{**how, "env": {**os.environ, **ours, **how.get("env", {})}},
+        **{**popen_options, "env": {**os.environ, **ours, **popen_options.get("env", {})}},
     )
 
 
-class Aside:
+class TemplateSandbox:
     """The process that runs a module, which calls `serve`. It may take `seconds` for a text."""
 
-    def __init__(self, module: str, seconds: int = SECONDS) -> None:
+    def __init__(self, module: str, seconds: int = MAX_RENDER_SECONDS) -> None:
         self._module = module
         self._seconds = seconds
-        self._running: subprocess.Popen[bytes] | None = None
-        self._owner = 0
-        self._asking = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner_pid = 0
+        self._lock = threading.Lock()
 
     def __del__(self) -> None:
-        if self._owner == os.getpid():
-            self._end()
+        if self._owner_pid == os.getpid():
+            self._stop()
 
-    def rendered(self, question: Mapping[str, Any], error: type[KgbiasError], what: str) -> str:
+    def render(self, question: Mapping[str, Any], error: type[KgbiasError], subject: str) -> str:
         """The answer to a question, which is made of JSON's values and dataclasses. Raises `error`,
-        in a line that begins with `what`, if the template is faulty or takes more than it may."""
-        with self._asking:
-            reply = self._asked(json.dumps(question, default=_plain))
+        in a line that begins with `subject`, if the template is faulty or takes more than it may."""
+        with self._lock:
+            reply = self._ask(json.dumps(question, default=_to_json_value))
         if isinstance(text := reply.get("text"), str):
             return text
-        raise error(f"{what} cannot be rendered: {reply.get('error')}")
+        raise error(f"{subject} cannot be rendered: {reply.get('error')}")
 
-    def _asked(self, question: str) -> dict[str, Any]:
-        if self._owner != os.getpid():  # a process that was forked does not share its parent's
-            self._running = None
-        if self._running is None:
-            self._owner = os.getpid()
+    def _ask(self, question: str) -> dict[str, Any]:
+        if self._owner_pid != os.getpid():  # a process that was forked does not share its parent's
+            self._process = None
+        if self._process is None:
+            self._owner_pid = os.getpid()
             try:
-                self._running = self._started()
+                self._process = self._start_process()
             except OSError as error:
                 return {"error": f"a process for it cannot be started ({error.strerror or error})"}
-            if self._said("") is None:
+            if self._exchange("") is None:
                 return {"error": "the process for it ended at once: give it more memory"}
-        reply = self._said(question)
+        reply = self._exchange(question)
         if reply is None:
             return {
-                "error": f"it takes more than {self._seconds} s, {_MEMORY >> 30} GB of memory or "
+                "error": f"it takes more than {self._seconds} s, {_MAX_MEMORY_BYTES >> 30} GB of memory or "
                 "a million characters"
             }
         return reply
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        return python(
+    def _start_process(self) -> subprocess.Popen[bytes]:
+        return start_python(
             self._module,
             str(self._seconds),
             stdin=subprocess.PIPE,
@@ -87,87 +87,87 @@ class Aside:
             stderr=subprocess.DEVNULL,
         )
 
-    def _said(self, question: str) -> dict[str, Any] | None:
+    def _exchange(self, question: str) -> dict[str, Any] | None:
         """The reply to a question, or to none (it is ready); None if the process has ended."""
-        running = self._running
-        assert running and running.stdin and running.stdout
+        process = self._process
+        assert process and process.stdin and process.stdout
         try:
             if question:
-                running.stdin.write(question.encode() + b"\n")
-                running.stdin.flush()
-            reply = json.loads(running.stdout.readline(_LINE))
+                process.stdin.write(question.encode() + b"\n")
+                process.stdin.flush()
+            reply = json.loads(process.stdout.readline(_MAX_REPLY_BYTES))
             if isinstance(reply, dict):
                 return reply
         except (OSError, ValueError):
             pass
         except BaseException:  # Ctrl-C: its answer is no longer wanted
-            self._end()
+            self._stop()
             raise
-        self._end()
+        self._stop()
         return None
 
-    def _end(self) -> None:
-        if self._running is not None:
-            self._running.kill()
-            for pipe in (self._running.stdin, self._running.stdout):
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            for pipe in (self._process.stdin, self._process.stdout):
                 if pipe:
                     with suppress(OSError):
                         pipe.close()
-            self._running.wait()
-            self._running = None
+            self._process.wait()
+            self._process = None
 
 
 def serve(answer: Callable[[Any], str]) -> None:
     """Be that process: answer each question from stdin, a line of JSON, by a line on stdout with
     the text or the error."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the caller's, who ends this process
-    out = os.fdopen(os.dup(1), "wb")
+    output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the replies
     seconds = int(sys.argv[1])
-    _bound_memory()
-    _write(out, {})
+    _limit_memory()
+    _write_reply(output, {})
     for line in sys.stdin.buffer:
-        _alarm(seconds)
-        _write(out, _reply(answer, line))
-        _alarm(0)
+        _set_alarm(seconds)
+        _write_reply(output, _make_reply(answer, line))
+        _set_alarm(0)
 
 
-def _reply(answer: Callable[[Any], str], line: bytes) -> dict[str, str]:
+def _make_reply(answer: Callable[[Any], str], line: bytes) -> dict[str, str]:
     try:
         text = answer(json.loads(line))
     except MemoryError:
         os._exit(1)  # what was taken may be in pieces: begin anew
     except Exception as error:  # whatever a template makes Jinja raise
         return {"error": first_line(error)[:300]}
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_TEXT_CHARACTERS:
         return {"error": "it makes a text of more than a million characters"}
     return {"text": text}
 
 
-def _write(out: Any, reply: Mapping[str, str]) -> None:
-    out.write(json.dumps(reply).encode() + b"\n")
-    out.flush()
+def _write_reply(output: Any, reply: Mapping[str, str]) -> None:
+    output.write(json.dumps(reply).encode() + b"\n")
+    output.flush()
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     raise TypeError(f"a template is given a {type(value).__name__}")
 
 
-def _bound_memory() -> None:
+def _limit_memory() -> None:
     """From now on, take no more memory than a template may."""
     try:
         import resource
 
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        most = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_AS)
+        limit = _MAX_MEMORY_BYTES if hard_limit == resource.RLIM_INFINITY else min(_MAX_MEMORY_BYTES, hard_limit)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, hard_limit))
     except (ImportError, OSError, ValueError):
         return  # a system without such limits
 
 
-def _alarm(seconds: int) -> None:
+def _set_alarm(seconds: int) -> None:
     """End in so many seconds, even if nobody is left to ask for it; 0 is never."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_REAL, seconds)
