@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 import kgbias
-from kgbias.parallel.cluster import joined_ray
+from kgbias.parallel.ray_cluster import join_ray
 
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(
     ","
@@ -99,7 +99,7 @@ def main() -> int:
         found = [measured(table, folder, number) for number in options.processes]
         if options.ray:
             wall, cpu = seconds()
-            with joined_ray(""):
+            with join_ray(""):
                 wall, cpu = (b - a for a, b in zip((wall, cpu), seconds(), strict=True))
                 print(f"Ray started in {wall:.1f} s, {cpu:.1f} s of processor time")
                 found.append(measured(table, folder, None))

@@ -25,8 +25,8 @@ from kgbias.io.progress import SilentProgress
 from kgbias.models.load import unload
 from kgbias.models.score.load import open_scorer
 from kgbias.models.score.spread import SpreadScorer
-from kgbias.parallel import opened_executor
-from kgbias.parallel.local import Local, own_threads
+from kgbias.parallel import open_executor
+from kgbias.parallel.local import LocalExecutor, count_torch_threads
 from kgbias.probe import probe_sets
 
 GROUPS = ("Women", "Men", "Bakers", "Muslims", "Dutch people", "Nurses", "Teenagers", "Poor people")
@@ -57,15 +57,15 @@ def probed(model: str, asked: list[str], processes: int) -> tuple[float, list[An
     """Processor seconds per probe, and the results of all probes."""
     found: list[Any] = []
     times = []
-    with opened_executor("local", processes=processes) as workers:
+    with open_executor("local", processes=processes) as workers:
         scorer = SpreadScorer(workers, model, {}, SilentProgress()) if workers else open_scorer(model)
         for part in (asked[:FIRST], asked[FIRST:]):
             sets = {"made up": (GROUPS, tuple(part))}
             before = seconds()
             found.append(repr(probe_sets(scorer, sets, chunk=CHUNK).bias))
             times.append([after - b for b, after in zip(before, seconds(), strict=True)])
-            for helper in workers._helpers if isinstance(workers, Local) else ():
-                with helper._asking:  # held until the helper is ready
+            for helper in workers._helpers if isinstance(workers, LocalExecutor) else ():
+                with helper._request_lock:  # held until the helper is ready
                     pass
     unload()
     _, (wall, cpu) = times
@@ -84,7 +84,7 @@ def main() -> int:
     parser.add_argument("--statements", type=int, default=300)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], metavar="N")
     options = parser.parse_args()
-    print(f"{own_threads()} threads")
+    print(f"{count_torch_threads()} threads")
     asked = statements(options.statements)
     found = [probed(options.model, asked, n) for n in options.processes]
     for number, (each, _) in zip(options.processes[1:], found[1:], strict=True):
@@ -93,7 +93,7 @@ def main() -> int:
     same = all(said == found[0][1] for _, said in found)
     if len(found) > 1:
         print("the probes are the same" if same else "the probes differ")
-    return 0 if same or own_threads() > 1 else 1
+    return 0 if same or count_torch_threads() > 1 else 1
 
 
 if __name__ == "__main__":

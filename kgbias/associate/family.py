@@ -45,7 +45,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.spread import language_model
 from kgbias.models.vectors import Given, load_vectors, vectors_in_memory
-from kgbias.parallel import LOCAL, Executor, check_executor, opened_executor
+from kgbias.parallel import LOCAL_EXECUTOR, Executor, check_executor, open_executor
 from kgbias.parameters import DoesNotApply, check_applies
 from kgbias.stats.estimate import nan_to_none
 from kgbias.stats.inference import benjamini_hochberg, holm
@@ -228,7 +228,7 @@ def associate(
     device: str = "auto",
     dtype: str = "float32",
     cache: bool = True,
-    executor: str = LOCAL,
+    executor: str = LOCAL_EXECUTOR,
     processes: int | None = None,
     progress: Progress | None = None,
     **parameters: Unpack[Parameters],
@@ -284,7 +284,7 @@ def associate(
         "device": device != "auto",
         "dtype": dtype != "float32",
         "cache": not cache,
-        "executor": executor != LOCAL,
+        "executor": executor != LOCAL_EXECUTOR,
         "processes": processes is not None,
     }
     corpus = isinstance(parameters.get("contexts"), (str, Path))
@@ -326,7 +326,7 @@ def associate(
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     target = run.store if run is not None else store
     agreement = None
-    with opened_executor(executor, progress, processes) as workers:
+    with open_executor(executor, progress, processes) as workers:
         sources = [] if vectors is None else [Source(vectors)]
         sources += [_model(spec, cache, opening, target, workers) for spec in models]
         progress.stage("associating", len(sources) * len(chosen) * len(wanted))

@@ -27,7 +27,7 @@ from kgbias.evidence.joint import NOT_PROBED, ORDERS, sentences
 from kgbias.evidence.names import FEWEST
 from kgbias.graph.types import node_id
 from kgbias.io.text import spoken_name
-from kgbias.parallel import LOCAL
+from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 
@@ -109,7 +109,7 @@ def evidence(
     same test finds with made-up names.
     """
     selection = {name: given[name] for name in ("arm", "min_acceptability", "without_echoes")}
-    if given["executor"] == LOCAL:
+    if given["executor"] == LOCAL_EXECUTOR:
         given["executor"] = None  # the library's default, which needs no --model
     if given["model"]:
         given = fitting(given, [given["model"]], "scorer")
@@ -303,7 +303,7 @@ _WAYS = {
 def replicate(run_name: str | None, store_url: str, as_json: bool, **given: Any) -> None:
     """Test again what a model was found to believe: with held-out names, with other carriers, or in
     another crawl."""
-    if given["executor"] == LOCAL:
+    if given["executor"] == LOCAL_EXECUTOR:
         given["executor"] = None
     model = given["model"]
     given = fitting(given, [model], "scorer") if model else without_shared(given)

@@ -27,7 +27,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import fitting, setting, settings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
-from kgbias.parallel import LOCAL
+from kgbias.parallel import LOCAL_EXECUTOR
 
 if TYPE_CHECKING:
     from kgbias.study.mapping import MapPrice
@@ -100,7 +100,7 @@ def map(
 
     The steps are commands too: crawl, measure, evidence, report and explore.
     """
-    if options["executor"] == LOCAL:
+    if options["executor"] == LOCAL_EXECUTOR:
         options["executor"] = None
     asking: Any = said(**{name: options.pop(name) for name in _ASKING})
     given = fitting(options, [model], "completer")

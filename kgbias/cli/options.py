@@ -20,7 +20,7 @@ from kgbias.graph.types import Run as Record
 from kgbias.io.reading import assume_encoding
 from kgbias.models.budget import Prices, Spent
 from kgbias.models.spec import KINDS, forms
-from kgbias.parallel import LOCAL
+from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -466,7 +466,7 @@ def device_setting(f: F) -> F:
 
 def workers_settings(f: F) -> F:
     """Where models run, and in how many processes of this machine."""
-    return settings("processes", executor=LOCAL)(f)
+    return settings("processes", executor=LOCAL_EXECUTOR)(f)
 
 
 def said(**values: Any) -> dict[str, Any]:

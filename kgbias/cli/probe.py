@@ -38,7 +38,7 @@ from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
 from kgbias.io.progress import show_progress
 from kgbias.io.text import shorten
-from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import check_applies
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def opened_scorer(given: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     opening: Any = said(**{name: fit[name] for name in OPENING})
     for name in OPENING:
         del given[name]
-    where, processes = given.pop("executor", None) or LOCAL, given.pop("processes", None)
-    with show_progress(True) as progress, opened_executor(where, progress, processes) as workers:
+    where, processes = given.pop("executor", None) or LOCAL_EXECUTOR, given.pop("processes", None)
+    with show_progress(True) as progress, open_executor(where, progress, processes) as workers:
         yield spread_scorer(spec, opening, progress, workers), progress
 
 
@@ -411,7 +411,7 @@ def apx(
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors corrects for it.
     """
-    if given["executor"] == LOCAL:
+    if given["executor"] == LOCAL_EXECUTOR:
         given["executor"] = None
     if table is not None:
         given = without_shared(given)  # nothing is probed

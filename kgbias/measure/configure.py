@@ -10,7 +10,7 @@ from kgbias.measure.scorers import OWN, check_measure
 from kgbias.measure.topics.model import EntropyForm, Outliers, Selects, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
-from kgbias.parallel import LOCAL, check_executor
+from kgbias.parallel import LOCAL_EXECUTOR, check_executor
 from kgbias.parameters import check_options
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class MeasureConfig:
     entropy: EntropyForm = TopicSettings.entropy
     device: str = "auto"
     processes: int | None = None
-    executor: str = LOCAL
+    executor: str = LOCAL_EXECUTOR
 
     def __post_init__(self) -> None:
         check_executor(self.executor, self.processes)

@@ -102,7 +102,7 @@ def keep_vectors(
     for `kgbias.measure.scoring.measure`."""
     from kgbias.measure.scoring import PIECE, processes_for
     from kgbias.models.load import find_device
-    from kgbias.parallel.local import Local
+    from kgbias.parallel.local import LocalExecutor
 
     progress, work, texts = progress or SilentProgress(), Placing(device), texts_of(run)
     there = set(run.vectors(work.version).statements)
@@ -116,8 +116,8 @@ def keep_vectors(
     with ExitStack() as held:
         if executor is None:
             number = processes_for(len(new), processes) if find_device(device) == "cpu" else 1
-            executor = held.enter_context(closing(Local(number)))
-        for place, rows in held.enter_context(closing(executor.each(work, asked))):
+            executor = held.enter_context(closing(LocalExecutor(number)))
+        for place, rows in held.enter_context(closing(executor.run_pieces(work, asked))):
             run.store.save_vectors(work.version, StatementVectors(pieces[place], rows))
             progress.advance(len(pieces[place]))
     return len(new)

@@ -21,7 +21,7 @@ from kgbias.measure.scorers._together import Judging, Spread, joins, on_cpu, spr
 from kgbias.measure.swapped import score_with_every_name, swappable, tried, try_names
 from kgbias.measures import known
 from kgbias.parallel import Executor
-from kgbias.parallel.local import Local, cores, own_threads
+from kgbias.parallel.local import LocalExecutor, count_cores, count_torch_threads
 
 PIECE = 1024  # statements that are read together
 BATCH = 256
@@ -109,13 +109,13 @@ def _spread(
     if not ids:
         return
     pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
-    work = Judging(scorers, 1 if joins(scorers[0]) else own_threads())
+    work = Judging(scorers, 1 if joins(scorers[0]) else count_torch_threads())
     with ExitStack() as held:
         if executor is None:
             number = processes_for(len(ids), processes) if on_cpu(scorers) else 1
-            executor = held.enter_context(closing(Local(number)))
+            executor = held.enter_context(closing(LocalExecutor(number)))
         asked = [[texts[id] for id in piece] for piece in pieces]
-        found = held.enter_context(closing(executor.each(work, asked)))
+        found = held.enter_context(closing(executor.run_pieces(work, asked)))
         for place, judgements in found:
             for scorer, own in zip(scorers, judgements, strict=True):
                 run.save_scores(_metric(scorer), _scores(scorer, pieces[place], own))
@@ -127,7 +127,7 @@ def processes_for(statements: int, wanted: int | None = None) -> int:
     process may use, as long as each has enough to do. With texts as short as statements, two
     threads of one process gain nothing over one."""
     pieces = -(-statements // PIECE)
-    return max(1, min(wanted or min(cores(), statements // _WORTH), pieces))
+    return max(1, min(wanted or min(count_cores(), statements // _WORTH), pieces))
 
 
 def _score_alone(
@@ -165,12 +165,12 @@ def _without_names(
         if not spreads(scorer):
             yield from ((n, scorer.score(piece)) for n, piece in enumerate(pieces))
             return
-        work = Judging([scorer], 1 if joins(scorer) else own_threads())
+        work = Judging([scorer], 1 if joins(scorer) else count_torch_threads())
         with ExitStack() as held:
             texts = sum(map(len, pieces))
             number = processes_for(texts, processes) if on_cpu([scorer]) and joins(scorer) else 1
-            by = executor or held.enter_context(closing(Local(number)))
-            for place, (judged,) in held.enter_context(closing(by.each(work, pieces))):
+            by = executor or held.enter_context(closing(LocalExecutor(number)))
+            for place, (judged,) in held.enter_context(closing(by.run_pieces(work, pieces))):
                 yield place, judged
 
     said = bool(run.said())

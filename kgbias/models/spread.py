@@ -23,7 +23,7 @@ from kgbias.models.predict import (
 from kgbias.models.spec import weights
 from kgbias.models.vectors import Found
 from kgbias.parallel import Executor
-from kgbias.parallel.local import own_threads
+from kgbias.parallel.local import count_torch_threads
 
 if TYPE_CHECKING:
     from kgbias.models.held import HeldModel, HeldVectors
@@ -157,7 +157,7 @@ class _Workers:
             self._began = True
         errors: dict[int, KgbiasError] = {}
         pieces = [(predictor, name, own) for own in arguments]
-        with closing(self._executor.each(self._work, pieces)) as found:
+        with closing(self._executor.run_pieces(self._work, pieces)) as found:
             for number, said in found:
                 if isinstance(said, KgbiasError):
                     errors[number] = said
@@ -173,7 +173,7 @@ class _Asked:
     def __init__(self, spec: str, opening: Mapping[str, Any]) -> None:
         self._spec, self._opening = spec, dict(opening)
         encoder = open_encoder(spec, **opening)
-        self.version, self.threads = encoder.info.opened(encoder.settings), own_threads()
+        self.version, self.threads = encoder.info.opened(encoder.settings), count_torch_threads()
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:

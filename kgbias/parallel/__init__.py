@@ -12,30 +12,30 @@ from contextlib import closing, contextmanager
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.parallel.work import LOCAL as LOCAL
+from kgbias.parallel.work import LOCAL_EXECUTOR as LOCAL_EXECUTOR
 from kgbias.parallel.work import Executor as Executor
 from kgbias.parallel.work import Work as Work
 
-_RAY = "ray"
+_RAY_SCHEME = "ray"
 
 
 def check_executor(spec: str, processes: int | None = None) -> None:
     """Raise UsageError for an unknown executor, or a number of processes that it cannot have (None:
     its own number); does not try to reach it."""
     kind, slashes, address = spec.partition("://")
-    if spec != LOCAL and not (kind == _RAY and bool(slashes) == bool(address)):
+    if spec != LOCAL_EXECUTOR and not (kind == _RAY_SCHEME and bool(slashes) == bool(address)):
         raise UsageError(
-            f"no `executor` {spec!r}; choose from {LOCAL}, ray (a new Ray on this machine) and "
+            f"no `executor` {spec!r}; choose from {LOCAL_EXECUTOR}, ray (a new Ray on this machine) and "
             "ray://ADDRESS (a cluster that this machine belongs to: auto, or HOST:PORT of its head)"
         )
     if processes is not None and processes < 1:
         raise UsageError("`processes` must be at least 1")
-    if processes is not None and spec != LOCAL:
+    if processes is not None and spec != LOCAL_EXECUTOR:
         raise UsageError(f"`processes` applies to this machine, not to `executor` {spec}")
 
 
 @contextmanager
-def opened_executor(
+def open_executor(
     spec: str, progress: Progress | None = None, processes: int | None = None
 ) -> Iterator[Executor | None]:
     """The executor of a spec, whose workers end with it; None if this process does the work alone:
@@ -47,16 +47,16 @@ def opened_executor(
         ModelError: the cluster cannot be reached.
     """
     check_executor(spec, processes)
-    if spec == LOCAL:
+    if spec == LOCAL_EXECUTOR:
         if processes is None or processes == 1:
             yield None
             return
-        from kgbias.parallel.local import Local
+        from kgbias.parallel.local import LocalExecutor
 
-        with closing(Local(processes)) as local:
+        with closing(LocalExecutor(processes)) as local:
             yield local
         return
-    from kgbias.parallel.apart import opened_ray
+    from kgbias.parallel.ray_process import open_ray
 
-    with opened_ray(spec.partition("://")[2], progress or SilentProgress()) as cluster:
+    with open_ray(spec.partition("://")[2], progress or SilentProgress()) as cluster:
         yield cluster

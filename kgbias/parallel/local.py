@@ -18,89 +18,89 @@ from kgbias.io.sandbox import start_python
 from kgbias.parallel.work import P, R, Work
 
 
-def cores() -> int:
+def count_cores() -> int:
     """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def own_threads() -> int:
+def count_torch_threads() -> int:
     """How many threads torch uses in this process."""
     import torch
 
     return torch.get_num_threads()
 
 
-class Local:
+class LocalExecutor:
     """Work in this many processes, including this one. They share the work's threads: a process
     with one thread gets more out of a core than a second thread of one process."""
 
     def __init__(self, processes: int = 1) -> None:
         self._processes = processes
-        self._helpers: list[_Helper] = []
+        self._helpers: list[_HelperProcess] = []
 
     def close(self) -> None:
         """End the other processes."""
         for helper in self._helpers:
-            helper.end()
+            helper.stop()
         self._helpers = []
 
     dismiss = close
 
-    def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """See `kgbias.parallel.Executor`. The pieces of a process that ended are done here; a piece
         that cannot be done ends the work."""
-        share = _Share(work, pieces)
+        shared = _SharedPieces(work, pieces)
         threads = max(1, work.threads // self._processes)
-        self._helpers = [helper for helper in self._helpers if helper.lives()]
+        self._helpers = [helper for helper in self._helpers if helper.is_alive()]
         while len(self._helpers) < min(self._processes, len(pieces)) - 1:
-            self._helpers.append(_Helper(threads))
-        handing = [
-            threading.Thread(target=helper.help, args=[share], daemon=True)
+            self._helpers.append(_HelperProcess(threads))
+        threads_of_helpers = [
+            threading.Thread(target=helper.do_pieces, args=[shared], daemon=True)
             for helper in self._helpers[: max(0, len(pieces) - 1)]
         ]
-        left = len(pieces)
+        remaining = len(pieces)
         with using_threads(threads):
             try:
-                for thread in handing:
+                for thread in threads_of_helpers:
                     thread.start()
                 work.open()
-                while left:
-                    number = share.take()
+                while remaining:
+                    number = shared.take()
                     if number is not None:
                         yield number, work(pieces[number])
-                        left -= 1
-                    while left and (number is None or not share.done.empty()):
+                        remaining -= 1
+                    while remaining and (number is None or not shared.results.empty()):
                         try:
-                            yield share.done.get(timeout=0.2)
-                            left -= 1
+                            yield shared.results.get(timeout=0.2)
+                            remaining -= 1
                         except queue.Empty:
-                            if share.lost or not any(thread.is_alive() for thread in handing):
+                            if shared.lost_pieces or not any(thread.is_alive() for thread in threads_of_helpers):
                                 break
             finally:
-                if left:  # nobody waits for the others' pieces
+                if remaining:  # nobody waits for the others' pieces
                     self.close()
 
 
-class _Share:
+class _SharedPieces:
     """The pieces of one call, which all processes take from."""
 
     def __init__(self, work: Work[Any, Any], pieces: Sequence[Any]) -> None:
         self.work, self.pieces = work, pieces
-        self.done: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
-        self.lost: list[int] = []  # in the hands of processes that ended
-        self._waiting = iter(range(len(pieces)))
+        self.results: queue.SimpleQueue[tuple[int, Any]] = queue.SimpleQueue()
+        self.lost_pieces: list[int] = []  # in the hands of processes that ended
+        self._remaining = iter(range(len(pieces)))
         self._lock = threading.Lock()
 
     def take(self, *, lost: bool = True) -> int | None:
         """The number of the next piece to do."""
         with self._lock:
-            number = next(self._waiting, None)
-            return self.lost.pop() if number is None and lost and self.lost else number
+            number = next(self._remaining, None)
+            return self.lost_pieces.pop() if number is None and lost and self.lost_pieces else number
 
 
-class _Helper:
+class _HelperProcess:
     """Another process, which is handed pieces."""
 
     def __init__(self, threads: int) -> None:
@@ -111,58 +111,58 @@ class _Helper:
             env={"OMP_NUM_THREADS": str(threads)},
         )
         self._work: object = None  # what it has open
-        self._asking = threading.Lock()
+        self._request_lock = threading.Lock()
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def end(self) -> None:
+    def stop(self) -> None:
         self._process.kill()
-        with self._asking:  # whoever waits for its answer will see that it ended
+        with self._request_lock:  # whoever waits for its answer will see that it ended
             for pipe in (self._process.stdin, self._process.stdout):
                 if pipe:
                     with suppress(BrokenPipeError):
                         pipe.close()
         self._process.wait()
 
-    def help(self, share: _Share) -> None:
+    def do_pieces(self, share: _SharedPieces) -> None:
         """Do pieces until none are left."""
         number = None
-        with self._asking:
+        with self._request_lock:
             try:
                 if self._work is not share.work:
-                    self._asked((True, share.work))  # until it is ready, the others take the pieces
+                    self._ask((True, share.work))  # until it is ready, the others take the pieces
                     self._work = share.work
                 while (number := share.take(lost=False)) is not None:
-                    share.done.put((number, self._asked((False, share.pieces[number]))))
+                    share.results.put((number, self._ask((False, share.pieces[number]))))
             except (OSError, EOFError, ValueError, pickle.UnpicklingError):
                 self._process.kill()
                 if number is not None:
-                    share.lost.append(number)
+                    share.lost_pieces.append(number)
 
-    def _asked(self, message: tuple[bool, object]) -> Any:
-        ask, answer = self._process.stdin, self._process.stdout
-        assert ask and answer
-        _put(message, ask)
-        return pickle.load(answer)
+    def _ask(self, message: tuple[bool, object]) -> Any:
+        request_pipe, reply_pipe = self._process.stdin, self._process.stdout
+        assert request_pipe and reply_pipe
+        _write_pickle(message, request_pipe)
+        return pickle.load(reply_pipe)
 
 
-def _put(value: object, pipe: IO[bytes]) -> None:
+def _write_pickle(value: object, pipe: IO[bytes]) -> None:
     pickle.dump(value, pipe)
     pipe.flush()
 
 
 @contextmanager
-def using_threads(number: int) -> Iterator[None]:
+def using_threads(threads: int) -> Iterator[None]:
     """Let torch use this many threads."""
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
+    previous = torch.get_num_threads()
+    torch.set_num_threads(threads)
     try:
         yield
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(previous)
 
 
 @contextmanager
@@ -177,23 +177,23 @@ def keeping_threads() -> Iterator[None]:
         yield
 
 
-def main() -> None:
+def serve_pieces() -> None:
     """Read pickled work to open and pieces to do from stdin, and write the results. If something
     cannot be done, the process ends: its caller tries it itself, and says why."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the caller, who ends this process
-    out = os.fdopen(os.dup(1), "wb")
+    output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the answers
     work: Any = None
     with using_threads(int(os.environ["OMP_NUM_THREADS"])):
         while True:
             try:
-                new, message = pickle.load(sys.stdin.buffer)
-                if new:
+                is_work, message = pickle.load(sys.stdin.buffer)
+                if is_work:
                     work = message
-                _put(work.open() if new else work(message), out)
+                _write_pickle(work.open() if is_work else work(message), output)
             except Exception:
                 return
 
 
 if __name__ == "__main__":
-    main()
+    serve_pieces()

@@ -8,7 +8,7 @@ R = TypeVar("R")
 P_contra = TypeVar("P_contra", contravariant=True)
 R_co = TypeVar("R_co", covariant=True)
 
-LOCAL = "local"
+LOCAL_EXECUTOR = "local"
 
 
 class Work(Protocol[P_contra, R_co]):
@@ -40,7 +40,7 @@ class Executor(Protocol):
     """Carries out work. Workers live from one call to the next, and keep the models they loaded
     (`kgbias.models.load`)."""
 
-    def each(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
+    def run_pieces(self, work: Work[P, R], pieces: Sequence[P]) -> Generator[tuple[int, R], None, None]:
         """The number and result of each piece, as they are done, in any order.
 
         Raises a KgbiasError if a piece cannot be done; on a cluster after all others are done.

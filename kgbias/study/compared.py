@@ -17,7 +17,7 @@ from kgbias.graph.types import Run as Record
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.io.wording import how
-from kgbias.parallel import LOCAL, Executor, opened_executor
+from kgbias.parallel import LOCAL_EXECUTOR, Executor, open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.context import Context, OfStudy
@@ -224,7 +224,7 @@ class Compared(OfStudy):
         correction: str = "holm",
         seed: int = 0,
         opening: ScorerOptions | None = None,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **benchmarks: Unpack[BenchmarkOptions],
     ) -> "Board":
@@ -263,7 +263,7 @@ class Compared(OfStudy):
         outcomes, left_out = [], []
         with (
             self.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             for spec in specs if tasks else ():
                 with _scorer(self._context, spec, opening or {}, progress, workers) as scorer:

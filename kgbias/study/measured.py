@@ -23,7 +23,7 @@ from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.text import printable
 from kgbias.measure.configure import MeasureCall, configure, options_for_language
-from kgbias.parallel import opened_executor
+from kgbias.parallel import open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study import records
 from kgbias.study.context import OfRun
@@ -127,7 +127,7 @@ class Measured(OfRun):
                     f"{error}: {preset} scores {by}; download them where there is a network, or "
                     "give other scorers with the preset (`scorers`)"
                 ) from error
-            with opened_executor(config.executor, progress) as executor:
+            with open_executor(config.executor, progress) as executor:
                 counted = measure_run(
                     run, scorers, progress, processes=config.processes, executor=executor
                 )

@@ -17,7 +17,7 @@ from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.models.base import Completer, PromptForm, ModelOptions
 from kgbias.models.budget import Spending, budgeted
 from kgbias.models.server import ServerModel
-from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import DoesNotApply, Names, PathLike, as_names, check_options
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, OfRun
@@ -104,7 +104,7 @@ class Probed(OfRun):
         as_published: bool = False,
         output: PathLike | None = None,
         seed: int = 0,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "RunProbes":
@@ -135,7 +135,7 @@ class Probed(OfRun):
 
         with (
             self._context.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             return probe_run(
                 self.stored,
@@ -156,7 +156,7 @@ class Probed(OfRun):
         models: "Models",
         *,
         output: PathLike | None = None,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **options: Unpack[ProbeOptions],
     ) -> "list[RunProbes]":
@@ -177,7 +177,7 @@ class Probed(OfRun):
         files = outputs(output, named)
         with (
             self._context.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             return [
                 self.probe(scorer, output=files[n], **asking)
@@ -486,7 +486,7 @@ class Probed(OfRun):
         carriers: Sequence[str] | None = None,
         device: str | None = None,
         base_url: str | None = None,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
     ) -> "Replication":
         """Test again what `evidence` found to be believed: with each half of a group's names held
@@ -515,7 +515,7 @@ class Probed(OfRun):
         beside = self._context.find(other) if other else None
         with (
             self._context.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             asked_again: Any = None
             if model:
@@ -653,7 +653,7 @@ def _joint(
     own: str | None = None
     with (
         context.working() as progress,
-        opened_executor(executor, progress, processes) as workers,
+        open_executor(executor, progress, processes) as workers,
     ):
         if model:
             opening: Any = {"device": device, "base_url": base_url}
@@ -702,7 +702,7 @@ def asking_of(given: BelievingOptions | None) -> tuple["Asking", tuple[str, int 
     from kgbias.probe.sets import read_statements
 
     own: dict[str, Any] = {k: v for k, v in (given or {}).items() if _is_given(v)}
-    where = own.pop("executor", LOCAL), own.pop("processes", None)
+    where = own.pop("executor", LOCAL_EXECUTOR), own.pop("processes", None)
     if "statements" in own:
         own["statements"] = read_statements(own["statements"])
     if "marked" in own:

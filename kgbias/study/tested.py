@@ -17,7 +17,7 @@ from kgbias.io.progress import Progress, show_progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
-from kgbias.parallel import LOCAL, opened_executor
+from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.calls import public_call
 from kgbias.study.context import OfStudy
@@ -79,7 +79,7 @@ class Tested(OfStudy):
         output: str | Path | None = None,
         run: Run | None = None,
         seed: int = 0,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "list[SetProbes]":
@@ -114,7 +114,7 @@ class Tested(OfStudy):
         store, found = self._context.writable(), []
         with (
             self.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             for n, scorer in each_scorer(named, opening, progress, workers, self._context.models()):
                 self._context.named(scorer)
@@ -267,7 +267,7 @@ class Tested(OfStudy):
         output: PathLike | None = None,
         perplexities: PathLike | None = None,
         seed: int = 0,
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **opening: Unpack[ScorerOptions],
     ) -> "ApxFlags":
@@ -293,7 +293,7 @@ class Tested(OfStudy):
 
         with (
             self.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             return probe_apx(
                 self._context.named(
@@ -374,7 +374,7 @@ class Tested(OfStudy):
         cache: bool = True,
         device: str = "auto",
         dtype: str = "float32",
-        executor: str = LOCAL,
+        executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **options: Unpack[GridOptions],
     ) -> "GridResult":
@@ -407,7 +407,7 @@ class Tested(OfStudy):
             tied = StoredRun(store, store.find_run(run))
         with (
             self.working() as progress,
-            opened_executor(executor, progress, processes) as workers,
+            open_executor(executor, progress, processes) as workers,
         ):
             found = run_grid(
                 grid,

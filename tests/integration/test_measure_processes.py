@@ -16,7 +16,7 @@ from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._together import Judging
 from kgbias.parallel import local
-from kgbias.parallel.local import Local
+from kgbias.parallel.local import LocalExecutor
 from tests.conftest import needs, one_in
 from tests.integration.test_parallel import Still, everything
 
@@ -36,19 +36,19 @@ TEXTS = [" ".join(said) + "." for said in SAID]
 def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     work = Judging([load_scorer(measure, device="cpu") for measure in MEASURES], threads=1)
     pieces = [TEXTS[start : start + 3] for start in range(0, len(TEXTS), 3)]
-    alone = dict(Local(1).each(work, pieces))
+    alone = dict(LocalExecutor(1).run_pieces(work, pieces))
     with local.using_threads(1):  # sums depend on it, and other tests leave it as they like
         assert alone == {n: work(piece) for n, piece in enumerate(pieces)}
-    with closing(Local(2 if killed else 3)) as executor:
+    with closing(LocalExecutor(2 if killed else 3)) as executor:
         if killed:
-            asked = local._Helper._asked
+            asked = local._HelperProcess._ask
 
-            def killed_in_hand(self: local._Helper, message: tuple[bool, object]) -> Any:
+            def killed_in_hand(self: local._HelperProcess, message: tuple[bool, object]) -> Any:
                 if message[1] in pieces:
                     os.kill(self._process.pid, signal.SIGKILL)
                 return asked(self, message)
 
-            monkeypatch.setattr(local._Helper, "_asked", killed_in_hand)
+            monkeypatch.setattr(local._HelperProcess, "_ask", killed_in_hand)
             # This process waits until the other one has ended, so that a piece is in its hands.
             judge = Judging.__call__
 
@@ -57,11 +57,11 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
                 return judge(self, texts)
 
             monkeypatch.setattr(Judging, "__call__", later)
-        assert dict(executor.each(work, pieces)) == alone
+        assert dict(executor.run_pieces(work, pieces)) == alone
         if not killed:  # those that are there do other work too
             there = [helper._process.pid for helper in executor._helpers]
             other = Judging(work.scorers[:1], threads=1)
-            assert dict(executor.each(other, pieces)) == {n: j[:1] for n, j in alone.items()}
+            assert dict(executor.run_pieces(other, pieces)) == {n: j[:1] for n, j in alone.items()}
             assert [helper._process.pid for helper in executor._helpers] == there
 
 

@@ -21,8 +21,8 @@ from kgbias.measure.configure import configure
 from kgbias.models.embed import Span
 from kgbias.models.score.spread import SpreadScorer
 from kgbias.models.spread import LanguageModel, SpreadModel
-from kgbias.parallel import check_executor, cluster
-from kgbias.parallel.cluster import Worker, joined_ray, packed
+from kgbias.parallel import check_executor, ray_cluster
+from kgbias.parallel.ray_cluster import RayWorker, join_ray, pack_work
 from kgbias.probe.graph import probe_run
 from kgbias.probe.items import answered
 from kgbias.probe.names import Sentences, probe_apx
@@ -61,20 +61,20 @@ class Halving:
 
 
 def outcomes(work: Any, pieces: Sequence[int]) -> list[Any]:
-    worker, sent = Worker(), packed(work)
+    worker, sent = RayWorker(), pack_work(work)
     return [pickle.loads(worker.do(n, pickle.dumps(piece), sent)) for n, piece in enumerate(pieces)]
 
 
 @pytest.fixture
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster, "_PAUSE", 0)
+    monkeypatch.setattr(ray_cluster, "_RETRY_SECONDS", 0)
     monkeypatch.setattr(Halving, "attempts", 0)
 
 
 def test_a_failed_piece_does_not_lose_the_others(no_pause: None) -> None:
     (_, zero, none), (_, four, _), (_, _, odd), (_, _, memory) = outcomes(Halving(), [0, 8, 3, -2])
     assert (zero, none, four) == (0, None, 4)
-    assert Halving.attempts == 2 + 1 + 1 + cluster.ATTEMPTS  # what would say the same is asked once
+    assert Halving.attempts == 2 + 1 + 1 + ray_cluster.MAX_ATTEMPTS  # what would say the same is asked once
     assert isinstance(odd.error(), DataError) and str(odd.error()) == "3 is odd" and not odd.final
     assert str(memory.error()) == "OSError: out of memory"
 
@@ -84,16 +84,16 @@ def test_a_worker_that_would_say_something_else_says_nothing(
 ) -> None:
     monkeypatch.setattr(Halving, "opens", "halving 2")
     ((_, result, failure),) = outcomes(Halving(), [8])
-    assert result is None and failure.final
+    assert result is None and failure.is_final
     assert "halving 2" in failure.message and "halving 1: install the same" in failure.message
     monkeypatch.setattr(Halving, "open", lambda self: 1 / 0)
     ((_, _, failure),) = outcomes(Halving(), [8])
-    assert failure.final and isinstance(failure.error(), ModelError)
+    assert failure.is_final and isinstance(failure.as_error(), ModelError)
 
 
 def test_a_worker_without_our_code_says_what_to_install() -> None:
-    failure = Worker().failure(packed(Halving()).replace(b"Halving", b"Doubles"))
-    assert failure and failure.final and "install the same kgbias" in failure.message
+    failure = RayWorker().failure(pack_work(Halving()).replace(b"Halving", b"Doubles"))
+    assert failure and failure.is_final and "install the same kgbias" in failure.message
 
 
 class Backwards:
@@ -233,7 +233,7 @@ def test_associations_are_the_same_in_any_order(
     def opened(spec: str, *_: object) -> Iterator[Any]:
         yield Backwards() if spec == "ray" else None
 
-    monkeypatch.setattr("kgbias.associate.family.opened_executor", opened)
+    monkeypatch.setattr("kgbias.associate.family.open_executor", opened)
     found = {}
     given: Any = {"models": [model], "cache": False, "draws": 20}
     for executor in ("local", "ray"):
@@ -267,9 +267,9 @@ def test_no_such_executor(spec: str) -> None:
 
 def test_no_cluster_there_is_one_line() -> None:
     with pytest.raises(ModelError, match=r"no Ray cluster at 127\.0\.0\.1:1 \(.*give auto"):
-        joined_ray("127.0.0.1:1").__enter__()
+        join_ray("127.0.0.1:1").__enter__()
     with pytest.raises(ModelError, match="no Ray cluster at nowhere"):
-        joined_ray("nowhere").__enter__()
+        join_ray("nowhere").__enter__()
 
 
 def test_processes_are_of_this_machine() -> None:
@@ -316,7 +316,7 @@ def test_workers_score_the_same(
     def backwards(spec: str, *_: Any) -> Iterator[Any]:
         yield None if spec == "local" else Backwards()
 
-    monkeypatch.setattr("kgbias.study.compared.opened_executor", backwards)
+    monkeypatch.setattr("kgbias.study.compared.open_executor", backwards)
     asked: Any = {name.lstrip("-"): path for name, path in files.items()}
     found = []
     for executor in ("local", "ray"):

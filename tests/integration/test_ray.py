@@ -17,8 +17,8 @@ from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
 from kgbias.models.spread import SpreadEncoder
-from kgbias.parallel import opened_executor
-from kgbias.parallel.cluster import joined_ray
+from kgbias.parallel import open_executor
+from kgbias.parallel.ray_cluster import join_ray
 from tests.conftest import needs
 from tests.integration.test_parallel import CALLED, WORDS, Still, everything
 from tests.waiting import until
@@ -32,7 +32,7 @@ SAID = list(product(("Women", "Men"), ("love", "are afraid of"), ("rain", "their
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     """A Ray that this process has joined, which all tests use."""
-    with joined_ray("") as ray:
+    with join_ray("") as ray:
         yield ray
 
 
@@ -168,17 +168,17 @@ def test_associations_are_the_same_where_a_worker_is_killed(
 def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
     ray: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kgbias.parallel.cluster._DEATHS", 0)
+    monkeypatch.setattr("kgbias.parallel.ray_cluster._MAX_WORKER_DEATHS", 0)
     work: Any = partial(eval)
     work.version, work.device, work.threads, work.open = "v", "cpu", 1, partial(str, "v")
     pieces = ["0", "1 / 0", "__import__('os')._exit(1)", "3", "4", "5"]
     found = {}
     with (
         pytest.raises(ModelError, match=r"ZeroDivisionError.*2 of 6 pieces were not done"),
-        opened_executor("ray") as executor,
+        open_executor("ray") as executor,
     ):
         assert executor
-        for number, value in executor.each(work, pieces):
+        for number, value in executor.run_pieces(work, pieces):
             found[number] = value
     assert found == {0: 0, 3: 3, 4: 4, 5: 5}
     assert capfd.readouterr() == ("", "")

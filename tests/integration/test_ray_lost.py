@@ -21,8 +21,8 @@ import psutil
 import pytest
 
 from kgbias.errors import ModelError
-from kgbias.parallel import opened_executor
-from kgbias.parallel.apart import Apart
+from kgbias.parallel import open_executor
+from kgbias.parallel.ray_process import RayProcess
 from tests.conftest import needs
 from tests.integration.test_ray import (  # noqa: F401
     SAID,
@@ -91,9 +91,9 @@ def test_a_graph_is_finished_after_its_ray_was_lost(
 ) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE", 2)
     one, other = twins(run, tmp_path)
-    each, lost = Apart.each, "no answer from .*its node on this machine at 127.*: what was finished"
+    each, lost = RayProcess.run_pieces, "no answer from .*its node on this machine at 127.*: what was finished"
     with monkeypatch.context() as patch, pytest.raises(ModelError, match=lost):
-        patch.setattr(Apart, "each", lambda self, work, pieces: each(self, Stuck(work), pieces))
+        patch.setattr(RayProcess, "run_pieces", lambda self, work, pieces: each(self, Stuck(work), pieces))
         measured(one, progress=Meanwhile(partial(kill, "raylet", started)))
     assert 0 < sum('INTO "score"' in row for row in stored(one)) < len(SAID)
     assert measured(one, "local") == measured(other, "local")
@@ -105,9 +105,9 @@ def done_until_lost(executor: str, what: str, among: Callable[[], list[psutil.Pr
     work: Any = partial(eval)
     work.version, work.device, work.threads, work.open = "v", "cpu", 1, partial(str, "v")
     found = []
-    with pytest.raises(ModelError) as said, opened_executor(executor) as opened:
+    with pytest.raises(ModelError) as said, open_executor(executor) as opened:
         assert opened
-        for number, _ in opened.each(work, ["0", *["__import__('time').sleep(600)"] * 4]):
+        for number, _ in opened.run_pieces(work, ["0", *["__import__('time').sleep(600)"] * 4]):
             found.append(number)
             kill(what, among)
     assert found == [0]
@@ -118,7 +118,7 @@ def done_until_lost(executor: str, what: str, among: Callable[[], list[psutil.Pr
     ("what", "why"),
     [
         ("gcs_server", "Ray is lost (no answer from its head at 127.0.0.1:"),
-        ("kgbias.parallel.apart", "the process that had joined Ray ended (killed by signal 9): "),
+        ("kgbias.parallel.ray_process", "the process that had joined Ray ended (killed by signal 9): "),
     ],
 )
 def test_whatever_is_lost_is_a_line(what: str, why: str) -> None:

@@ -12,7 +12,7 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Convention, Grid, Scores, Surprisals, TextScorer
 from kgbias.models.spec import loads, on_server
 from kgbias.parallel import Executor
-from kgbias.parallel.local import own_threads
+from kgbias.parallel.local import count_torch_threads
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -49,7 +49,7 @@ class SpreadScorer:
             )
         self._executor, self._spec, self._opening = executor, spec, dict(opening)
         executor.dismiss()  # the memory of one model is enough
-        ((_, known),) = executor.each(_Describing(_nothing, spec, opening, ""), [None])
+        ((_, known),) = executor.run_pieces(_Describing(_nothing, spec, opening, ""), [None])
         self.info, self.settings = known.info, known.settings
         self.convention, self.parameters = known.convention, known.parameters
         for note in known.notes:
@@ -58,7 +58,7 @@ class SpreadScorer:
     def ask(self, task: Task[P, R], pieces: Sequence[P]) -> Iterator[tuple[int, R]]:
         """The number of each piece and a pickled task's answer, in any order."""
         asked = Asked(task, self._spec, self._opening, self.info.opened(self.settings))
-        with closing(self._executor.each(asked, pieces)) as found:
+        with closing(self._executor.run_pieces(asked, pieces)) as found:
             yield from found
 
 
@@ -69,7 +69,7 @@ class Asked:
         self, task: Task[Any, Any], spec: str, opening: Mapping[str, Any], version: str
     ) -> None:
         self._task, self._spec, self._opening = task, spec, dict(opening)
-        self.version, self.threads = version, own_threads()
+        self.version, self.threads = version, count_torch_threads()
         self.device = str(self._opening.get("device", "auto"))
 
     def __getstate__(self) -> dict[str, Any]:
